@@ -154,8 +154,14 @@ static void apply(struct bench_db *db, const struct config *config) {
     wf_set(db->conn, "gpu_result", config->result);
 }
 
-struct virginian_run { /* over so many rows */
-    struct virginian_answers answers;
+struct virginian_run {
+    const struct bench_options *options;
+    const struct bench_ceiling *ceiling;
+    const struct virginian_data *sample;
+    bool gpu;
+    int64_t rows;
+    bool narrow;
+    struct virginian_answers answers; /* over so many rows */
     bool wrong;
 };
 
@@ -165,16 +171,17 @@ struct series {
 };
 
 /* Times one configuration; prints a line per query. */
-static bool run_config(struct bench_db *db, const struct config *config, const struct bench_options *options,
-                       const struct bench_ceiling *ceiling, const struct virginian_data *sample, bool narrow,
-                       int64_t rows, struct series *out, struct virginian_run *run) {
+static bool run_config(struct virginian_run *run, struct bench_db *db, const struct config *config,
+                       struct series *out) {
+    const struct bench_options *options = run->options;
+    const char *encoding = run->narrow ? "narrow" : "plain";
     apply(db, config);
     double sum = 0;
     for (int q = 0; q < QUERIES; q++) {
         struct bench_time time;
         bench_measure(db, texts[q], options->runs, &time);
         if (!time.ok) {
-            printf("%-15s %-6s q%-2d  %s\n", config->name, narrow ? "narrow" : "plain", q + 1, time.error);
+            printf("%-15s %-6s q%-2d  %s\n", config->name, encoding, q + 1, time.error);
             return false;
         }
         wf_set(db->conn, "gpu_result", "host"); /* rows that stay on the card cannot be looked at */
@@ -182,20 +189,21 @@ static bool run_config(struct bench_db *db, const struct config *config, const s
         wf_set(db->conn, "gpu_result", config->result);
         bool device = config->bound == BOUND_GPU && time.device_seconds > 0;
         double seconds = device ? time.device_seconds : time.seconds;
-        double bytes = demand_bytes(&demands[q], sample) * (double)rows;
+        double bytes = demand_bytes(&demands[q], run->sample) * (double)run->rows;
         double rate = bytes * 1e-9 / seconds;
-        double limit = ceiling_of(config, ceiling);
+        double limit = ceiling_of(config, run->ceiling);
         out->times[q] = seconds;
         sum += seconds;
         if (options->json) {
             printf("{\"rows\": %lld, \"config\": \"%s\", \"narrow\": %s, \"query\": %d, \"ms\": %.4f, "
                    "\"wall_ms\": %.4f, \"kept\": %lld, \"bytes\": %.0f, \"gb_s\": %.2f, "
                    "\"ceiling_gb_s\": %.2f, \"moved\": %lld, \"device\": \"%s\"}\n",
-                   (long long)rows, config->name, narrow ? "true" : "false", q + 1, seconds * 1e3, time.seconds * 1e3,
-                   (long long)time.rows, bytes, rate, limit, (long long)time.bytes_moved, time.device);
+                   (long long)run->rows, config->name, run->narrow ? "true" : "false", q + 1, seconds * 1e3,
+                   time.seconds * 1e3, (long long)time.rows, bytes, rate, limit,
+                   (long long)time.bytes_moved, time.device);
         } else {
             printf("%-15s %-6s q%-2d %11.4f ms %11.4f wall %12lld rows %9.1f MB %8.1f GB/s %5.0f %%\n", config->name,
-                   narrow ? "narrow" : "plain", q + 1, seconds * 1e3, time.seconds * 1e3, (long long)time.rows,
+                   encoding, q + 1, seconds * 1e3, time.seconds * 1e3, (long long)time.rows,
                    bytes * 1e-6, rate, limit > 0 ? rate / limit * 100 : 0);
         }
         fflush(stdout);
@@ -261,15 +269,14 @@ static bool wanted(const struct config *config, const struct bench_options *opti
 }
 
 /* All configurations over `rows` rows in one encoding. */
-static void run_rows(int64_t rows, bool narrow, const struct bench_options *options,
-                     const struct bench_ceiling *ceiling, const struct virginian_data *sample, bool gpu,
-                     struct virginian_run *run) {
+static void run_rows(struct virginian_run *run) {
+    const struct bench_options *options = run->options;
     struct series series[CONFIGS] = {0};
     bool have[CONFIGS] = {false};
     for (int one = 1; one >= 0; one--) {
         struct bench_db db = {NULL, NULL};
         for (int c = 0; c < CONFIGS; c++) {
-            if (!wanted(&configs[c], options, one == 1, gpu)) {
+            if (!wanted(&configs[c], options, one == 1, run->gpu)) {
                 continue;
             }
             if (!db.db) {
@@ -278,17 +285,17 @@ static void run_rows(int64_t rows, bool narrow, const struct bench_options *opti
                 } else {
                     bench_open(&db, options);
                 }
-                load(&db, rows, narrow);
+                load(&db, run->rows, run->narrow);
             }
-            have[c] = run_config(&db, &configs[c], options, ceiling, sample, narrow, rows, &series[c], run);
+            have[c] = run_config(run, &db, &configs[c], &series[c]);
         }
-        if (db.db && gpu && !one && have[CONFIGS - 1]) {
+        if (db.db && run->gpu && !one && have[CONFIGS - 1]) {
             run_first_sight(&db, options);
         }
         bench_close(&db);
     }
     if (!options->json) {
-        print_summary(series, have, narrow);
+        print_summary(series, have, run->narrow);
     }
 }
 
@@ -314,15 +321,17 @@ int bench_virginian(const struct bench_options *options) {
     }
     int64_t most = options->rows ? options->rows : 8000000;
     int64_t start = options->growth ? 1000000 : most;
-    struct virginian_run run = {.wrong = false};
+    struct virginian_run run = {.options = options, .ceiling = &ceiling, .sample = &sample, .gpu = gpu};
     for (int64_t rows = start; rows <= most && !run.wrong; rows *= options->growth ? 10 : 2) {
+        run.rows = rows;
         if (!virginian_expect(&run.answers, rows)) {
             fprintf(stderr, "bench: out of memory\n");
             return 1;
         }
         for (int narrow = 0; narrow < 2; narrow++) {
             if (!options->encoding || strcmp(options->encoding, narrow ? "narrow" : "plain") == 0) {
-                run_rows(rows, narrow == 1, options, &ceiling, &sample, gpu, &run);
+                run.narrow = narrow == 1;
+                run_rows(&run);
             }
         }
         if (!options->growth) {

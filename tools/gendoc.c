@@ -18,6 +18,7 @@
 #include "defs/fault.def"
 #include "defs/func.def"
 #include "defs/op.def"
+#include "defs/op_loop.def"
 #include "defs/real.def"
 #include "defs/refusal.def"
 #include "defs/setting.def"

@@ -38,9 +38,9 @@ void header_check(const char *root, const char *path) {
     }
     int len = asprintf(&command,
                        "cd '%s' && for h in %s '%s'; do echo \"#include \\\"$PWD/$h\\\"\"; done | %s -std=c11 "
-                       "-D_GNU_SOURCE -fsyntax-only -Werror=implicit -Isrc -Iinclude -Ishell -Itests/unit -x c - "
-                       "2>&1 | grep -m 1 error",
-                       root, before, path, cc ? cc : "cc");
+                       "-D_GNU_SOURCE -fsyntax-only -Werror=implicit -Isrc -Iinclude -I'%s' -Ishell -Itests/unit "
+                       "-x c - 2>&1 | grep -m 1 error",
+                       root, before, path, cc ? cc : "cc", WF_GEN);
     FILE *out = len > 0 ? popen(command, "r") : NULL;
     if (!out) {
         found(path, 0, "cannot be compiled", "");

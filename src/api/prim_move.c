@@ -1,5 +1,6 @@
 /* prim_move.c: the public primitives that compute or move elements: checks, then the device. */
 #include "api/prim_int.h"
+#include "codes/op.h"
 #include "prim/move.h"
 
 _Static_assert((i32)WF_COMPACT_COLUMNS == (i32)COMPACT_COLUMNS, "columns of a compaction");
@@ -32,12 +33,12 @@ static wf_status map_body(struct prim_job *job, void *arg) {
     return prim_map(job, arg);
 }
 
-static enum op_code opcode_find(const char *name) {
+static u16 opcode_find(const char *name) {
     i32 code = 0;
     while (code < OP_COUNT && (!name || strcmp(op_infos[code].name, name) != 0)) {
         code++;
     }
-    return (enum op_code)code;
+    return (u16)code;
 }
 
 /* Opcodes that are expressions over elements. */
@@ -203,6 +204,7 @@ static wf_status runs_body(struct prim_job *job, void *arg) {
     return prim_reduce_runs(job, a->fold, a->out_keys, a->out, a->keys, a->in, a->out_count);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_reduce_runs(wf_prim *prim, wf_place place, wf_fold fold, wf_array out_keys,
                               wf_array out, wf_array keys, wf_array in, int64_t *out_count,
                               wf_work *work) {
@@ -295,6 +297,7 @@ static wf_status compact_run(struct call *c, struct prim_compact *p, i64 *out_co
     return call_close(c);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_compact(wf_prim *prim, wf_place place, int ordered, const wf_array *out,
                           const wf_array *in, int32_t in_count, wf_array flags, int64_t *out_count,
                           wf_work *work) {
@@ -308,6 +311,7 @@ wf_status wf_prim_compact(wf_prim *prim, wf_place place, int ordered, const wf_a
     return compact_run(&c, &p, (i64 *)out_count);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_compact_compare(wf_prim *prim, wf_place place, int ordered, const wf_array *out,
                                   const wf_array *in, int32_t in_count, wf_array key,
                                   wf_compare compare, const void *value, int64_t *out_count,

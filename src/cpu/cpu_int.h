@@ -311,7 +311,6 @@ bool column_same(const struct column *col, i64 a, i64 b);
 void cpu_rates(struct device *dev, struct exec *x, struct device_rates *out);
 
 extern const struct prim_class cpu_prims;     /* prims.c */
-const struct vec_table *vec_table_best(void); /* device.c: the loops for this processor */
 
 struct cpu_device {
     struct device dev;

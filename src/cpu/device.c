@@ -4,6 +4,8 @@
  * only have to tell a step worth a transfer from one that is not. */
 #include "cpu/cpu_int.h"
 
+#include "codes/control.h"
+
 #include <stdlib.h>
 
 static const char *cpu_refuses(struct device *dev, struct exec *x, const struct step *step) {
@@ -143,17 +145,6 @@ static void cpu_close(struct device *dev) {
     struct cpu_device *cpu = dev->self;
     mutex_fini(&cpu->lock);
     free(cpu);
-}
-
-const struct vec_table *vec_table_best(void) {
-#if defined(__x86_64__)
-    enum cpu_level level = cpu_level();
-    return level == CPU_AVX512 ? &vec_table_avx512
-           : level == CPU_AVX2 ? &vec_table_avx2
-                               : &vec_table_baseline;
-#else
-    return &vec_table_baseline;
-#endif
 }
 
 struct device *cpu_device_open(void) {

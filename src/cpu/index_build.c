@@ -11,6 +11,7 @@
  * A build assumes unique keys and starts over with runs on the first duplicate. Rows whose key is
  * NULL match nothing and are left out. */
 #include "cpu/index_int.h"
+#include "cpu/prim_int.h"
 
 enum {
     RANK_MIN = 1 << 20, /* a span that is always affordable: 256 KiB */
@@ -314,6 +315,21 @@ COUNTS_BITS static void fill_part(void *arg, i64 part, i32 worker) {
     }
 }
 
+/* heads[1 .. count] become their sums. */
+static FALLIBLE counts_to_ends(struct build *b, i64 count) {
+    struct prim_array heads = {.type = ELEM_U32, .data = b->index->heads + 1, .count = count};
+    struct prim_job job = prim_job_inside(b->x, NULL);
+    TRY(prim_cpu_scan(&job, FOLD_ADD, true, heads, heads));
+    void *work = mem_alloc(b->x->mem, job.work_peak);
+    if (!work) {
+        return memory_refused(b->x->mem, b->x->err, job.work_peak);
+    }
+    prim_job_go(&job, work);
+    wf_status status = prim_cpu_scan(&job, FOLD_ADD, true, heads, heads);
+    mem_free(b->x->mem, work, job.work_peak);
+    return status;
+}
+
 /* Runs of rows of `count` numbers, heads being zero: counts, then ends, then every row to its
  * place. */
 static FALLIBLE fill_runs(struct build *b, i64 count) {
@@ -321,9 +337,7 @@ static FALLIBLE fill_runs(struct build *b, i64 count) {
     struct parts parts = parts_of(b);
     TRY(alloc_rows(b));
     TRY(parts_run(&parts, count_part));
-    for (i64 d = 0; d < count; d++) {
-        index->heads[d + 1] += index->heads[d];
-    }
+    TRY(counts_to_ends(b, count));
     TRY(parts_run(&parts, fill_part));
     memmove(index->heads, index->heads + 1, (size_t)count * sizeof(u32));
     index->heads[count] = (u32)index->row_count;
@@ -438,27 +452,22 @@ static FALLIBLE build_form(struct build *b) {
     return dense && !b->ascending ? direct_build(b) : rank_build(b);
 }
 
-wf_status index_over(struct exec *x, struct index *index, struct chunk **chunks, i64 count,
-                     u32 col) {
-    struct build b;
-    TRY(build_scan(&b, x, chunks, count, col));
-    if (b.rows >= 0xffffffffLL) {
-        FAIL(x->err, NOT_SUPPORTED, "an index over 2^32 rows or more");
-    }
-    b.index = index;
-    index->row_count = b.keys;
-    wf_status status = build_form(&b);
-    index_measure(index);
-    return status;
-}
-
 wf_status index_build(struct exec *x, const struct step *step) {
     struct variable *from = &x->vars[step->src];
     struct variable *to = &x->vars[step->dst];
+    struct build b;
     variable_reset(to);
     to->index = index_new(x);
     to->on_host = 1;
     to->rows = from->rows;
     work_expect(x, 3 * from->rows);
-    return index_over(x, to->index, from->chunks.items, from->chunks.count, step->col);
+    TRY(build_scan(&b, x, from->chunks.items, from->chunks.count, step->col));
+    if (b.rows >= 0xffffffffLL) {
+        FAIL(x->err, NOT_SUPPORTED, "an index over 2^32 rows or more");
+    }
+    b.index = to->index;
+    b.index->row_count = b.keys;
+    wf_status status = build_form(&b);
+    index_measure(b.index);
+    return status;
 }

@@ -43,10 +43,6 @@ struct hash_build {
     u32 *totals;             /* runs: rows of the part's slots */
 };
 
-static inline bool slot_free(const struct hash_slot *slot) {
-    return slot->lo == slot->hi;
-}
-
 /* Puts a row in at `slot`, which is free or has the key. False: a duplicate that matters. */
 static inline bool put(struct hash_slot *slot, i64 key, u32 row, const struct hash_build *h) {
     if (slot_free(slot)) {
@@ -61,14 +57,13 @@ static inline bool put(struct hash_slot *slot, i64 key, u32 row, const struct ha
     return h->set || h->runs;
 }
 
+/* The slot that has the key, or is free for it. */
+static struct hash_slot *find(const struct index *index, i64 key) {
+    return slot_walk(index->slots, (u64)index->slot_count - 1, slot_of(index, key), key);
+}
+
 static bool insert_anywhere(struct hash_build *h, i64 key, u32 row) {
-    struct index *index = h->b->index;
-    u64 mask = (u64)index->slot_count - 1;
-    u64 at = slot_of(index, key);
-    while (!slot_free(&index->slots[at]) && index->slots[at].key != key) {
-        at = (at + 1) & mask;
-    }
-    return put(&index->slots[at], key, row, h);
+    return put(find(h->b->index, key), key, row, h);
 }
 
 static FALLIBLE insert_few(struct hash_build *h) {
@@ -150,14 +145,14 @@ static void insert_task(void *arg, i64 p, i32 worker) {
     for (i64 i = h->starts[p]; i < h->starts[p + 1]; i++) {
         struct prim_pair pair = h->pairs[i];
         u64 at = slot_of(index, (i64)pair.key);
-        while (at < end && !slot_free(&index->slots[at]) && index->slots[at].key != (i64)pair.key) {
-            at++;
-        }
+        struct hash_slot *held = &index->slots[at];
+        TABLE_WALK(at, ~0ULL, held, held + 1,
+                   at < end && !slot_free(held) && held->key != (i64)pair.key)
         if (at == end) {
             mutex_lock(&h->b->x->lock);
             VEC_PUSH(h->b->x->arena, &h->late, i);
             mutex_unlock(&h->b->x->lock);
-        } else if (!put(&index->slots[at], (i64)pair.key, (u32)pair.row, h)) {
+        } else if (!put(held, (i64)pair.key, (u32)pair.row, h)) {
             atomic_store_explicit(&h->b->duplicate, 1, memory_order_relaxed);
             return;
         }
@@ -202,16 +197,6 @@ static void ends_task(void *arg, i64 p, i32 worker) {
             slot[s].lo = slot[s].hi = at;
         }
     }
-}
-
-/* The slot of a key that is in the table; while runs are filled a slot is free when hi is 0. */
-static struct hash_slot *find(const struct index *index, i64 key) {
-    u64 mask = (u64)index->slot_count - 1;
-    u64 at = slot_of(index, key);
-    while (index->slots[at].key != key || index->slots[at].hi == 0) {
-        at = (at + 1) & mask;
-    }
-    return &index->slots[at];
 }
 
 static void fill_task(void *arg, i64 p, i32 worker) {

@@ -3,6 +3,7 @@
 #define WF_CPU_INDEX_INT_H
 
 #include "cpu/cpu_int.h"
+#include "cpu/slots.h"
 
 /* The key column as it lies in the variable's chunks; rows count through all of them. */
 struct build {
@@ -29,13 +30,8 @@ static inline const i64 *build_keys(const struct build *b, i64 chunk, const b8 *
 
 /* index_build.c: lists chunks, finds bounds, NULLs and order of the keys. */
 FALLIBLE build_scan(struct build *b, struct exec *x, struct chunk **chunks, i64 count, u32 col);
-FALLIBLE index_over(struct exec *x, struct index *index, struct chunk **chunks, i64 count, u32 col);
 /* index_hash.c: with `set` one row a key is kept and duplicates are no matter. */
 FALLIBLE hash_build(struct build *b, bool set);
-
-static inline u64 slot_of(const struct index *index, i64 key) {
-    return hash_u64((u64)key) & ((u64)index->slot_count - 1);
-}
 
 /* Sets the bit key - lo of every key. */
 FALLIBLE build_bits(const struct build *b, u32 *bits, i64 lo);

@@ -33,16 +33,11 @@ static FALLIBLE bits_build(struct build *b) {
 
 /* Adds a key; false when it is there. */
 static bool add_key(struct index *index, i64 key) {
-    u64 mask = (u64)index->slot_count - 1;
-    u64 at = slot_of(index, key);
-    while (index->slots[at].lo != index->slots[at].hi) {
-        if (index->slots[at].key == key) {
-            return false;
-        }
-        at = (at + 1) & mask;
-    }
-    index->slots[at] = (struct hash_slot){key, 0, 1};
-    return true;
+    struct hash_slot *slot =
+        slot_walk(index->slots, (u64)index->slot_count - 1, slot_of(index, key), key);
+    bool added = slot_free(slot);
+    *slot = (struct hash_slot){key, 0, 1};
+    return added;
 }
 
 /* Room for `keys` keys, twice as many slots. */
@@ -64,7 +59,7 @@ static FALLIBLE make_room(struct exec *x, struct index *index, i64 keys) {
     index->slots = slots;
     index->slot_count = count;
     for (i64 i = 0; i < old_count; i++) {
-        if (old[i].lo != old[i].hi) {
+        if (!slot_free(&old[i])) {
             add_key(index, old[i].key);
         }
     }

@@ -1,12 +1,14 @@
 /* lookup.c: keys looked up in an index, a vector at a time.
  *
- * PROBE and MATCH (probe.c) and the primitive `probe` (prims.c) both end here. The keys of a vector
- * are hashed first and their slots prefetched, so that the misses of a vector overlap; the
- * comparison loop then finds them in the cache. Most keys of a selective join are not in the table
- * at all: a filter in front of it, one bit a key or a few bits a hash, drops them eight at a time
- * and without a branch that is hard to foresee. A filter that keeps nearly everything is work for
- * nothing, so a reader stops asking once it has seen enough keys pass. */
+ * PROBE and MATCH (probe.c) end here. The keys of a vector are hashed first and their slots
+ * prefetched, so that the misses of a vector overlap; the comparison loop then finds them in the
+ * cache. Most keys of a selective join are not in the table at all: a filter in front of it, one
+ * bit a key or a few bits a hash, drops them eight at a time and without a branch that is hard to
+ * foresee. A filter that keeps nearly everything is work for nothing, so a reader stops asking once
+ * it has seen enough keys pass. */
 #include "cpu/lookup.h"
+
+#include "cpu/slots.h"
 
 enum { COUNT_MIN = 1 << 14 }; /* keys before a filter is judged */
 
@@ -23,13 +25,7 @@ static void prefetch_slots(const struct index *index, u64 *hash, i64 n) {
 }
 
 static inline const struct hash_slot *hash_find(const struct index *index, i64 key, u64 slot) {
-    u64 mask = (u64)index->slot_count - 1;
-    const struct hash_slot *at = &index->slots[slot];
-    while (at->key != key && at->lo != at->hi) {
-        slot = (slot + 1) & mask;
-        at = &index->slots[slot];
-    }
-    return at;
+    return slot_walk(index->slots, (u64)index->slot_count - 1, slot, key);
 }
 
 /* The keys that may be in the index, in l->passed, which ones in l->at, their hashes in l->hash. */
@@ -57,7 +53,7 @@ static void hash_rows(const struct lookup *l, struct lookup_count *count, const 
         prefetch_slots(index, l->hash, n);
         for (i64 j = 0; j < n; j++) {
             const struct hash_slot *at = hash_find(index, key[j], l->hash[j]);
-            found[j] = at->lo != at->hi;
+            found[j] = !slot_free(at);
             rows[j] = at->lo;
         }
         return;
@@ -68,7 +64,7 @@ static void hash_rows(const struct lookup *l, struct lookup_count *count, const 
     prefetch_slots(index, l->hash, passed);
     for (i64 k = 0; k < passed; k++) {
         const struct hash_slot *at = hash_find(index, l->passed[k], l->hash[k]);
-        found[l->at[k]] = at->lo != at->hi;
+        found[l->at[k]] = !slot_free(at);
         rows[l->at[k]] = at->lo;
     }
 }
@@ -167,7 +163,7 @@ static i64 hash_select(const struct lookup *l, struct lookup_count *count,
             const struct hash_slot *at = hash_find(index, key[j], l->hash[j]);
             rows[j] = at->lo;
             l->at[m] = (u32)j;
-            m += at->lo != at->hi;
+            m += !slot_free(at);
         }
         return m;
     }
@@ -178,7 +174,7 @@ static i64 hash_select(const struct lookup *l, struct lookup_count *count,
         u32 place = l->at[k];
         rows[place] = at->lo;
         l->at[m] = place;
-        m += at->lo != at->hi;
+        m += !slot_free(at);
     }
     return m;
 }

@@ -6,8 +6,10 @@
  * elsewhere. */
 #include "cpu/cpu_int.h"
 
+#include "codes/op.h"
 #include "host/bodies.h"
 #include "defs/host_words.h"
+#include "defs/op.def"
 /* after the words they are written in */
 #include "defs/fn_int.h"
 #include "defs/fn_date.h"

@@ -6,6 +6,7 @@
  * vector may hold the fault that counts. */
 #include "cpu/cpu_int.h"
 
+#include "codes/control.h"
 #include "defs/host_words.h"
 
 #include "defs/fn_fround.h"

@@ -7,6 +7,8 @@
  * what compaction moves. */
 #include "cpu/cpu_int.h"
 
+#include "codes/loop.h"
+
 enum { NEVER = -1 };
 /* In 16ths of a vector: when few rows are left, moving them together beats computing all; columns
  * that are only loaded and copied out are best gathered at once. */
@@ -183,14 +185,15 @@ static void choose_loops(struct cpu_pipe *out, struct cpu_op *op) {
     if (info->flags & (OP_CONTROL | OP_HOST | OP_MAKES)) {
         return;
     }
-    op->fn = out->vec->dense[op->op->code];
-    op->sel_fn = out->vec->sel[op->op->code];
+    struct vec_loops loops = vec_loops_of(out->vec, op->op->code);
+    op->fn = loops.dense;
+    op->sel_fn = loops.sel;
     if (op->op->code == OP_LIKE_STR && out->is_const[op->b]) {
         op->fn = out->vec->like;
         op->sel_fn = out->vec->like_sel;
         op->b_value = out->const_value[op->b];
-    } else if (info->arity == 2 && out->is_const[op->b] && out->vec->dense_const[op->op->code]) {
-        op->fn = out->vec->dense_const[op->op->code];
+    } else if (info->arity == 2 && out->is_const[op->b] && loops.dense_const) {
+        op->fn = loops.dense_const;
         op->b_value = out->const_value[op->b];
     }
 }

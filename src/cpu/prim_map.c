@@ -147,9 +147,10 @@ wf_status prim_cpu_map(struct prim_job *job, const struct prim_map *map) {
     const struct vec_table *vec = ((const struct cpu_device *)job->dev->self)->vec;
     bool single_b = map->arity == 2 && map->in[1].count == 1 && map->count > 1 &&
                     map->in[1].type != ELEM_TEXT && map->in[1].type != ELEM_BOOL;
-    struct map_run r = {.map = map, .fn = vec->dense[map->code]};
-    if (single_b && vec->dense_const[map->code]) {
-        r.fn = vec->dense_const[map->code];
+    struct vec_loops loops = vec_loops_of(vec, map->code);
+    struct map_run r = {.map = map, .fn = loops.dense};
+    if (single_b && loops.dense_const) {
+        r.fn = loops.dense_const;
         r.const_b = 1;
     }
     atomic_init(&r.fault, ~0ULL);

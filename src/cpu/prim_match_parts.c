@@ -13,6 +13,8 @@
 
 #include "defs/host_words.h"
 
+#include "defs/fn_table.h"
+
 #include "defs/fn_order.h"
 
 enum {

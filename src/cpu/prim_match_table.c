@@ -6,6 +6,8 @@
 
 #include "defs/host_words.h"
 
+#include "defs/fn_table.h"
+
 #include "defs/fn_order.h"
 
 enum { BATCH = 64 };
@@ -56,41 +58,13 @@ static bool put_direct(const struct join_table *t, u64 slot, u64 value) {
     return false;
 }
 
-static bool put_wide(const struct join_table *t, u64 word, u64 slot, u64 value) {
-    u64 *slots = t->slots;
-    for (;; slot = (slot + 1) & (u64)(t->slot_count - 1)) {
-        u64 held = t->empty;
-        if (__atomic_compare_exchange_n(&slots[2 * slot], &held, word, false, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED)) {
-            slots[2 * slot + 1] = value;
-            return false;
-        }
-        if (held == word) {
-            return true;
-        }
-    }
-}
-
-static bool put_narrow(const struct join_table *t, u64 word, u64 slot, u64 value) {
-    u64 *slots = t->slots;
-    u64 none = t->empty ? ~0ULL : 0;
-    for (;; slot = (slot + 1) & (u64)(t->slot_count - 1)) {
-        u64 held = none;
-        if (__atomic_compare_exchange_n(&slots[slot], &held, value << 32 | word, false,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-            return false;
-        }
-        if ((u32)held == word) {
-            return true;
-        }
-    }
-}
-
 static bool put(const struct match *m, u64 word, u64 slot, u64 value) {
     const struct join_table *t = &m->join->table;
-    return t->bits         ? put_direct(t, slot, value)
-           : m->bytes == 8 ? put_wide(t, word, slot, value)
-                           : put_narrow(t, word, slot, value);
+    u64 mask = (u64)t->slot_count - 1;
+    return t->bits ? put_direct(t, slot, value)
+           : m->bytes == 8
+               ? pair_put_8(t->slots, mask, t->empty, word, value, 0, slot)
+               : pair_put_4(t->slots, mask, (u32)t->empty, (u32)word, (u32)value, 0, slot);
 }
 
 static void find(const struct match *m, struct look *l, i64 n) {
@@ -106,17 +80,15 @@ static void find(const struct match *m, struct look *l, i64 n) {
             l->found[j] = in;
             l->value[j] = in ? key_at(t->slots, t->value_bytes, (i64)slot) : 0;
         } else if (m->bytes == 8) {
-            while (slots[2 * slot] != word && slots[2 * slot] != t->empty) {
-                slot = (slot + 1) & mask;
-            }
-            l->found[j] = slots[2 * slot] != t->empty;
+            u64 held = slots[2 * slot];
+            TABLE_WALK(slot, mask, held, slots[2 * slot], held != word && held != t->empty)
+            l->found[j] = held != t->empty;
             l->value[j] = slots[2 * slot + 1];
         } else {
-            while ((u32)slots[slot] != word && (u32)slots[slot] != t->empty) {
-                slot = (slot + 1) & mask;
-            }
-            l->found[j] = (u32)slots[slot] != t->empty;
-            l->value[j] = slots[slot] >> 32;
+            u64 held = slots[slot];
+            TABLE_WALK(slot, mask, held, slots[slot], (u32)held != word && (u32)held != t->empty)
+            l->found[j] = (u32)held != t->empty;
+            l->value[j] = held >> 32;
         }
     }
 }

@@ -11,6 +11,8 @@
 
 #include "defs/host_words.h"
 
+#include "defs/fn_table.h"
+
 #include "defs/fn_order.h"
 
 #define ALWAYS static inline __attribute__((always_inline))

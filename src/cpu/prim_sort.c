@@ -9,6 +9,8 @@
 
 #include "defs/host_words.h"
 
+#include "defs/fn_table.h"
+
 #include "defs/fn_order.h"
 
 enum form { FORM_HALVES, FORM_HALF_PAIRS, FORM_WORDS, FORM_PAIRS, FORM_ROWS, FORM_ITEMS };

@@ -1,68 +1,9 @@
-/* prims.c: memory of the CPU for primitives, and the primitives that work on the engine's own
- * indexes.
- *
- * A build is STEP_BUILD's over one chunk. A probe looks up blocks of keys as tasks, a batch at a
- * time (lookup.c). */
-#include "cpu/index_int.h"
+/* prims.c: memory of the CPU for primitives, and the list of what it has. */
+#include "cpu/cpu_int.h"
 #include "prim/algebra.h"
 #include "prim/match.h"
 #include "prim/move.h"
 #include "prim/order.h"
-
-enum { PROBE_ROWS = 1 << 14, BATCH = 512 };
-
-static FALLIBLE build(struct exec *x, struct index *index, const i64 *key, const b8 *nulls, i64 n) {
-    struct column col = {KIND_I64, (void *)(size_t)key, (b8 *)(size_t)nulls};
-    struct chunk chunk = {.rows = n, .cols = &col, .col_count = 1, .mem = x->mem};
-    struct chunk *chunks[1] = {&chunk};
-    return index_over(x, index, chunks, 1, 0);
-}
-
-struct probe {
-    const struct index *index;
-    const struct vec_table *vec;
-    const i64 *key;
-    i64 *out;
-    i64 n;
-};
-
-static void probe_task(void *arg, i64 t, i32 worker) {
-    UNUSED(worker);
-    const struct probe *p = arg;
-    enum { ROOM = BATCH + LOOKUP_SLACK };
-    u64 hash[ROOM];
-    i64 passed[ROOM];
-    u32 at[ROOM], lo[ROOM], hi[ROOM];
-    b8 found[ROOM];
-    const struct lookup l = {p->vec, hash, passed, at};
-    struct lookup_count count = {0};
-    i64 end = MIN_OF((t + 1) * PROBE_ROWS, p->n);
-    for (i64 i = t * PROBE_ROWS; i < end; i += BATCH) {
-        i64 n = MIN_OF(end - i, BATCH);
-        i64 *out = p->out + i;
-        if (p->index->unique) {
-            lookup_rows(&l, &count, p->index, p->key + i, n, out, found);
-        } else {
-            lookup_runs(&l, &count, p->index, p->key + i, n, lo, hi);
-            for (i64 j = 0; j < n; j++) {
-                found[j] = lo[j] != hi[j];
-                out[j] = found[j] ? lookup_first(p->index, lo[j]) : 0;
-            }
-        }
-        for (i64 j = 0; j < n; j++) {
-            out[j] = found[j] ? out[j] : -1;
-        }
-    }
-}
-
-static FALLIBLE probe(struct exec *x, i64 *out_row, const struct index *index, const i64 *key,
-                      i64 n) {
-    struct probe p = {index, vec_table_best(), key, out_row, n};
-    tasks_run(x, (n + PROBE_ROWS - 1) / PROBE_ROWS, probe_task, &p);
-    return exec_check(x);
-}
-
-static const struct prim_engine engine = {build, probe};
 
 static FALLIBLE memory_alloc(const struct device *dev, struct exec *x, i64 bytes,
                              struct prim_block *out) {
@@ -99,5 +40,4 @@ const struct prim_class cpu_prims = {.alloc = memory_alloc,
                                      .match = &cpu_prim_match,
                                      .move = &cpu_prim_move,
                                      .order = &cpu_prim_order,
-                                     .algebra = &cpu_prim_algebra,
-                                     .engine = &engine};
+                                     .algebra = &cpu_prim_algebra};

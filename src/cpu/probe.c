@@ -7,6 +7,8 @@
  * whose mind is made up takes no further matches. */
 #include "cpu/cpu_int.h"
 
+#include "codes/control.h"
+
 enum { EXPANSIONS_PER_CHECK = STOP_EVERY(64) };
 
 /* Keys of the active rows, dense. */

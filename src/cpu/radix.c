@@ -90,7 +90,7 @@ static i32 digit_bits(i64 n, i32 low, i32 high, i32 most) {
         struct exec *x;                                                                           \
         elem *data, *other;                                                                       \
         i64 n, want, block_rows;                                                                  \
-        i32 low, shift, bits;                                                                     \
+        i32 low, high, shift, bits;                                                               \
         bool over;                                                                                \
         i64 *counts; /* per block and digit, then where the block's elements go */                \
         i64 *starts; /* per digit */                                                              \
@@ -139,8 +139,7 @@ static i32 digit_bits(i64 n, i32 low, i32 high, i32 most) {
         name##_local(s->other + first, s->data + first, n, s->low, s->shift, !s->over);           \
         work_rows(s->x, 2 * n);                                                                   \
     }                                                                                             \
-    static FALLIBLE name##_all(struct exec *x, elem *data, elem *other, i64 n, i32 low, i32 high, \
-                               i64 want, bool over, i64 *out_valid);                              \
+    static FALLIBLE name##_all(struct name##_split *s, i64 *out_valid);                           \
     /* Parts too large for one task: each by all workers. */                                      \
     static FALLIBLE name##_large(struct name##_split *s, i64 *out_valid) {                        \
         for (i64 d = 0; d < 1LL << s->bits; d++) {                                                \
@@ -148,47 +147,48 @@ static i32 digit_bits(i64 n, i32 low, i32 high, i32 most) {
             i64 n = s->starts[d + 1] - first;                                                     \
             i64 valid = n;                                                                        \
             if (n > BLOCK_ROWS && first < s->want) {                                              \
-                TRY(name##_all(s->x, s->other + first, s->data + first, n, s->low, s->shift,      \
-                               s->want - first, !s->over, &valid));                               \
+                struct name##_split part = {.x = s->x, .n = n, .low = s->low, .high = s->shift};  \
+                part.data = s->other + first;                                                     \
+                part.other = s->data + first;                                                     \
+                part.want = s->want - first;                                                      \
+                part.over = !s->over;                                                             \
+                TRY(name##_all(&part, &valid));                                                   \
             }                                                                                     \
             *out_valid = first < s->want ? first + valid : *out_valid;                            \
         }                                                                                         \
         return ERR_OK;                                                                            \
     }                                                                                             \
-    static FALLIBLE name##_all(struct exec *x, elem *data, elem *other, i64 n, i32 low, i32 high, \
-                               i64 want, bool over, i64 *out_valid) {                             \
-        if (n < PARALLEL_ROWS || high <= low) {                                                   \
-            name##_local(data, other, n, low, high, over);                                        \
-            *out_valid = n;                                                                       \
+    static FALLIBLE name##_all(struct name##_split *s, i64 *out_valid) {                          \
+        struct exec *x = s->x;                                                                    \
+        if (s->n < PARALLEL_ROWS || s->high <= s->low) {                                          \
+            name##_local(s->data, s->other, s->n, s->low, s->high, s->over);                      \
+            *out_valid = s->n;                                                                    \
             return exec_check(x);                                                                 \
         }                                                                                         \
-        struct name##_split s = {.x = x, .data = data, .other = other, .n = n, .want = want};     \
-        s.bits = MIN_OF(MAX_OF(log2_of(n / PART_ROWS), 4), SPLIT_BITS);                           \
-        s.bits = MIN_OF(s.bits, high - low);                                                      \
-        s.low = low;                                                                              \
-        s.shift = high - s.bits;                                                                  \
-        s.over = over;                                                                            \
-        s.block_rows = MAX_OF(BLOCK_ROWS, n / BLOCKS_MAX + 1);                                    \
-        i64 blocks = (n + s.block_rows - 1) / s.block_rows;                                       \
-        i64 bytes = ((blocks + 1) << s.bits) * (i64)sizeof(i64) + (i64)sizeof(i64);               \
-        s.counts = mem_alloc(x->mem, bytes);                                                      \
-        if (!s.counts) {                                                                          \
+        s->bits = MIN_OF(MAX_OF(log2_of(s->n / PART_ROWS), 4), SPLIT_BITS);                       \
+        s->bits = MIN_OF(s->bits, s->high - s->low);                                              \
+        s->shift = s->high - s->bits;                                                             \
+        s->block_rows = MAX_OF(BLOCK_ROWS, s->n / BLOCKS_MAX + 1);                                \
+        i64 blocks = (s->n + s->block_rows - 1) / s->block_rows;                                  \
+        i64 bytes = ((blocks + 1) << s->bits) * (i64)sizeof(i64) + (i64)sizeof(i64);              \
+        s->counts = mem_alloc(x->mem, bytes);                                                     \
+        if (!s->counts) {                                                                         \
             return memory_refused(x->mem, x->err, bytes);                                         \
         }                                                                                         \
-        memset(s.counts, 0, (size_t)bytes);                                                       \
-        s.starts = s.counts + (blocks << s.bits);                                                 \
-        tasks_run(x, blocks, name##_count, &s);                                                   \
-        places(s.counts, s.starts, blocks, s.bits);                                               \
-        work_rows(x, n);                                                                          \
+        memset(s->counts, 0, (size_t)bytes);                                                      \
+        s->starts = s->counts + (blocks << s->bits);                                              \
+        tasks_run(x, blocks, name##_count, s);                                                    \
+        places(s->counts, s->starts, blocks, s->bits);                                            \
+        work_rows(x, s->n);                                                                       \
         wf_status status = exec_check(x);                                                         \
         if (!status) {                                                                            \
-            tasks_run(x, blocks, name##_scatter, &s);                                             \
-            work_rows(x, n);                                                                      \
-            tasks_run(x, 1LL << s.bits, name##_part, &s);                                         \
+            tasks_run(x, blocks, name##_scatter, s);                                              \
+            work_rows(x, s->n);                                                                   \
+            tasks_run(x, 1LL << s->bits, name##_part, s);                                         \
             status = exec_check(x);                                                               \
         }                                                                                         \
-        status = status ? status : name##_large(&s, out_valid);                                   \
-        mem_free(x->mem, s.counts, bytes);                                                        \
+        status = status ? status : name##_large(s, out_valid);                                    \
+        mem_free(x->mem, s->counts, bytes);                                                       \
         return status;                                                                            \
     }
 
@@ -221,30 +221,41 @@ RADIX_SORT(items, struct radix_item, ITEM_KEY, ITEM_LESS)
 wf_status radix_sort_words(struct exec *x, u64 *data, u64 *temp, i64 n, i32 low, i32 high,
                            i64 want) {
     i64 valid = 0;
-    return words_all(x, data, temp, n, low, high, want, false, &valid);
+    struct words_split s = {.x = x, .data = data, .other = temp, .n = n, .want = want};
+    s.low = low;
+    s.high = high;
+    return words_all(&s, &valid);
 }
 
 wf_status radix_sort_pairs(struct exec *x, struct prim_pair *data, struct prim_pair *temp, i64 n,
                            i32 high, i64 want, i64 *out_valid) {
     *out_valid = 0;
-    return pairs_all(x, data, temp, n, 0, high, want, false, out_valid);
+    struct pairs_split s = {.x = x, .data = data, .other = temp, .n = n, .want = want};
+    s.high = high;
+    return pairs_all(&s, out_valid);
 }
 
 wf_status radix_sort_halves(struct exec *x, u32 *data, u32 *temp, i64 n) {
     i64 valid = 0;
-    return halves_all(x, data, temp, n, 0, 32, n, false, &valid);
+    struct halves_split s = {.x = x, .data = data, .other = temp, .n = n, .want = n};
+    s.high = 32;
+    return halves_all(&s, &valid);
 }
 
 wf_status radix_sort_half_pairs(struct exec *x, struct radix_half *data, struct radix_half *temp,
                                 i64 n) {
     i64 valid = 0;
-    return half_pairs_all(x, data, temp, n, 0, 32, n, false, &valid);
+    struct half_pairs_split s = {.x = x, .data = data, .other = temp, .n = n, .want = n};
+    s.high = 32;
+    return half_pairs_all(&s, &valid);
 }
 
 wf_status radix_sort_items(struct exec *x, struct radix_item *data, struct radix_item *temp,
                            i64 n) {
     i64 valid = 0;
-    return items_all(x, data, temp, n, 0, 128, n, false, &valid);
+    struct items_split s = {.x = x, .data = data, .other = temp, .n = n, .want = n};
+    s.high = 128;
+    return items_all(&s, &valid);
 }
 
 void radix_sort_few(struct prim_pair *data, struct prim_pair *temp, i64 n, i32 high) {

@@ -7,6 +7,8 @@
  * Some milliseconds on first use; a budget without room leaves the memory rates unknown. */
 #include "cpu/cpu_int.h"
 
+#include "codes/loop.h"
+
 enum { ARRAY_BYTES = 32 << 20, ROUNDS = 3, PROBES = 1 << 17, VECTOR = 1024, ADDS = 2000 };
 
 struct gauge {
@@ -69,7 +71,7 @@ static void add_part(void *arg, i64 part, i32 worker) {
         b[k] = k;
     }
     for (i64 i = 0; i < ADDS; i++) {
-        (void)!g->vec->dense[OP_ADD_I64](sum, a, b, NULL, VECTOR, fault);
+        (void)!vec_loops_of(g->vec, OP_ADD_I64).dense(sum, a, b, NULL, VECTOR, fault);
     }
     atomic_fetch_add_explicit(&g->sum, sum[part % VECTOR], memory_order_relaxed);
 }

@@ -1,8 +1,6 @@
 /* real_angle.c: sine and its relatives of one number, however large: vec_real.c's loops come here
  * with the rows they cannot do. */
-#include "base/base.h"
-
-#include "defs/real.def"
+#include "cpu/vec_real.h"
 
 #include "defs/host_words.h"
 
@@ -11,7 +9,6 @@
 #include "defs/fn_real.h"
 
 #define X(A, name, fails, r, ka, kb, kc, part, expr, text) \
-    f64 real_##name(f64 a, u8 *f);                         \
     f64 real_##name(f64 a, u8 *f) {                        \
         return expr;                                       \
     }

@@ -10,6 +10,7 @@
  * source decides. It comes before faults of the pipeline, of which other threads may have met some
  * behind it. See decision 0023. */
 #include "cpu/cpu_int.h"
+#include "codes/control.h"
 #include "store/scan.h"
 
 enum { ROW_BYTES = 32, EXPANDING_BYTES = 1 << 16 };

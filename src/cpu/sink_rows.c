@@ -8,6 +8,8 @@
  * variable anyway, or in heaps it inherits. */
 #include "cpu/cpu_int.h"
 
+#include "codes/control.h"
+
 #include <stdlib.h>
 
 enum {

@@ -15,6 +15,7 @@
  * value lies behind the bar are not even looked at. The first ten of ten million rows in no order
  * then cost a few zones in a hundred. */
 #include "cpu/cpu_int.h"
+#include "codes/loop.h"
 #include "cpu/sort_key.h"
 #include "cpu/top_text.h"
 

@@ -8,6 +8,8 @@
  * rows nobody has counted, a slice has parts instead of rows. */
 #include "cpu/cpu_int.h"
 
+#include "codes/control.h"
+
 enum {
     MATCH_START = 64,     /* source rows of the first slice when rows may multiply */
     SOURCE_MAX = 1 << 25, /* source rows of a slice; cancelling looks at morsels anyway */

@@ -1,21 +1,15 @@
 /* vec.h: the vector loops, one table of them per processor level.
  *
- * vec_ops.c is compiled once per level; each compilation exports one `struct vec_table`. Everything
+ * vec_rows.c is compiled once per level; each compilation exports one `struct vec_table`. Everything
  * here works on plain arrays: elements are dense, positions (`sel`, `pos`) are 32-bit and ascending
  * within a selection. Register kinds index the tables; a missing combination is a NULL pointer. */
 #ifndef WF_CPU_VEC_H
 #define WF_CPU_VEC_H
 
-#include "defs/ops.h"
+#include "cpu/vec_loop.h"
 #include "defs/program.h"
 #include "run/variable.h"
 
-/* n dense rows. May-fail opcodes write one fault byte per row and return the OR of them. */
-typedef u8 vec_fn(void *restrict dst, const void *restrict a, const void *restrict b,
-                  const void *restrict c, i64 n, u8 *restrict fault);
-/* The rows sel[0..m) only; results and faults go to the same positions. */
-typedef u8 vec_sel_fn(void *restrict dst, const void *restrict a, const void *restrict b,
-                      const void *restrict c, const u32 *restrict sel, i64 m, u8 *restrict fault);
 /* Integers of `1 << width` bytes, unsigned or signed, over a base, to an integer kind. */
 typedef void vec_decode_fn(void *restrict dst, const void *restrict src, i128 base, i64 n);
 typedef void vec_decode_at_fn(void *restrict dst, const void *restrict src, i128 base,
@@ -37,9 +31,7 @@ typedef void vec_group_fn(i64 *restrict state, i64 stride, const u32 *restrict g
 enum { VEC_WIDTHS = 5, VEC_REPLICAS = 4 };
 
 struct vec_table {
-    vec_fn *dense[OP_COUNT];
-    vec_fn *dense_const[OP_COUNT]; /* two-operand opcodes: b points to one value */
-    vec_sel_fn *sel[OP_COUNT];     /* opcodes too heavy, or unsafe, for rows that are not active */
+    const struct vec_loops *ops, *reals; /* in the order of op_loop.def, real.def */
     vec_decode_fn *decode[2][VEC_WIDTHS][KIND_COUNT]; /* by signedness, width, kind */
     vec_decode_at_fn *decode_at[2][VEC_WIDTHS][KIND_COUNT];
     vec_gather_fn *gather[VEC_WIDTHS];
@@ -82,6 +74,10 @@ struct vec_table {
     void (*probe_direct)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
                          i64 slot_count, const u32 *restrict heads, i64 n);
 };
+
+/* vec.c: the loops of an opcode; NULLs where it has none. */
+struct vec_loops vec_loops_of(const struct vec_table *table, u16 code);
+const struct vec_table *vec_table_best(void); /* for this processor */
 
 extern const struct vec_table vec_table_baseline;
 extern const struct vec_table vec_table_avx2;

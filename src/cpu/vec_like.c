@@ -6,7 +6,7 @@
  * 1.5 M comments took a quarter of the walk's time. Patterns with _ or an
  * escape, or with very many literals, go through fn_like row by row. Compiled once per processor
  * level, like vec_ops.c. */
-#include "cpu/vec.h"
+#include "cpu/vec_loop.h"
 
 #include "defs/host_words.h"
 
@@ -165,13 +165,7 @@ static b8 like_match(const struct like *like, str text) {
     return 1;
 }
 
-#define NAME_(what, level) what##_##level
-#define NAME(what, level) NAME_(what, level)
-
-vec_fn NAME(vec_like, WF_LEVEL);
-vec_sel_fn NAME(vec_like_sel, WF_LEVEL);
-
-u8 NAME(vec_like, WF_LEVEL)(void *restrict dst, const void *restrict a, const void *restrict b,
+u8 LEVEL_NAME(vec_like)(void *restrict dst, const void *restrict a, const void *restrict b,
                             const void *restrict c, i64 n, u8 *restrict fault) {
     UNUSED(c);
     UNUSED(fault);
@@ -182,7 +176,7 @@ u8 NAME(vec_like, WF_LEVEL)(void *restrict dst, const void *restrict a, const vo
     return 0;
 }
 
-u8 NAME(vec_like_sel, WF_LEVEL)(void *restrict dst, const void *restrict a, const void *restrict b,
+u8 LEVEL_NAME(vec_like_sel)(void *restrict dst, const void *restrict a, const void *restrict b,
                                 const void *restrict c, const u32 *restrict sel, i64 m,
                                 u8 *restrict fault) {
     UNUSED(c);

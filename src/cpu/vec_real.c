@@ -6,6 +6,8 @@
  * cheaper than one that is computed alone. */
 #include "cpu/vec_real.h"
 
+#include "cpu/vec_loop.h"
+
 #include "defs/host_words.h"
 
 #define FN_RARELY(x) 0
@@ -17,15 +19,12 @@
 #error "WF_LEVEL names the processor level: baseline, avx2 or avx512"
 #endif
 
-typedef u8 real_fn(void *restrict dst, const void *restrict a, const void *restrict b,
-                   const void *restrict c, i64 n, u8 *restrict fault);
-
 #define GET_f64(x) const f64 x = v##x[i];
 #define GET_no(x)
 
 /* The faults are joined in a loop of their own: conditional ones keep the other from vectors. */
 #define LOOP(name, kb, expr, ...)                                                                \
-    u8 REAL_NAME(name, dense, WF_LEVEL)(void *restrict dst, const void *restrict pa,             \
+    static u8 dense_##name(void *restrict dst, const void *restrict pa,             \
                                         const void *restrict pb, const void *restrict pc, i64 n, \
                                         u8 *restrict fault) {                                    \
         f64 *restrict out = dst;                                                                 \
@@ -79,7 +78,7 @@ WF_OPS_ANGLE(X, )
 
 enum { GATHERED = 256 };
 
-static u8 gathered(real_fn *fn, f64 *restrict out, const f64 *restrict a, const f64 *restrict b,
+static u8 gathered(vec_fn *fn, f64 *restrict out, const f64 *restrict a, const f64 *restrict b,
                    const u32 *restrict sel, i64 m, u8 *restrict fault) {
     f64 in[2][GATHERED], made[GATHERED];
     u8 found[GATHERED], any = 0;
@@ -101,12 +100,16 @@ static u8 gathered(real_fn *fn, f64 *restrict out, const f64 *restrict a, const 
 #define PICK_f64 pb
 #define PICK_no pa
 #define X(A, name, fails, r, ka, kb, kc, part, expr, text)                                    \
-    u8 REAL_NAME(name, sel, WF_LEVEL)(void *restrict dst, const void *restrict pa,            \
+    static u8 sel_##name(void *restrict dst, const void *restrict pa,            \
                                       const void *restrict pb, const void *restrict pc,       \
                                       const u32 *restrict sel, i64 m, u8 *restrict fault) {   \
         UNUSED(pb);                                                                           \
         UNUSED(pc);                                                                           \
-        return gathered(REAL_NAME(name, dense, WF_LEVEL), dst, pa, PICK_##kb, sel, m, fault); \
+        return gathered(dense_##name, dst, pa, PICK_##kb, sel, m, fault); \
     }
 WF_OPS_REAL(X, )
+#undef X
+
+#define X(A, name, fails, r, ka, kb, kc, part, expr, text) {dense_##name, NULL, sel_##name},
+const struct vec_loops LEVEL_NAME(vec_reals)[] = {WF_OPS_REAL(X, )};
 #undef X

@@ -1,4 +1,5 @@
-/* fn_order.h: the bits that order and spread keys, the same on every device.
+/* fn_order.h: the bits that order and spread keys, the same on every device; the hashes themselves
+ * are fn_table.h's, which stands before it.
  *
  * Kernel text: compiles as C11 and as CUDA C and is written in the words of the prelude
  * (host_words.h on the CPU). Unsigned words order as they are; signed ones once their highest bit
@@ -18,20 +19,6 @@ FN u64 order_f64(u64 bits) {
     return bits >> 63 ? ~bits : bits | 0x8000000000000000ULL;
 }
 
-FN u32 hash_32(u32 x) {
-    x ^= x >> 16;
-    x *= 0x85ebca6bu;
-    x ^= x >> 13;
-    x *= 0xc2b2ae35u;
-    return x ^ x >> 16;
-}
-FN u64 hash_64(u64 x) {
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93ULL;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93ULL;
-    return x ^ x >> 32;
-}
 FN u64 hash_128(u64 low, u64 high) {
     return hash_64(low ^ hash_64(high));
 }

@@ -58,6 +58,15 @@ FN u32 zeros_above_u64(u64 x) { /* 64 for 0 */
     return x ? (u32)__builtin_clzll(x) : 64u;
 }
 
+/* Words that other threads read and write as well; nothing is ordered by them. */
+FN u64 read_u64(const u64 *p) {
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+FN u64 atom_cas_u64(u64 *p, u64 expect, u64 x) { /* what was there */
+    (void)__atomic_compare_exchange_n(p, &expect, x, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return expect;
+}
+
 FN u64 mul_high_u64(u64 a, u64 b) {
     return (u64)(((u128)a * b) >> 64);
 }

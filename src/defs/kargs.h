@@ -63,7 +63,7 @@ struct ktexts {
 #define KOP_ASIDE 0x4000u
 #define KOP_ASIDE_FLAGS 4u /* booleans of sixteen rows in 64 bits */
 struct kop {
-    u16 code; /* enum op_code, KOP_LOAD or KOP_NEXT; with KOP_HOT enum khot */
+    u16 code; /* OP_…, KOP_LOAD or KOP_NEXT; with KOP_HOT enum khot */
     u16 rank; /* of faults; hot: where the boolean goes */
     u16 dst, a, b, c;
     u16 imm;

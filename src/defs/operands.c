@@ -5,6 +5,8 @@
  * a new opcode is one line there. */
 #include "defs/program.h"
 
+#include "codes/control.h"
+
 u32 op_field(const struct op *op, enum operand which) {
     const u32 fields[OPERAND_COUNT] = {op->dst, op->a, op->b, op->c, op->imm};
     return fields[which];
@@ -23,6 +25,10 @@ bool op_may_fault(const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
     bool flagged = info->roles[OPERAND_C] == ROLE_match_flags && !(info->flags & OP_REPEATS);
     return (info->flags & OP_FAULTS) || (flagged && (probe_flags(op) & PROBE_SINGLE));
+}
+
+bool intern_keyed(const struct op *op) {
+    return op->code == OP_INTERN && op->b >= INTERN_LEAST;
 }
 
 static bool is_register(enum role role, const struct op *op, u16 reg) {

@@ -1,8 +1,13 @@
-/* ops.c: op.def expanded into the table of opcode properties.
+/* ops.c: op.def, op_loop.def and real.def expanded into the table of opcode properties.
  *
  * The table serves EXPLAIN, the verifier, the weaver (which writes `expr` into kernels as it
  * stands) and the reference page. */
 #include "defs/ops.h"
+
+#include "codes/op.h"
+#include "defs/op.def"
+#include "defs/op_loop.def"
+#include "defs/real.def"
 
 /* From an operand's C name in op.def to its kind; `no` means no operand. */
 #define X(A, c_name, name, bytes) KIND_OF_##c_name = KIND_##name,
@@ -54,8 +59,7 @@ enum { COST_HOST = 100, COST_CONTROL = 1 };
 const struct op_info op_infos[OP_COUNT] = {
     /* clang-format off */
     WF_CTLS(XC, )
-    WF_OPS1(X1, 0) WF_OPS2(X2, 0) WF_OPS3(X3, 0)
-    WF_OPS1F(X1, OP_FAULTS) WF_OPS2F(X2, OP_FAULTS) WF_OPS3F(X3, OP_FAULTS)
+    WF_OPS_LOOP(X1, X2, X3, 0, OP_FAULTS)
     WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, )
     /* clang-format on */
 };

@@ -1,33 +1,12 @@
-/* ops.h: the opcode enum and its properties; expands op.def. Host only. */
+/* ops.h: properties of opcodes. Host only.
+ *
+ * The opcodes themselves are numbers made from op.def, op_loop.def and real.def: OP_… in codes/control.h, codes/loop.h
+ * and codes/op.h, which those include who name one. */
 #ifndef WF_DEFS_OPS_H
 #define WF_DEFS_OPS_H
 
 #include "base/mem.h"
-#include "defs/op.def"
-#include "defs/real.def"
 #include "defs/types.h"
-
-#define X1(A, name, r, a, part, cost, expr, text) OP_##name,
-#define X2(A, name, r, a, b, part, cost, expr, text) OP_##name,
-#define X3(A, name, r, a, b, c, part, cost, expr, text) OP_##name,
-#define XH(A, name, r, a, b, c, fn, text) OP_##name,
-#define XM(A, name, a, b, body, text) OP_##name,
-#define XR(A, name, fails, r, a, b, c, part, expr, text) OP_##name,
-#define XT(A, name, a, b, c, fn, text) OP_##name,
-#define XC(A, name, ...) OP_##name,
-enum op_code {
-    WF_CTLS(XC, ) WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, )
-        WF_OPS3F(X3, ) WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, )
-            OP_COUNT
-};
-#undef X1
-#undef X2
-#undef X3
-#undef XH
-#undef XM
-#undef XR
-#undef XT
-#undef XC
 
 /* Flags. HOST: the CPU only. RARE: not in the GPU's virtual machine, and few have vector loops. From
  * SHAPES on they are those of control opcodes; op.def says what they mean. */
@@ -94,7 +73,7 @@ struct op_info {
                          operands are printed */
     const char *text; /* synopsis */
 };
-extern const struct op_info op_infos[OP_COUNT];
+extern const struct op_info op_infos[]; /* by opcode */
 
 /* A literal or a single value, wide enough for every kind. */
 union lit {

@@ -16,7 +16,7 @@
 #define NO_VAR 0xffffffffu
 
 struct op {
-    u16 code; /* enum op_code */
+    u16 code; /* OP_… */
     u16 dst;  /* register, or NO_REG */
     u16 a, b, c;
     u16 rank;     /* order in which errors count: operator before weaving, then opcode */
@@ -32,9 +32,7 @@ static inline u16 probe_flags(const struct op *op) {
 /* b of INTERN. The last two may number, instead of a text, one that comes before (after) it in the
  * order of texts and was met with the same key, which register c holds. */
 enum intern_mode { INTERN_ADD, INTERN_FIND, INTERN_LEAST, INTERN_GREATEST };
-static inline bool intern_keyed(const struct op *op) {
-    return op->code == OP_INTERN && op->b >= INTERN_LEAST;
-}
+bool intern_keyed(const struct op *op);
 
 struct reg {
     u8 kind; /* enum kind */

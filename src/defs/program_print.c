@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "codes/op.h"
 #include "defs/value.h"
 
 /* Of aggregation words. */

@@ -6,6 +6,8 @@
  * ranges. */
 #include "defs/program.h"
 
+#include "codes/op.h"
+
 struct check {
     const struct program *program;
     const struct pipeline *pipe;

@@ -3,6 +3,7 @@ set(WF_EMBEDDED
   base/word.h=base/word.h
   defs/type.def=defs/type.def
   defs/op.def=defs/op.def
+  defs/op_loop.def=defs/op_loop.def
   defs/agg.def=defs/agg.def
   defs/fault.def=defs/fault.def
   defs/fault.h=defs/fault.h
@@ -24,6 +25,7 @@ set(WF_EMBEDDED
   probe.h=gpu/kernels/probe.h
   defs/kprim.h=defs/kprim.h
   defs/korder.h=defs/korder.h
+  defs/fn_table.h=defs/fn_table.h
   defs/fn_order.h=defs/fn_order.h
   order.h=gpu/kernels/order.h
   split_count.h=gpu/kernels/split_count.h

@@ -1,6 +1,7 @@
 /* gpu_device.c: the CUDA device as the runtime sees it: what it refuses, what a step would cost,
  * running and fetching; CALL gpu_cache, EXPLAIN (CUDA). */
 #include "gpu/gpu_int.h"
+#include "codes/control.h"
 #include "gpu/gpu_prim.h"
 
 #include <stdio.h>

@@ -15,6 +15,8 @@
  * they are. */
 #include "gpu/gpu_int.h"
 
+#include "codes/op.h"
+
 enum { MAX_LIVE = 32, MAX_MATCHES = 4, PLACE_UNIT = 16 };
 #define LARGE_TILE_BYTES (51 << 10) /* four blocks of it fit a multiprocessor */
 

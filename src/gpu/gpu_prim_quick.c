@@ -12,6 +12,8 @@
 
 #include "defs/host_words.h"
 
+#include "defs/fn_table.h"
+
 #include "defs/fn_order.h"
 
 enum { QUICK_LEVELS = 16 };

@@ -13,6 +13,8 @@
  * ms. */
 #include "gpu/gpu_job.h"
 
+#include "codes/loop.h"
+
 #define ARGS_LEAST_BYTES (64LL << 10)
 #define SYNC_ROWS (1LL << 28) /* rows in flight before cancellation is looked at again */
 #define LAUNCH_NS 50000000    /* what launches of rows that multiply aim at */

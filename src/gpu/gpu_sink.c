@@ -13,6 +13,8 @@
  * the same way. */
 #include "gpu/gpu_job.h"
 
+#include "codes/control.h"
+
 #define AGG_DENSE_BITS 16
 #define AGG_LEAST_SLOTS 1024
 #define AGG_SHARED_BYTES (64LL << 10)

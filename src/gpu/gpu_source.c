@@ -9,6 +9,8 @@
  * (streamed; serial is one slot, one tablet, no overlap). */
 #include "gpu/gpu_job.h"
 
+#include "codes/control.h"
+
 /* Over the bus: large enough that starting a batch does not show, small enough that the first copy
  * in and the last one out, which nothing overlaps, do not either. Under the simt driver tables are
  * small, and so are batches, so that slots are used again. */
@@ -25,7 +27,7 @@ struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls) {
     } else if (seg->encoding == ENC_FLOAT) {
         out.form = seg->width == 4 ? SEG_F32 : SEG_F64;
     } else if (seg->encoding != ENC_CONST) {
-        bool is_signed = seg->encoding == ENC_INT && seg->is_signed;
+        bool is_signed = segment_is_signed(seg);
         switch (seg->width) {
         case 1:
             out.form = SEG_U8;
@@ -458,17 +460,13 @@ static bool can_map(struct job *j, const struct seg_bytes *seg) {
 }
 
 static void set_base(const struct segment *seg, u8 kind, struct kseg *out) {
-    if (seg->encoding == ENC_CONST && kind == KIND_F32) {
-        f32 value = (f32)seg->fbase;
-        u32 bits;
-        memcpy(&bits, &value, sizeof bits);
-        out->base = bits;
-    } else if (seg->encoding == ENC_CONST && kind == KIND_F64) {
-        memcpy(&out->base, &seg->fbase, sizeof out->base);
-    } else if (seg->encoding == ENC_CONST || (seg->encoding == ENC_INT && !seg->is_signed)) {
-        out->base = (u64)seg->base;
-        out->base_high = (u64)((u128)seg->base >> 64);
+    bool real = kind == KIND_F32 || kind == KIND_F64;
+    union lit value = {.i128 = segment_base(seg)};
+    if (seg->encoding == ENC_CONST && real) {
+        value = segment_const(seg, kind);
     }
+    out->base = (u64)value.i128;
+    out->base_high = (u64)((u128)value.i128 >> 64);
 }
 
 /* Where a part's column is. A slot holds the columns of its batch one after the other, in the order

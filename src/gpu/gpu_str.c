@@ -12,6 +12,8 @@
  * dictionaries, chunks made by the CPU) are gathered into one buffer first. */
 #include "gpu/gpu_job.h"
 
+#include "codes/control.h"
+
 #include <stdlib.h>
 
 wf_status gpu_str_gather(struct exec *x, str *views, i64 n, struct buffer **out) {

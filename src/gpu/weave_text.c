@@ -12,6 +12,8 @@
  * text is compiled once. */
 #include "gpu/gpu_int.h"
 
+#include "codes/loop.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -596,7 +598,7 @@ static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number)
     line(v, "u32 h%u[R];", at);
     if (index->unique && index->hashed) {
         line(v, "u64 p%u[R];", at);
-        line(v, EACH "{ p%u[i] = hash_key(%s) & (x%u.slot_count - 1); }", at, key, number);
+        line(v, EACH "{ p%u[i] = hash_64((u64)%s) & (x%u.slot_count - 1); }", at, key, number);
         line(v, EACH "{ h%u[i] = %s ? x%u.heads[p%u[i]] : 0u; }", at, looks, number, at);
         line(v, EACH "{ h%u[i] = find_hash_from(&x%u, %s, p%u[i], h%u[i]); }", at, number, key, at,
              at);

@@ -8,7 +8,7 @@
 #define WF_HOST_BODIES_H
 
 #include "base/base.h"
-#include "defs/op.def"
+#include "codes/text_ops.h"
 
 i64 fn_parse_int(str a, u8 *f);
 f32 fn_parse_f32(str a, u8 *f);
@@ -57,24 +57,7 @@ struct made {
  * used. NULL when refused, or (FAULT_TEXT_SIZE) when no text may be that long. */
 u8 *made_room(struct made *made, i64 bytes, u8 *f);
 
-#define X_no(name)
-#define X_b8(name) b8 name,
-#define X_i32(name) i32 name,
-#define X_i64(name) i64 name,
-#define X_i128(name) i128 name,
-#define X_f64(name) f64 name,
-#define X_str(name) str name,
-#define X(A, name, ka, kb, kc, fn, text) \
-    void fn(struct made *made, X_##ka(a) X_##kb(b) X_##kc(c) u8 *f);
-WF_OPS_TEXT(X, )
-#undef X
-#undef X_no
-#undef X_b8
-#undef X_i32
-#undef X_i64
-#undef X_i128
-#undef X_f64
-#undef X_str
+/* Bodies of WF_OPS_TEXT: codes/text_ops.h. */
 
 i64 mk_upper_size(str a);
 void mk_upper_write(u8 *out, str a);

@@ -1,10 +1,15 @@
-/* eval.c: op.def expanded into the scalar evaluator.
+/* eval.c: op.def, op_loop.def and real.def expanded into the scalar evaluator.
  *
  * It folds constants and is the yardstick the devices' tests compare with: it runs the same
  * expression on single values. */
 #include "host/eval.h"
 
+#include "codes/op.h"
+#include "defs/op.def"
+#include "defs/op_loop.def"
+#include "defs/real.def"
 #include "host/bodies.h"
+
 #include "defs/host_words.h"
 #include "defs/fn_int.h"
 #include "defs/fn_float.h"
@@ -111,16 +116,15 @@ static u8 *arena_room(void *arena, i64 bytes) {
     return arena_try(arena, bytes);
 }
 
-u8 op_eval(enum op_code code, union lit *out, union lit la, union lit lb, union lit lc,
+u8 op_eval(u16 code, union lit *out, union lit la, union lit lb, union lit lc,
            struct arena *arena) {
     u8 fault = FAULT_NONE;
     u8 *f = &fault;
     struct made made = {.room = arena_room, .from = arena, .bytes = (const u8 *)""};
     memset(out, 0, sizeof *out);
-    switch ((i32)code) {
+    switch (code) {
         /* clang-format off */
-        WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, )
-        WF_OPS1F(X1, ) WF_OPS2F(X2, ) WF_OPS3F(X3, )
+        WF_OPS_LOOP(X1, X2, X3, , )
         WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, )
             /* clang-format on */
             default : /* a control opcode has no value of its own */

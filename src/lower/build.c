@@ -7,6 +7,7 @@
  * removes whatever nobody reads and numbers the registers in the order of their definition. */
 #include "lower/lower_int.h"
 
+#include "codes/loop.h"
 #include "host/eval.h"
 
 enum {
@@ -56,13 +57,14 @@ void build_row_mark(struct builder *b, const struct rel *rel) {
 }
 
 u32 build_source_col(struct builder *b, u32 col) {
-    for (i64 i = 0; i < b->cols.count; i++) {
-        if (b->cols.items[i] == col) {
-            return (u32)i;
-        }
+    while (b->col_at.count <= (i64)col) {
+        VEC_PUSH(b->l->arena, &b->col_at, 0);
     }
-    VEC_PUSH(b->l->arena, &b->cols, col);
-    return (u32)(b->cols.count - 1);
+    if (!b->col_at.items[col]) {
+        VEC_PUSH(b->l->arena, &b->cols, col);
+        b->col_at.items[col] = (u32)b->cols.count;
+    }
+    return b->col_at.items[col] - 1;
 }
 
 u16 build_reg(struct builder *b, enum kind kind, struct range range, u32 dict) {
@@ -165,7 +167,7 @@ static void push_op(struct builder *b, struct op op, bool might_raise) {
     }
 }
 
-static bool fold(struct builder *b, enum op_code code, const u16 *args, struct range range,
+static bool fold(struct builder *b, u16 code, const u16 *args, struct range range,
                  u16 *out) {
     union lit v[3];
     memset(v, 0, sizeof v);
@@ -184,7 +186,7 @@ static bool fold(struct builder *b, enum op_code code, const u16 *args, struct r
     return true;
 }
 
-static u16 add_op(struct builder *b, enum op_code code, u16 x, u16 y, u16 z, struct range range,
+static u16 add_op(struct builder *b, u16 code, u16 x, u16 y, u16 z, struct range range,
                   bool might_raise) {
     u16 args[3] = {x, y, z};
     u16 dst;
@@ -211,13 +213,13 @@ static u16 add_op(struct builder *b, enum op_code code, u16 x, u16 y, u16 z, str
     return op.dst;
 }
 
-u16 build_op(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range) {
+u16 build_op(struct builder *b, u16 code, u16 a, u16 b_, u16 c, struct range range) {
     u16 flags = op_infos[code].flags;
     bool raises = flags & (OP_FAULTS | OP_HOST);
     return add_op(b, code, a, b_, c, range, raises);
 }
 
-u16 build_safe(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range) {
+u16 build_safe(struct builder *b, u16 code, u16 a, u16 b_, u16 c, struct range range) {
     return add_op(b, code, a, b_, c, range, false);
 }
 
@@ -246,7 +248,7 @@ u16 build_ctl(struct builder *b, struct op op, enum kind kind, struct range rang
     return op.dst;
 }
 
-void build_plain(struct builder *b, enum op_code code, u16 a, u32 imm) {
+void build_plain(struct builder *b, u16 code, u16 a, u32 imm) {
     struct op op = {.code = (u16)code, .dst = NO_REG, .a = a, .b = NO_REG, .c = NO_REG, .imm = imm};
     if (!b->l->status) {
         push_op(b, op, false);
@@ -317,6 +319,17 @@ u16 build_int(struct builder *b, enum kind kind, i128 value) {
         lit.i128 = value;
     }
     return build_lit(b, kind, lit, range_exact(value, value));
+}
+
+u16 build_float(struct builder *b, enum kind kind, f64 value) {
+    union lit lit;
+    memset(&lit, 0, sizeof lit);
+    if (kind == KIND_F32) {
+        lit.f32 = (f32)value;
+    } else {
+        lit.f64 = value;
+    }
+    return build_lit(b, kind, lit, range_none());
 }
 
 u16 build_exact(struct builder *b, i128 value) {
@@ -435,7 +448,7 @@ u16 build_kind(struct builder *b, u16 reg, enum kind kind) {
     }
     u16 code = to[kind][reg_kind(b, reg)];
     CHECK(code != 0);
-    return build_op(b, (enum op_code)code, reg, NO_REG, NO_REG, reg_range(b, reg));
+    return build_op(b, code, reg, NO_REG, NO_REG, reg_range(b, reg));
 }
 
 u16 build_sel(struct builder *b, u16 cond, u16 x, u16 y) {
@@ -455,7 +468,7 @@ u16 build_sel(struct builder *b, u16 cond, u16 x, u16 y) {
         return build_sel(b, b->ops.items[def - 1].a, y, x);
     }
     struct range range = range_union(reg_range(b, x), reg_range(b, y));
-    u16 dst = build_op(b, (enum op_code)sel[reg_kind(b, x)], cond, x, y, range);
+    u16 dst = build_op(b, sel[reg_kind(b, x)], cond, x, y, range);
     b->regs.items[dst].dict = reg_dict(b, x) ? reg_dict(b, x) : reg_dict(b, y);
     return dst;
 }

@@ -8,6 +8,8 @@
  * surviving rows only. See decision 0007. */
 #include "lower/lower_int.h"
 
+#include "codes/control.h"
+
 struct conjunct {
     const struct expr *expr;
     bool raises;

@@ -6,6 +6,8 @@
  * above all), this pass is what keeps NULL-free and filter-only pipelines minimal. */
 #include "lower/lower_int.h"
 
+#include "codes/control.h"
+
 static void mark_live(void *arg, u16 reg) {
     ((u8 *)arg)[reg] = 1;
 }

@@ -13,6 +13,8 @@
  * key, 0, everywhere: the index is one run, and no more than a vector of pairs exists at a time. */
 #include "lower/lower_int.h"
 
+#include "codes/loop.h"
+
 struct join {
     struct lower *l;
     const struct rel *rel;
@@ -125,7 +127,7 @@ static void bind_right(struct join *j, u16 row, bool outer) {
     }
 }
 
-static u16 probe(struct join *j, enum op_code code, u16 flags, u16 where) {
+static u16 probe(struct join *j, u16 code, u16 flags, u16 where) {
     struct op op = {.code = (u16)code,
                     .a = j->key,
                     .b = where,

@@ -7,6 +7,8 @@
  * shift, mask and addition, pairs by UNPAIR. See decision 0001. */
 #include "lower/lower_int.h"
 
+#include "codes/loop.h"
+
 enum { WORD_BITS = 63, CODE_BITS = 31 };
 
 u32 key_bits_of(struct range range) {

@@ -12,6 +12,8 @@
  * See decision 0014. */
 #include "lower/lower_int.h"
 
+#include "codes/loop.h"
+
 struct uses {
     struct lower *l;
     VEC(const struct rel *) inputs;

@@ -6,6 +6,9 @@
  * read only through a selection on the same condition. */
 #include "lower/lower_int.h"
 
+#include "codes/control.h"
+#include "codes/scalar.h"
+
 bool value_is_null(const struct builder *b, struct value v) {
     return build_is_bool(b, v.null, true);
 }
@@ -338,7 +341,7 @@ static struct value lower_extreme(struct builder *b, const struct expr *expr) {
     u16 null = x.null == NO_REG || y.null == NO_REG ? (u16)NO_REG : build_and(b, x.null, y.null);
     struct value p = {x.reg, NO_REG};
     struct value q = {y.reg, NO_REG};
-    enum func func = expr->func == FUNC_GREATEST ? FUNC_GE : FUNC_LE;
+    u16 func = expr->func == FUNC_GREATEST ? FUNC_GE : FUNC_LE;
     u16 first = lower_compare(b, func, p, q, expr->args[0]->type, expr->args[1]->type).reg;
     first = y.null == NO_REG ? first : build_or(b, first, y.null);
     first = x.null == NO_REG ? first : build_andn(b, first, x.null);

@@ -9,6 +9,8 @@
 
 #include "lower/lower_int.h"
 
+#include "codes/func.h"
+#include "codes/op.h"
 #include "host/eval.h"
 
 /* One opcode per exact kind. */
@@ -26,7 +28,7 @@ static u16 exact_plain(struct builder *b, by_kind codes, u16 x, u16 y, struct ra
     enum kind kind = kind_wider(range_kind(r), kind_wider(reg_kind(b, x), reg_kind(b, y)));
     x = build_kind(b, x, kind);
     y = build_kind(b, y, kind);
-    return b->l->status ? 0 : build_op(b, (enum op_code)codes[kind], x, y, NO_REG, r);
+    return b->l->status ? 0 : build_op(b, codes[kind], x, y, NO_REG, r);
 }
 
 static by_kind add_codes = BY_KIND(ADD);
@@ -64,7 +66,7 @@ u16 lower_scale(struct builder *b, u16 reg, i32 from, i32 to) {
 
 /* checks */
 
-static u16 check_64(struct builder *b, enum op_code code, u16 reg, u16 null, struct range all) {
+static u16 check_64(struct builder *b, u16 code, u16 reg, u16 null, struct range all) {
     if (!range_within(reg_range(b, reg), range_exact(I64_MIN, I64_MAX))) {
         reg = lower_check(b, reg, null, type_of(TYPE_BIGINT));
     }
@@ -74,7 +76,7 @@ static u16 check_64(struct builder *b, enum op_code code, u16 reg, u16 null, str
     return build_kind(b, reg, range_kind(r));
 }
 
-static u16 check_128(struct builder *b, enum op_code code, u16 reg, u16 null, struct range all) {
+static u16 check_128(struct builder *b, u16 code, u16 reg, u16 null, struct range all) {
     struct range r = range_cut(reg_range(b, reg), all);
     reg = lower_guard(b, build_kind(b, reg, KIND_I128), null, build_int(b, KIND_I128, r.lo));
     reg =
@@ -103,14 +105,14 @@ u16 lower_check(struct builder *b, u16 reg, u16 null, struct type type) {
 
 /* exact arithmetic */
 
-static struct range func_range(enum func func, struct range x, struct range y) {
+static struct range func_range(u16 func, struct range x, struct range y) {
     return func == FUNC_ADD   ? range_add(x, y)
            : func == FUNC_SUB ? range_sub(x, y)
                               : range_mul(x, y);
 }
 
 /* x op y as a value of `type`, for + - *. */
-static u16 exact_op(struct builder *b, enum func func, u16 x, u16 y, u16 null, struct type type) {
+static u16 exact_op(struct builder *b, u16 func, u16 x, u16 y, u16 null, struct type type) {
     if (b->l->status) {
         return 0;
     }
@@ -140,25 +142,21 @@ static u16 exact_op(struct builder *b, enum func func, u16 x, u16 y, u16 null, s
     } else {
         r = range_cut(r, all);
     }
-    u16 reg = build_op(b, (enum op_code)checked[kind], x, y, NO_REG, r);
+    u16 reg = build_op(b, checked[kind], x, y, NO_REG, r);
     return lower_check(b, reg, null, type);
 }
 
-static i32 scale_of(struct type t) {
-    return t.id == TYPE_DECIMAL ? t.scale : 0;
-}
-
-u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits) {
-    static by_kind codes = BY_KIND(ROUNDDIV);
+u16 lower_divide(struct builder *b, u16 reg, i32 digits, bool round) {
+    static by_kind rounded = BY_KIND(ROUNDDIV), cut = BY_KIND(DIV);
     if (b->l->status || digits <= 0) {
         return reg;
     }
-    i128 divisor = pow10_i128(digits);
+    i128 power = pow10_i128(digits);
     struct range r = reg_range(b, reg);
-    struct range q = range_exact(r.lo / divisor - 1, r.hi / divisor + 1);
-    enum kind kind = kind_wider(reg_kind(b, reg), range_kind(range_exact(divisor, divisor)));
-    reg = build_op(b, (enum op_code)codes[kind], build_kind(b, reg, kind),
-                   build_int(b, kind, divisor), NO_REG, q);
+    struct range q = range_exact(r.lo / power - round, r.hi / power + round);
+    enum kind kind = kind_wider(reg_kind(b, reg), range_kind(range_exact(power, power)));
+    reg = build_safe(b, round ? rounded[kind] : cut[kind], build_kind(b, reg, kind),
+                     build_int(b, kind, power), NO_REG, q);
     return build_kind(b, reg, range_kind(q));
 }
 
@@ -166,7 +164,7 @@ u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits) {
 static u16 multiply_rounded(struct builder *b, const struct expr *expr, struct value x,
                             struct value y, u16 null) {
     i32 extra =
-        scale_of(expr->args[0]->type) + scale_of(expr->args[1]->type) - scale_of(expr->type);
+        type_scale(expr->args[0]->type) + type_scale(expr->args[1]->type) - type_scale(expr->type);
     struct range wide = range_of_type(type_decimal(38, 0));
     if (b->l->status) {
         return 0;
@@ -174,7 +172,7 @@ static u16 multiply_rounded(struct builder *b, const struct expr *expr, struct v
     struct range r = range_mul(reg_range(b, x.reg), reg_range(b, y.reg));
     if (range_within(r, wide)) {
         u16 reg = exact_plain(b, mul_codes, x.reg, y.reg, r);
-        return lower_check(b, lower_divide_rounded(b, reg, extra), null, expr->type);
+        return lower_check(b, lower_divide(b, reg, extra, true), null, expr->type);
     }
     u16 zero = build_int(b, KIND_I128, 0);
     u16 a = lower_guard(b, build_kind(b, x.reg, KIND_I128), null, zero);
@@ -185,10 +183,10 @@ static u16 multiply_rounded(struct builder *b, const struct expr *expr, struct v
 
 static u16 exact_arith(struct builder *b, const struct expr *expr, struct value x, struct value y,
                        u16 null) {
-    i32 sx = scale_of(expr->args[0]->type);
-    i32 sy = scale_of(expr->args[1]->type);
-    i32 scale = scale_of(expr->type);
-    enum func func = (enum func)expr->func;
+    i32 sx = type_scale(expr->args[0]->type);
+    i32 sy = type_scale(expr->args[1]->type);
+    i32 scale = type_scale(expr->type);
+    u16 func = expr->func;
     if (func == FUNC_MUL && sx + sy > scale) {
         return multiply_rounded(b, expr, x, y, null);
     }
@@ -201,7 +199,7 @@ static u16 exact_arith(struct builder *b, const struct expr *expr, struct value 
     y.reg = lower_scale(b, y.reg, sy, common);
     if (common > scale) {
         u16 reg = exact_op(b, func, x.reg, y.reg, null, type_decimal(38, 0));
-        return lower_check(b, lower_divide_rounded(b, reg, common - scale), null, expr->type);
+        return lower_check(b, lower_divide(b, reg, common - scale, true), null, expr->type);
     }
     x.reg = lower_scale(b, x.reg, common, scale);
     y.reg = lower_scale(b, y.reg, common, scale);
@@ -211,7 +209,7 @@ static u16 exact_arith(struct builder *b, const struct expr *expr, struct value 
 static u16 divide_decimal(struct builder *b, const struct expr *expr, struct value x,
                           struct value y, u16 null) {
     i32 shift =
-        scale_of(expr->type) - scale_of(expr->args[0]->type) + scale_of(expr->args[1]->type);
+        type_scale(expr->type) - type_scale(expr->args[0]->type) + type_scale(expr->args[1]->type);
     u16 divisor = shift < 0 ? lower_scale(b, y.reg, 0, -shift) : y.reg;
     shift = MAX_OF(shift, 0);
     if (shift > 38) { /* the rest by scaling the dividend first */
@@ -240,7 +238,7 @@ static u16 divide_decimal(struct builder *b, const struct expr *expr, struct val
 /* The remainder of decimals that 128 bits do not hold at one scale. */
 static u16 modulo_wide(struct builder *b, const struct expr *expr, struct value x, struct value y,
                        u16 null) {
-    i32 shift = scale_of(expr->args[1]->type) - scale_of(expr->args[0]->type);
+    i32 shift = type_scale(expr->args[1]->type) - type_scale(expr->args[0]->type);
     struct range wide = range_of_type(type_decimal(38, 0));
     u16 a = build_kind(b, x.reg, KIND_I128);
     u16 d = build_kind(b, y.reg, KIND_I128);
@@ -269,14 +267,14 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
     if (expr->type.id == TYPE_DECIMAL && !mod) {
         return divide_decimal(b, expr, x, y, null);
     }
-    i32 scale = MAX_OF(scale_of(expr->args[0]->type), scale_of(expr->args[1]->type));
+    i32 scale = MAX_OF(type_scale(expr->args[0]->type), type_scale(expr->args[1]->type));
     if (mod && !b->l->status &&
-        (lower_outgrows(b, x.reg, scale - scale_of(expr->args[0]->type)) ||
-         lower_outgrows(b, y.reg, scale - scale_of(expr->args[1]->type)))) {
+        (lower_outgrows(b, x.reg, scale - type_scale(expr->args[0]->type)) ||
+         lower_outgrows(b, y.reg, scale - type_scale(expr->args[1]->type)))) {
         return modulo_wide(b, expr, x, y, null);
     }
-    u16 a = lower_scale(b, x.reg, scale_of(expr->args[0]->type), scale);
-    u16 d = lower_scale(b, y.reg, scale_of(expr->args[1]->type), scale);
+    u16 a = lower_scale(b, x.reg, type_scale(expr->args[0]->type), scale);
+    u16 d = lower_scale(b, y.reg, type_scale(expr->args[1]->type), scale);
     struct range ra = reg_range(b, a);
     struct range r = range_div(ra, reg_range(b, d));
     if (mod) {
@@ -290,7 +288,7 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
     enum kind kind = kind_wider(range_kind(r), kind_wider(reg_kind(b, a), reg_kind(b, d)));
     a = build_kind(b, a, kind);
     d = build_kind(b, d, kind);
-    enum op_code code = (enum op_code)(mod ? mod_codes[kind] : div_codes[kind]);
+    u16 code = (mod ? mod_codes[kind] : div_codes[kind]);
     u16 reg;
     if (nonzero) { /* the kind holds the quotient, so the least value by -1 is no trap */
         reg = build_safe(b, code, a, d, NO_REG, r);
@@ -298,7 +296,7 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
         d = lower_guard(b, d, null, build_int(b, kind, 1));
         reg = build_op(b, code, a, d, NO_REG, r);
     }
-    reg = lower_scale(b, reg, scale, scale_of(expr->type));
+    reg = lower_scale(b, reg, scale, type_scale(expr->type));
     return lower_check(b, reg, null, expr->type);
 }
 
@@ -312,17 +310,6 @@ static i32 float_least(enum kind kind) {
     return kind == KIND_F32 ? -126 : -1022;
 }
 
-static u16 float_const(struct builder *b, enum kind kind, f64 value) {
-    union lit lit;
-    memset(&lit, 0, sizeof lit);
-    if (kind == KIND_F32) {
-        lit.f32 = (f32)value;
-    } else {
-        lit.f64 = value;
-    }
-    return build_lit(b, kind, lit, range_none());
-}
-
 static u16 float_kind(struct builder *b, u16 reg, enum kind kind) {
     if (b->l->status || reg_kind(b, reg) == kind) {
         return reg;
@@ -331,7 +318,7 @@ static u16 float_kind(struct builder *b, u16 reg, enum kind kind) {
     return build_op(b, OP_F64_F32, reg, NO_REG, NO_REG, reg_range(b, reg));
 }
 
-static u16 float_arith(struct builder *b, enum func func, enum kind kind, u16 x, u16 y, u16 null) {
+static u16 float_arith(struct builder *b, u16 func, enum kind kind, u16 x, u16 y, u16 null) {
     static by_kind plain_add = BY_FLOAT(ADD), plain_sub = BY_FLOAT(SUB), plain_mul = BY_FLOAT(MUL);
     static by_kind add = BY_FLOAT(ADDX), sub = BY_FLOAT(SUBX), mul = BY_FLOAT(MULX);
     static by_kind div = BY_FLOAT(DIV);
@@ -351,25 +338,25 @@ static u16 float_arith(struct builder *b, enum func func, enum kind kind, u16 x,
     if (safe) {
         struct range r = range_float(most * (1 + 1e-6), lsb, false);
         const u16 *codes = func == FUNC_ADD ? plain_add : func == FUNC_SUB ? plain_sub : plain_mul;
-        return build_op(b, (enum op_code)codes[kind], x, y, NO_REG, r);
+        return build_op(b, codes[kind], x, y, NO_REG, r);
     }
     struct range all = range_float(float_most(kind), kind == KIND_F32 ? -149 : -1074, special);
     const u16 *codes = func == FUNC_ADD   ? add
                        : func == FUNC_SUB ? sub
                        : func == FUNC_MUL ? mul
                                           : div;
-    y = lower_guard(b, y, null, float_const(b, kind, func == FUNC_DIV ? 1 : 0));
+    y = lower_guard(b, y, null, build_float(b, kind, func == FUNC_DIV ? 1 : 0));
     if (func == FUNC_MUL && null != NO_REG) { /* 0 times an infinity is harmless too, but NaN */
-        x = lower_guard(b, x, null, float_const(b, kind, 0));
+        x = lower_guard(b, x, null, build_float(b, kind, 0));
     }
-    return build_op(b, (enum op_code)codes[kind], x, y, NO_REG, all);
+    return build_op(b, codes[kind], x, y, NO_REG, all);
 }
 
 static struct value lower_arith(struct builder *b, const struct expr *expr, struct value x,
                                 struct value y) {
     struct value r = {0, build_null_or(b, x.null, y.null)};
     if (type_is_float(expr->type)) {
-        r.reg = float_arith(b, (enum func)expr->func, type_kind(expr->type), x.reg, y.reg, r.null);
+        r.reg = float_arith(b, expr->func, type_kind(expr->type), x.reg, y.reg, r.null);
     } else if (expr->func == FUNC_DIV || expr->func == FUNC_MOD) {
         r.reg = exact_divide(b, expr, x, y, r.null);
     } else {
@@ -381,7 +368,7 @@ static struct value lower_arith(struct builder *b, const struct expr *expr, stru
 static struct value lower_negate(struct builder *b, const struct expr *expr, struct value x) {
     enum kind kind = reg_kind(b, x.reg);
     if (type_is_float(expr->type)) {
-        enum op_code code = kind == KIND_F32 ? OP_NEG_F32 : OP_NEG_F64;
+        u16 code = kind == KIND_F32 ? OP_NEG_F32 : OP_NEG_F64;
         x.reg = build_op(b, code, x.reg, NO_REG, NO_REG, reg_range(b, x.reg));
         return x;
     }
@@ -390,7 +377,7 @@ static struct value lower_negate(struct builder *b, const struct expr *expr, str
     kind = kind_wider(kind, range_kind(r));
     if (range_within(r, range_of_type(expr->type))) {
         u16 wide = build_kind(b, x.reg, kind);
-        x.reg = build_op(b, (enum op_code)codes[kind], wide, NO_REG, NO_REG, r);
+        x.reg = build_op(b, codes[kind], wide, NO_REG, NO_REG, r);
     } else {
         x.reg = exact_op(b, FUNC_SUB, build_int(b, KIND_I32, 0), x.reg, x.null, expr->type);
     }
@@ -400,7 +387,7 @@ static struct value lower_negate(struct builder *b, const struct expr *expr, str
 static struct value lower_abs(struct builder *b, const struct expr *expr, struct value x) {
     if (type_is_float(expr->type)) { /* 0 - x also turns -0 into 0 */
         bool narrow = reg_kind(b, x.reg) == KIND_F32;
-        u16 zero = float_const(b, reg_kind(b, x.reg), 0);
+        u16 zero = build_float(b, reg_kind(b, x.reg), 0);
         u16 minus =
             build_op(b, narrow ? OP_SUB_F32 : OP_SUB_F64, zero, x.reg, NO_REG, reg_range(b, x.reg));
         u16 below = build_op(b, narrow ? OP_LE_F32 : OP_LE_F64, x.reg, zero, NO_REG, range_bool());
@@ -433,7 +420,7 @@ struct cmp_codes {
 #define CMP(K) \
     { OP_EQ_##K, OP_NE_##K, OP_LT_##K, OP_LE_##K, OP_GT_##K, OP_GE_##K }
 
-static u16 compare_op(struct builder *b, enum func func, enum kind kind, u16 x, u16 y) {
+static u16 compare_op(struct builder *b, u16 func, enum kind kind, u16 x, u16 y) {
     static const struct cmp_codes codes[KIND_COUNT] = {
         [KIND_B8] = CMP(B8),     [KIND_I32] = CMP(I32), [KIND_I64] = CMP(I64),
         [KIND_I128] = CMP(I128), [KIND_F32] = CMP(F32), [KIND_F64] = CMP(F64)};
@@ -444,12 +431,12 @@ static u16 compare_op(struct builder *b, enum func func, enum kind kind, u16 x, 
                : func == FUNC_LE ? c->le
                : func == FUNC_GT ? c->gt
                                  : c->ge;
-    return build_op(b, (enum op_code)code, x, y, NO_REG, range_bool());
+    return build_op(b, code, x, y, NO_REG, range_bool());
 }
 
 /* Through = < <= only: NaN-aware floats and strings. */
-static u16 compare_three(struct builder *b, enum func func, enum op_code eq, enum op_code lt,
-                         enum op_code le, u16 x, u16 y) {
+static u16 compare_three(struct builder *b, u16 func, u16 eq, u16 lt,
+                         u16 le, u16 x, u16 y) {
     struct range r = range_bool();
     switch (func) {
     case FUNC_EQ:
@@ -468,7 +455,7 @@ static u16 compare_three(struct builder *b, enum func func, enum op_code eq, enu
 }
 
 /* What ranges alone decide: 0, 1, or -1 when they do not. */
-static i32 decided(enum func func, struct range x, struct range y) {
+static i32 decided(u16 func, struct range x, struct range y) {
     bool below = x.hi < y.lo;
     bool above = x.lo > y.hi;
     bool same = x.lo == x.hi && y.lo == y.hi && x.lo == y.lo;
@@ -488,7 +475,7 @@ static i32 decided(enum func func, struct range x, struct range y) {
     }
 }
 
-static u16 compare_exact(struct builder *b, enum func func, u16 x, u16 y) {
+static u16 compare_exact(struct builder *b, u16 func, u16 x, u16 y) {
     i32 known = decided(func, reg_range(b, x), reg_range(b, y));
     if (known >= 0) {
         return build_bool(b, known);
@@ -497,7 +484,7 @@ static u16 compare_exact(struct builder *b, enum func func, u16 x, u16 y) {
     return compare_op(b, func, kind, build_kind(b, x, kind), build_kind(b, y, kind));
 }
 
-static u16 compare_float(struct builder *b, enum func func, u16 x, u16 y) {
+static u16 compare_float(struct builder *b, u16 func, u16 x, u16 y) {
     enum kind kind = kind_wider(reg_kind(b, x), reg_kind(b, y));
     x = float_kind(b, x, kind);
     y = float_kind(b, y, kind);
@@ -510,7 +497,7 @@ static u16 compare_float(struct builder *b, enum func func, u16 x, u16 y) {
     return compare_three(b, func, OP_EQN_F64, OP_LTN_F64, OP_LEN_F64, x, y);
 }
 
-static u16 compare_text(struct builder *b, enum func func, u16 x, u16 y) {
+static u16 compare_text(struct builder *b, u16 func, u16 x, u16 y) {
     bool equality = func == FUNC_EQ || func == FUNC_NE;
     if (equality && reg_dict(b, x) && reg_dict(b, x) == reg_dict(b, y)) {
         return compare_op(b, func, KIND_I32, x, y);
@@ -528,7 +515,7 @@ u16 lower_order(struct builder *b, u16 reg, struct type type) {
                     range_exact(-((i128)1 << 72), (i128)1 << 72));
 }
 
-struct value lower_compare(struct builder *b, enum func func, struct value x, struct value y,
+struct value lower_compare(struct builder *b, u16 func, struct value x, struct value y,
                            struct type tx, struct type ty) {
     struct value r = {0, build_null_or(b, x.null, y.null)};
     if (b->l->status) {
@@ -546,9 +533,9 @@ struct value lower_compare(struct builder *b, enum func func, struct value x, st
     } else if (tx.id == TYPE_BOOLEAN) {
         r.reg = compare_op(b, func, KIND_B8, x.reg, y.reg);
     } else {
-        i32 scale = MAX_OF(scale_of(tx), scale_of(ty));
-        u16 a = lower_scale(b, x.reg, scale_of(tx), scale);
-        u16 c = lower_scale(b, y.reg, scale_of(ty), scale);
+        i32 scale = MAX_OF(type_scale(tx), type_scale(ty));
+        u16 a = lower_scale(b, x.reg, type_scale(tx), scale);
+        u16 c = lower_scale(b, y.reg, type_scale(ty), scale);
         r.reg = compare_exact(b, func, a, c);
     }
     return lower_bool(b, r.reg, r.null);
@@ -571,9 +558,9 @@ static bool compare_as_reals(struct builder *b, const struct expr *expr, struct 
             continue;
         }
         struct value x = lower_expr(b, wide->args[0]);
-        y.reg = float_const(b, KIND_F32, lit.f64);
+        y.reg = build_float(b, KIND_F32, lit.f64);
         struct type real = type_of(TYPE_REAL);
-        *out = lower_compare(b, (enum func)expr->func, i == 0 ? x : y, i == 0 ? y : x, real, real);
+        *out = lower_compare(b, expr->func, i == 0 ? x : y, i == 0 ? y : x, real, real);
         return true;
     }
     return false;
@@ -623,7 +610,7 @@ static struct value lower_strings(struct builder *b, const struct expr *expr, st
         union lit pattern;
         bool known = build_is_const(b, regs[1], &pattern) && pattern_is_whole(sv_of(pattern.str));
         bool nocase = expr->func == FUNC_ILIKE;
-        enum op_code code =
+        u16 code =
             known ? (nocase ? OP_ILIKE_STR : OP_LIKE_STR) : (nocase ? OP_ILIKE_ANY : OP_LIKE_ANY);
         return lower_bool(b, lower_masked(b, code, regs, null, range_bool()), null);
     }
@@ -649,7 +636,7 @@ static struct range year_range(struct builder *b, struct range dates) {
 }
 
 static struct value lower_date_part(struct builder *b, const struct expr *expr, struct value v) {
-    enum op_code code = expr->func == FUNC_YEAR    ? OP_YEAR_I32
+    u16 code = expr->func == FUNC_YEAR    ? OP_YEAR_I32
                         : expr->func == FUNC_MONTH ? OP_MONTH_I32
                                                    : OP_DAY_I32;
     struct range r = expr->func == FUNC_YEAR ? year_range(b, reg_range(b, v.reg))
@@ -661,7 +648,7 @@ static struct value lower_date_part(struct builder *b, const struct expr *expr, 
         v.null = build_null_or(b, v.null, build_not(b, finite));
     }
     v.reg = build_op(b, code, date, NO_REG, NO_REG, r);
-    v.reg = lower_scale(b, v.reg, 0, scale_of(expr->type));
+    v.reg = lower_scale(b, v.reg, 0, type_scale(expr->type));
     return v;
 }
 
@@ -684,7 +671,7 @@ struct value lower_call(struct builder *b, const struct expr *expr) {
         return lower_scalar(b, expr, v);
     }
     if (compares) {
-        return lower_compare(b, (enum func)expr->func, v[0], v[1], expr->args[0]->type,
+        return lower_compare(b, expr->func, v[0], v[1], expr->args[0]->type,
                              expr->args[1]->type);
     }
     switch (expr->func) {

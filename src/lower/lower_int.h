@@ -139,6 +139,7 @@ struct builder {
     struct lower *l;
     struct source source;
     VEC(u32) cols;
+    VEC(u32) col_at; /* by column of the source: where it is in cols, + 1 */
     VEC(struct op) consts;
     VEC(struct op) ops;
     VEC(u8) faults; /* per op: might raise */
@@ -186,17 +187,18 @@ void build_copy_binds(struct builder *to, const struct builder *from);
 u32 build_source_col(struct builder *b, u32 col); /* index into source.cols */
 u16 build_reg(struct builder *b, enum kind kind, struct range range, u32 dict);
 /* A scalar opcode: folded when all operands are literals, shared with an equal one in scope. */
-u16 build_op(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range);
+u16 build_op(struct builder *b, u16 code, u16 a, u16 b_, u16 c, struct range range);
 /* The same for an opcode of a faulting list that is proven not to fault here. */
-u16 build_safe(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range);
+u16 build_safe(struct builder *b, u16 code, u16 a, u16 b_, u16 c, struct range range);
 /* A control opcode that defines a register, shared with an equal one in scope. */
 u16 build_ctl(struct builder *b, struct op op, enum kind kind, struct range range, u32 dict);
 u16 build_ctl_new(struct builder *b, struct op op, enum kind kind, struct range range, u32 dict);
 /* A control opcode without result: FILTER, EMIT, PROBE's kin are build_ctl_new. */
-void build_plain(struct builder *b, enum op_code code, u16 a, u32 imm);
+void build_plain(struct builder *b, u16 code, u16 a, u32 imm);
 u16 build_lit(struct builder *b, enum kind kind, union lit value, struct range range);
 u16 build_param(struct builder *b, u32 lit, enum kind kind, struct range range);
 u16 build_int(struct builder *b, enum kind kind, i128 value);
+u16 build_float(struct builder *b, enum kind kind, f64 value);
 u16 build_exact(struct builder *b, i128 value); /* at its narrowest kind */
 u16 build_bool(struct builder *b, bool value);
 u16 build_i32(struct builder *b, i32 value);
@@ -277,7 +279,7 @@ void lower_filter(struct builder *b, struct expr *const *conds, i64 count);
 /* lower_func.c, cast.c */
 struct value lower_call(struct builder *b, const struct expr *expr);
 struct value lower_cast(struct builder *b, struct value v, struct type from, struct type to);
-struct value lower_compare(struct builder *b, enum func func, struct value x, struct value y,
+struct value lower_compare(struct builder *b, u16 func, struct value x, struct value y,
                            struct type tx, struct type ty);
 u16 lower_scale(struct builder *b, u16 reg, i32 from, i32 to); /* exact; to >= from */
 /* Whether `digits` zeros more may be too many for a decimal. */
@@ -299,9 +301,10 @@ u16 lower_local(struct builder *b, u16 reg, u16 null);
 u16 lower_global(struct builder *b, u16 reg, u16 null);
 struct value lower_scalar(struct builder *b, const struct expr *expr, const struct value *v);
 /* An opcode whose operands may be those of a NULL: it cannot raise for them. */
-u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null,
+u16 lower_masked(struct builder *b, u16 code, const u16 *regs, u16 null,
                  struct range range);
-u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits); /* lower_func.c */
+/* lower_func.c: reg / 10^digits, rounded half away from zero or cut; itself for 0 digits. */
+u16 lower_divide(struct builder *b, u16 reg, i32 digits, bool round);
 struct value lower_round(struct builder *b, const struct expr *expr, const struct value *v);
 struct value lower_floor(struct builder *b, const struct expr *expr, struct value v);
 struct value lower_time(struct builder *b, enum exec_time time);

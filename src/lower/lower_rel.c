@@ -8,6 +8,8 @@
  * their own. */
 #include "lower/lower_int.h"
 
+#include "codes/control.h"
+
 void bind_value(struct builder *b, u32 col, struct value v) {
     *bind_at(b, col) = (struct binding){.kind = BIND_VALUE, .value = v};
 }

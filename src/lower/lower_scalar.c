@@ -6,6 +6,8 @@
  * its result is read through a selection, so that a NULL never raises. */
 #include "lower/lower_int.h"
 #include "base/zone.h"
+#include "codes/op.h"
+#include "codes/scalar.h"
 #include "defs/host_words.h"
 
 #include "defs/fn_date.h"
@@ -30,7 +32,7 @@ static struct range full_range(enum kind kind) {
     }
 }
 
-u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null,
+u16 lower_masked(struct builder *b, u16 code, const u16 *regs, u16 null,
                  struct range range) {
     bool faults = op_infos[code].flags & OP_FAULTS;
     if (b->l->status) {
@@ -94,7 +96,7 @@ u16 lower_global(struct builder *b, u16 reg, u16 null) {
 }
 
 /* timestamptz + interval: months and days move the local time, the rest the moment. */
-static u16 shift_in_zone(struct builder *b, enum op_code code, const u16 *args, u16 null) {
+static u16 shift_in_zone(struct builder *b, u16 code, const u16 *args, u16 null) {
     u16 days[3] = {args[1], build_i32(b, FIELD_DAY), NO_REG};
     u16 first[3] = {0, 0, build_i32(b, 0)};
     days[0] = build_kind(b, args[1], KIND_I128);
@@ -122,7 +124,7 @@ static u16 in_named_zone(struct builder *b, const struct expr *expr, u16 *regs, 
     bool fine =
         expr->func == FUNC_TRUNC_TSTZ && field->kind == EXPR_CONST && field->value.i32 < FIELD_DAY;
     if (info->op == OP_TS_ADD || info->op == OP_TS_SUB) {
-        return shift_in_zone(b, (enum op_code)info->op, regs, null);
+        return shift_in_zone(b, info->op, regs, null);
     }
     u16 moment = regs[0];
     for (i32 i = 0; i < expr->arg_count && !epoch; i++) {
@@ -133,7 +135,7 @@ static u16 in_named_zone(struct builder *b, const struct expr *expr, u16 *regs, 
     regs[expr->arg_count] = build_i32(b, 0);
     u16 local = regs[0];
     u16 reg =
-        lower_masked(b, (enum op_code)info->op, regs, null, full_range((enum kind)op->result));
+        lower_masked(b, info->op, regs, null, full_range((enum kind)op->result));
     if (fine && !b->l->status) { /* what is cut off is less than a change of the clocks */
         struct range all = full_range(KIND_I64);
         u16 cut = build_op(b, OP_SUB_I64, local, reg, NO_REG, all);
@@ -143,10 +145,10 @@ static u16 in_named_zone(struct builder *b, const struct expr *expr, u16 *regs, 
 }
 
 /* AT TIME ZONE: what is not a known offset may be a name. */
-static enum op_code zone_code(struct builder *b, const struct expr *expr, u16 zone) {
+static u16 zone_code(struct builder *b, const struct expr *expr, u16 zone) {
     union lit lit;
     bool offset = build_is_const(b, zone, &lit) && lit.i32 < ZONE_OFFSETS;
-    return offset                       ? (enum op_code)scalar_infos[expr->func].op
+    return offset                       ? scalar_infos[expr->func].op
            : expr->func == FUNC_ZONE_IN ? OP_GLOBAL_TS
                                         : OP_LOCAL_TS;
 }
@@ -193,26 +195,14 @@ struct value lower_scalar(struct builder *b, const struct expr *expr, const stru
         info->op != OP_TO_TIMESTAMP && info->op != OP_TO_CHAR_TZ) { /* they look the zone up */
         return finish(b, in_named_zone(b, expr, regs, null), null, expr);
     }
-    enum op_code code = expr->func == FUNC_ZONE_IN || expr->func == FUNC_ZONE_OUT
+    u16 code = expr->func == FUNC_ZONE_IN || expr->func == FUNC_ZONE_OUT
                             ? zone_code(b, expr, regs[1])
-                            : (enum op_code)info->op;
+                            : info->op;
     u16 reg = lower_masked(b, code, regs, null, full_range((enum kind)op->result));
     return finish(b, reg, null, expr);
 }
 
 /* round and trunc of decimals */
-
-static u16 cut_digits(struct builder *b, u16 reg, i32 digits) {
-    static const u16 codes[KIND_COUNT] = {
-        [KIND_I32] = OP_DIV_I32, [KIND_I64] = OP_DIV_I64, [KIND_I128] = OP_DIV_I128};
-    i128 power = pow10_i128(MIN_OF(digits, 38));
-    struct range r = reg_range(b, reg);
-    struct range q = range_exact(r.lo / power, r.hi / power);
-    enum kind kind = kind_wider(reg_kind(b, reg), range_kind(range_exact(power, power)));
-    reg = build_safe(b, (enum op_code)codes[kind], build_kind(b, reg, kind),
-                     build_int(b, kind, power), NO_REG, q);
-    return build_kind(b, reg, range_kind(q));
-}
 
 /* The last `digits` (a register or, when that is NO_REG, the number) digits become zeros. */
 static u16 zero_digits(struct builder *b, u16 reg, u16 digits, bool round) {
@@ -237,14 +227,13 @@ struct value lower_round(struct builder *b, const struct expr *expr, const struc
         if (n >= from) {
             r.reg = lower_scale(b, r.reg, from, n);
         } else {
-            r.reg =
-                round ? lower_divide_rounded(b, r.reg, from - n) : cut_digits(b, r.reg, from - n);
+            r.reg = lower_divide(b, r.reg, MIN_OF(from - n, 38), round);
         }
         r.reg = lower_scale(b, r.reg, MAX_OF(n, MIN_OF(from, n)), to);
     } else if (digits->kind == EXPR_CONST) {
         i32 n = MAX_OF(digits->value.i32, -100); /* beyond 38 nothing is left */
         r.reg = zero_digits(b, r.reg, build_i32(b, from - n), round);
-        r.reg = cut_digits(b, r.reg, from);
+        r.reg = lower_divide(b, r.reg, from, false);
     } else {
         u16 place = lower_sub_exact(b, build_i32(b, from), v[1].reg);
         struct range small = range_exact(-100, 100);

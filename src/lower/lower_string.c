@@ -8,6 +8,8 @@
  * code. Text results are interned, so that they are codes again, of a derived dictionary. */
 #include "lower/lower_int.h"
 
+#include "codes/loop.h"
+
 struct lut_scan {
     const struct builder *b;
     u32 col; /* the one column, once found */

@@ -10,6 +10,8 @@
  * columns in the order of the answer, as it is asked for. */
 #include "lower/lower_int.h"
 
+#include "codes/scalar.h"
+
 enum {
     FETCH_ROWS_MIN =
         1 << 16,         /* of a limit: fewer rows are cut down before their columns are read */

@@ -6,6 +6,8 @@
  * skipping rows would skip their errors. */
 #include "lower/lower_int.h"
 
+#include "codes/loop.h"
+
 static const struct op *def_of(const struct builder *b, u16 reg) {
     u32 def = reg < b->infos.count ? b->infos.items[reg].def : 0;
     return def ? &b->ops.items[def - 1] : NULL;

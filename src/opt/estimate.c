@@ -6,6 +6,8 @@
  * repeat a row; a group occurs once, and so does the one row of an aggregate without keys. */
 #include "opt/opt_int.h"
 
+#include "codes/loop.h"
+#include "codes/scalar.h"
 #include "host/eval.h"
 
 static f64 clamp_share(f64 share) {
@@ -84,7 +86,7 @@ static f64 like_share(struct opt *o, const struct expr *expr) {
     const struct col_fact *fact = &o->facts[col->col];
     str texts[SAMPLE];
     i64 count = o->plan->sample(fact->source, fact->table_col, texts, SAMPLE);
-    enum op_code code = expr->func == FUNC_LIKE ? OP_LIKE_STR : OP_ILIKE_STR;
+    u16 code = expr->func == FUNC_LIKE ? OP_LIKE_STR : OP_ILIKE_STR;
     i64 hits = 0;
     for (i64 i = 0; i < count; i++) {
         union lit a = {.str = texts[i]};

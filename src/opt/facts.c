@@ -6,6 +6,7 @@
  */
 #include "opt/opt_int.h"
 
+#include "codes/func.h"
 #include "defs/host_words.h"
 /* after the words they are written in */
 #include "defs/fn_date.h"

@@ -7,6 +7,8 @@
  */
 #include "opt/opt_int.h"
 
+#include "codes/scalar.h"
+
 /* wf_finite(column) is the column where its range says so: nothing can raise then. */
 static struct expr *drop_check(struct expr *expr, void *arg) {
     const struct opt *o = arg;

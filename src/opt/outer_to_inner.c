@@ -7,6 +7,8 @@
  * an aggregate without keys, is a product. Inner joins can then change places. */
 #include "opt/opt_int.h"
 
+#include "codes/func.h"
+
 static bool is_strict(const struct expr *expr) {
     if (expr->kind == EXPR_CAST) {
         return true;

@@ -9,6 +9,8 @@
  * rows are extended by NULLs (struct rules). */
 #include "opt/opt_int.h"
 
+#include "codes/func.h"
+
 static void split(struct arena *arena, expr_list *out, struct expr *expr) {
     if (expr->kind == EXPR_AND) {
         for (i32 i = 0; i < expr->arg_count; i++) {

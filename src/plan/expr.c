@@ -6,6 +6,8 @@
 
 #include "plan/plan.h"
 
+#include "codes/scalar.h"
+
 struct expr *expr_new(struct arena *arena, enum expr_kind kind, struct type type, i32 position) {
     struct expr *expr = NEW(arena, struct expr);
     expr->kind = (u8)kind;
@@ -21,7 +23,7 @@ struct expr *expr_col(struct plan *plan, u32 col, i32 position) {
     return expr;
 }
 
-struct expr *expr_call(struct arena *arena, enum func func, struct type type, i32 position,
+struct expr *expr_call(struct arena *arena, u16 func, struct type type, i32 position,
                        i32 arg_count, ...) {
     struct expr *expr = expr_new(arena, EXPR_CALL, type, position);
     expr->func = (u16)func;

@@ -10,14 +10,6 @@
 
 #include "plan/plan_int.h"
 
-#define X(A, name, text, arguments, doc) text,
-#define XS(A, name, text, arguments, result, op, doc) text,
-const char *const func_names[FUNC_COUNT] = {WF_FUNCS(X, ) WF_SCALARS(XS, )};
-#undef X
-#undef XS
-#define X(A, name, text, arguments, result, op, doc) [FUNC_##name] = {arguments, result, op},
-const struct scalar_info scalar_infos[FUNC_COUNT] = {WF_SCALARS(X, )};
-#undef X
 #define X(A, name, text, arguments, how, doc) text,
 const char *const agg_names[AGG_END] = {WF_AGGS(X, )};
 #undef X
@@ -50,6 +42,11 @@ u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nul
     struct plan_col col = {name, type, nullable};
     VEC_PUSH(plan->arena, &plan->cols, col);
     return (u32)(plan->cols.count - 1);
+}
+
+u32 plan_col_like(struct plan *plan, u32 col) {
+    struct plan_col like = plan->cols.items[col];
+    return plan_col_new(plan, like.name, like.type, like.nullable);
 }
 
 static void set_kind(struct plan *plan, struct rel *rel, enum rel_kind kind, struct rel **inputs,
@@ -123,6 +120,18 @@ struct rel *rel_body(struct plan *plan, const struct rel *place) {
     body->inputs = NEW_ARRAY(plan->arena, struct rel *, place->input_count);
     memcpy(body->inputs, place->inputs, sizeof(struct rel *) * (size_t)place->input_count);
     return body;
+}
+
+struct rel *rel_shared(struct plan *plan, struct rel *input, const u32 *cols, const u32 *as,
+                       i64 count) {
+    struct rel *shared = rel_new(plan, REL_SHARED, input, NULL);
+    for (i64 i = 0; i < count; i++) {
+        u32 col = as ? as[i] : plan_col_like(plan, cols[i]);
+        VEC_PUSH(plan->arena, shared->shared.cols, cols[i]);
+        VEC_PUSH(plan->arena, &shared->out, col);
+    }
+    shared->rows = input->rows;
+    return shared;
 }
 
 void rel_unshare(struct plan *plan, struct rel *shared) {

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "defs/agg.def"
 #include "defs/frame.h"
-#include "defs/func.def"
 #include "defs/ops.h"
 #include "defs/rel.def"
 #include "defs/table_func.def"
@@ -19,29 +18,22 @@
 enum rel_kind { WF_RELS(X, ) REL_COUNT };
 #undef X
 enum rel_flag { PASSES = 1, SHARES = 2 }; /* see rel.def */
-#define X(A, name, text, arguments, doc) FUNC_##name,
-#define XS(A, name, text, arguments, result, op, doc) FUNC_##name,
-enum func { WF_FUNCS(X, ) WF_SCALARS(XS, ) FUNC_COUNT };
-#undef X
-#undef XS
-
 #define X(A, name, text, fewest, most, doc) TABLE_FUNC_##name,
 enum table_func { WF_TABLE_FUNCS(X, ) TABLE_FUNC_END };
 #undef X
 
-extern const char *const func_names[FUNC_COUNT];
-/* NULL where an argument is NULL. */
-static inline bool func_is_strict(u16 func) {
-    return func != FUNC_TRY && func != FUNC_GREATEST && func != FUNC_LEAST &&
-           func != FUNC_COALESCE && func != FUNC_NULLIF;
-}
-/* Functions that are one opcode (WF_SCALARS); args is NULL for the others. */
-struct scalar_info {
+/* func.c: functions by their numbers, which are made from func.def: FUNC_… in codes/func.h, and in codes/scalar.h
+ * those that are one opcode. */
+extern const char *const func_names[];
+bool func_is_one(i32 func);             /* there is such a function */
+i32 func_arg_count(u16 func);           /* -1 = any */
+bool func_is_strict(u16 func);          /* NULL where an argument is NULL */
+struct scalar_info { /* args is NULL for functions that are not one opcode */
     const char *args;
     char result;
     u16 op;
 };
-extern const struct scalar_info scalar_infos[FUNC_COUNT];
+extern const struct scalar_info scalar_infos[];
 extern const char *const agg_names[AGG_END];
 extern const char *const window_names[WINDOW_END];
 extern const char *const serial_names[SERIAL_END];
@@ -65,7 +57,7 @@ enum expr_kind {
 struct expr {
     u8 kind; /* enum expr_kind */
     b8 is_null;
-    u16 func; /* CALL: enum func */
+    u16 func; /* CALL: FUNC_… */
     struct type type;
     i32 position; /* in the statement's text; -1 */
     u32 col;
@@ -196,6 +188,11 @@ struct relied { /* a column whose uniqueness shaped the plan */
     b8 no_nulls; /* NULLs are equal where groups are made */
 };
 
+/* Gives the value of a call or cast of constants, as a constant; NULL where it faults. */
+struct evaluator {
+    struct expr *(*run)(struct evaluator *evaluator, const struct expr *expr);
+};
+
 struct plan {
     struct arena *arena;
     VEC(struct plan_col) cols;
@@ -209,13 +206,11 @@ struct plan {
     /* At most `max` texts of a column of a scan's table, an empty one for NULL; returns how many.
      * NULL: there are none to be had. */
     i64 (*sample)(const struct snapshot_table *source, u32 table_col, str *out, i64 max);
-    /* The value of a call or cast of constants, as a constant in the plan's arena; NULL where it
-     * faults. NULL: expr_fold knows logic and integers alone. */
-    struct expr *(*evaluate)(void *evaluator, const struct expr *expr);
-    void *evaluator;
+    struct evaluator *evaluator; /* NULL: expr_fold knows logic and integers alone */
 };
 
 u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nullable);
+u32 plan_col_like(struct plan *plan, u32 col); /* a new one, called and typed as that */
 /* FILTER, SORT, LIMIT, WINDOW and JOIN (SEMI, ANTI, MARK: see rel_join) start with their inputs'
  * columns in `out`; others start empty. */
 struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, struct rel *right);
@@ -227,6 +222,9 @@ struct rel *rel_over(struct plan *plan, enum rel_kind kind, struct rel *const *i
 /* An operator becomes one of another kind over `input`, in its place and with its columns and rows;
  * fields of its own are empty then. */
 void rel_become(struct plan *plan, struct rel *rel, enum rel_kind kind, struct rel *input);
+/* A SHARED: one more use of `input`, whose columns `cols` are called `as` there; NULL: by new numbers. */
+struct rel *rel_shared(struct plan *plan, struct rel *input, const u32 *cols, const u32 *as,
+                       i64 count);
 /* A SHARED whose input nobody else uses becomes a projection. */
 void rel_unshare(struct plan *plan, struct rel *shared);
 /* A join of the given kind with the columns it makes visible; MARK makes mark_col. */
@@ -236,7 +234,7 @@ struct rel *rel_join(struct plan *plan, enum join_kind kind, struct rel *left, s
 struct rel *rel_numbered(struct plan *plan, struct rel *rel, u32 col);
 struct expr *expr_new(struct arena *arena, enum expr_kind kind, struct type type, i32 position);
 struct expr *expr_col(struct plan *plan, u32 col, i32 position);
-struct expr *expr_call(struct arena *arena, enum func func, struct type type, i32 position,
+struct expr *expr_call(struct arena *arena, u16 func, struct type type, i32 position,
                        i32 arg_count, ...); /* arguments: struct expr * */
 bool expr_nullable(const struct plan *plan, const struct expr *expr);
 bool expr_equal(const struct expr *a, const struct expr *b);

@@ -5,6 +5,8 @@
  * one plan the number tells them apart. */
 #include "plan/plan_int.h"
 
+#include "codes/func.h"
+
 enum {
     PREC_OR = 1,
     PREC_AND,

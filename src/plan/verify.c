@@ -5,6 +5,8 @@
  * it at the pass that broke the plan and not three stages later. */
 #include "plan/plan_int.h"
 
+#include "codes/func.h"
+
 struct verify {
     const struct plan *plan;
     u8 *seen;   /* per column: defined by some operator already */
@@ -39,17 +41,10 @@ static FALLIBLE check_booleans(struct verify *v, const struct expr *expr, i32 fi
 }
 
 static FALLIBLE check_call(struct verify *v, const struct expr *expr) {
-#define X(A, name, text, arguments, doc) arguments,
-    static const i8 func_args[FUNC_COUNT] = {WF_FUNCS(X, )};
-#undef X
-    if (expr->func >= FUNC_COUNT) {
+    if (!func_is_one(expr->func)) {
         FAIL(v->err, INTERNAL, "plan: no function %d", (int)expr->func);
     }
-    i32 want = func_args[expr->func];
-    const char *scalar = scalar_infos[expr->func].args;
-    if (scalar) {
-        want = (i32)strcspn(scalar, "@#");
-    }
+    i32 want = func_arg_count(expr->func);
     bool fewer = expr->func == FUNC_SUBSTRING && expr->arg_count == 2;
     if (want >= 0 && expr->arg_count != want && !fewer) {
         FAIL(v->err, INTERNAL, "plan: %s has %d arguments", func_names[expr->func],

@@ -7,7 +7,7 @@
 
 /* A map: operands have `count` elements or, for all, one. */
 struct prim_map {
-    enum op_code code;
+    u16 code;
     i32 arity;
     struct prim_array out;
     struct prim_array in[3];

@@ -48,21 +48,3 @@ void *prim_take(struct prim_job *job, i64 bytes) {
 wf_status prim_refuse(const struct prim_job *job, const char *what) {
     FAIL(job->x->err, NOT_SUPPORTED, "%s on device %s", what, job->dev->name);
 }
-
-static FALLIBLE refuse(const struct device *dev, struct exec *x, const char *what) {
-    FAIL(x->err, NOT_SUPPORTED, "%s on device %s", what, dev->name);
-}
-
-wf_status prim_build(const struct device *dev, struct exec *x, struct index *index, const i64 *key,
-                     const b8 *nulls, i64 n) {
-    return dev->prims && dev->prims->engine->build
-               ? dev->prims->engine->build(x, index, key, nulls, n)
-               : refuse(dev, x, "build");
-}
-
-wf_status prim_probe(const struct device *dev, struct exec *x, i64 *out_row,
-                     const struct index *index, const i64 *key, i64 n) {
-    return dev->prims && dev->prims->engine->probe
-               ? dev->prims->engine->probe(x, out_row, index, key, n)
-               : refuse(dev, x, "probe");
-}

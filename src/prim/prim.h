@@ -57,12 +57,13 @@ struct prim_job {
     i64 work_bytes;
     i64 work_used, work_peak;
     b8 measuring;
+    b8 inside;       /* of a step: see prim_job_inside */
     b8 begun, timed; /* the start of the work, the end of what there is so far is recorded */
     i64 device_ns;
     i64 launches;
     i64 bytes_moved;
     i64 stages[PRIM_STAGES]; /* of a profiled join: see api/prim.c */
-    i64 cub; /* 1: CUB did the work */
+    i64 cub;                 /* 1: CUB did the work */
 };
 enum { PRIM_ALIGN = 256 };
 /* A piece of the workspace, aligned to PRIM_ALIGN; NULL while measuring, and only then: a body
@@ -73,6 +74,20 @@ static inline i64 prim_mark(const struct prim_job *job) {
 }
 static inline void prim_back(struct prim_job *job, i64 mark) {
     job->work_used = mark;
+}
+
+/* A job inside a step of the engine, with the engine's arrays: nothing begins or ends it. The step
+ * holds the device, waits where it must, and gives the workspace: after a call that measures the
+ * job knows its work_peak, and prim_job_go is given so much, which must stay until the device is
+ * done with it. */
+static inline struct prim_job prim_job_inside(struct exec *x, const struct device *dev) {
+    return (struct prim_job){.x = x, .dev = dev, .inside = 1, .measuring = 1};
+}
+static inline void prim_job_go(struct prim_job *job, void *work) {
+    job->work = work;
+    job->work_bytes = job->work_peak;
+    job->work_used = 0;
+    job->measuring = 0;
 }
 
 /* Families of primitives, a header and a struct of bodies each; NULL members are not supported by
@@ -100,25 +115,8 @@ struct prim_class {
     const struct prim_order *order;
     const struct prim_match *match;
     const struct prim_algebra *algebra;
-    const struct prim_engine *engine;
 };
 /* ERR_NOT_SUPPORTED naming the primitive and the device. */
 FALLIBLE prim_refuse(const struct prim_job *job, const char *what);
-
-/* --- what only the engine uses, over its own structs --- */
-
-struct prim_engine {
-    FALLIBLE (*build)(struct exec *x, struct index *index, const i64 *key, const b8 *nulls, i64 n);
-    FALLIBLE(*probe)
-    (struct exec *x, i64 *out_row, const struct index *index, const i64 *key, i64 n);
-};
-
-/* An index over n keys, in whatever form suits them; NULL keys are left out. `index` comes zeroed
- * (index_new) and is released with the variable it is put in, or by index_release. */
-FALLIBLE prim_build(const struct device *dev, struct exec *x, struct index *index, const i64 *key,
-                    const b8 *nulls, i64 n);
-/* The first row of every key, -1 where there is none. */
-FALLIBLE prim_probe(const struct device *dev, struct exec *x, i64 *out_row,
-                    const struct index *index, const i64 *key, i64 n);
 
 #endif

@@ -7,6 +7,8 @@
  * the rows that get there (opcode RAISE). */
 #include "run/run_int.h"
 
+#include "codes/loop.h"
+
 static const struct deferral *own(const struct exec *x, const struct step *step) {
     return &x->program->deferrals[step->defer - 1];
 }

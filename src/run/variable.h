@@ -31,7 +31,7 @@ struct rank_block { /* 64 keys: which are there, and how many keys are there bef
     u64 bits;
     u64 before;
 };
-struct hash_slot { /* lo == hi: free */
+struct hash_slot { /* hi == 0: free */
     i64 key;
     u32 lo, hi;
 };

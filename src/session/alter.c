@@ -55,7 +55,7 @@ static FALLIBLE check_all(struct wf_connection *conn, u32 oid, struct table *tab
             const struct segment *seg = &version->tablets[t]->cols[c];
             for (i64 i = 0; seg->valid && i < version->tablet_rows[t]; i++) {
                 bool live = !(gone && gone[i >> 6] >> (i & 63) & 1);
-                if (live && !(seg->valid[i >> 6] >> (i & 63) & 1)) {
+                if (live && segment_is_null(seg, i)) {
                     FAIL(&conn->err, NOT_NULL,
                          "column \"%.100s\" of relation \"%.100s\" contains null values",
                          table->cols[c].name, table->name);
@@ -104,10 +104,10 @@ static FALLIBLE refill(struct wf_connection *conn, struct rowset *rows,
                        const struct table_def *def) {
     const struct statement *st = &rows->compiled->stmt;
     TRY(rowset_run_exec(conn, rows));
-    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->oid);
+    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->alter.oid);
     i32 *from = NEW_ARRAY(&rows->arena, i32, def->col_count + 1);
     for (u32 i = 0; i < def->col_count; i++) {
-        from[i] = st->from[i].old;
+        from[i] = st->alter.from[i].old;
     }
     struct table *table = open_like(conn, entry->object->table, def, from);
     if (!table) {
@@ -116,8 +116,8 @@ static FALLIBLE refill(struct wf_connection *conn, struct rowset *rows,
     struct table_version *empty = table_snapshot(table), *version = NULL;
     struct gathered all = {0};
     wf_status status = gather(rows, table, 0, NULL, rows->answer.rows, &all, &conn->err);
-    for (i32 i = 0; i < st->fill_count && !status; i++) {
-        struct fill fill = {st->fills[i].col, def->cols[st->fills[i].col].sequence};
+    for (i32 i = 0; i < st->alter.fill_count && !status; i++) {
+        struct fill fill = {st->alter.fills[i].col, def->cols[st->alter.fills[i].col].sequence};
         status = fill_from_sequence(conn, rows, table, &fill, &all);
     }
     if (!status) {
@@ -128,10 +128,10 @@ static FALLIBLE refill(struct wf_connection *conn, struct rowset *rows,
         status = version_check_keys(table, empty, version, NULL, &conn->err);
     }
     if (!status) {
-        status = replace_table(conn, st->oid, table, version);
+        status = replace_table(conn, st->alter.oid, table, version);
     }
     if (!status) {
-        status = check_all(conn, st->oid, table, version);
+        status = check_all(conn, st->alter.oid, table, version);
     }
     version_release(version);
     version_release(empty);
@@ -141,8 +141,8 @@ static FALLIBLE refill(struct wf_connection *conn, struct rowset *rows,
 
 /* Where a column of the old table is now; -1 = nowhere. */
 static i32 column_now(const struct statement *st, u32 old) {
-    for (u32 k = 0; k < st->col_count; k++) {
-        if (st->from[k].old == (i32)old) {
+    for (u32 k = 0; k < st->alter.table.def.col_count; k++) {
+        if (st->alter.from[k].old == (i32)old) {
             return (i32)k;
         }
     }
@@ -154,7 +154,7 @@ static i32 column_now(const struct statement *st, u32 old) {
 static bool renumber_reference(struct wf_connection *conn, struct arena *arena,
                                const struct statement *st, struct table_foreign *fk,
                                bool *changed) {
-    const struct table *parent = edition_find_oid(conn->tx.mine, st->oid)->object->table;
+    const struct table *parent = edition_find_oid(conn->tx.mine, st->alter.oid)->object->table;
     u32 *cols = NEW_ARRAY(arena, u32, fk->col_count + 1), key = 0, order[32];
     struct error none = {0};
     for (u32 c = 0; c < fk->col_count; c++) {
@@ -166,7 +166,7 @@ static bool renumber_reference(struct wf_connection *conn, struct arena *arena,
         *changed = *changed || cols[c] != fk->ref_cols[c];
     }
     fk->ref_cols = cols;
-    return !st->cascade || !reference_key(parent, fk, &key, order, &none);
+    return !st->alter.cascade || !reference_key(parent, fk, &key, order, &none);
 }
 
 /* References from other tables name the columns of this one by number. */
@@ -174,18 +174,18 @@ static FALLIBLE renumber_referrers(struct wf_connection *conn, struct arena *are
                                    const struct statement *st) {
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
-    struct edition_walk at = edition_walk_users(edition, st->oid);
+    struct edition_walk at = edition_walk_users(edition, st->alter.oid);
     while (!status && edition_step(&at)) {
         const struct object *object = at.entry->object;
         bool changed = false;
-        if (!object->table || object->oid == st->oid) {
+        if (!object->table || object->oid == st->alter.oid) {
             continue;
         }
         struct table_def def = table_def_view(object->table), copy = ddl_copy_def(arena, &def);
         u32 kept = 0;
         for (u32 f = 0; f < copy.foreign_count; f++) {
             struct table_foreign fk = copy.foreigns[f];
-            if (fk.ref_oid != st->oid || renumber_reference(conn, arena, st, &fk, &changed)) {
+            if (fk.ref_oid != st->alter.oid || renumber_reference(conn, arena, st, &fk, &changed)) {
                 copy.foreigns[kept++] = fk;
             }
         }
@@ -204,17 +204,17 @@ static FALLIBLE move_sequences(struct wf_connection *conn, struct arena *arena,
                                const struct statement *st) {
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
-    struct edition_walk at = edition_walk_users(edition, st->oid);
+    struct edition_walk at = edition_walk_users(edition, st->alter.oid);
     while (!status && edition_step(&at)) {
         const struct object *object = at.entry->object;
-        if (!object->sequence || object->owner != st->oid || !object->owner_col ||
+        if (!object->sequence || object->owner != st->alter.oid || !object->owner_col ||
             edition_find_oid(conn->tx.mine, object->oid) == NULL) {
             continue;
         }
         i32 now = column_now(st, object->owner_col - 1);
         bool made = false; /* by this statement, for a column that has its new number already */
-        for (u32 c = 0; c < st->col_count; c++) {
-            made = made || (st->from[c].old < 0 && (u32)c + 1 == object->owner_col);
+        for (u32 c = 0; c < st->alter.table.def.col_count; c++) {
+            made = made || (st->alter.from[c].old < 0 && (u32)c + 1 == object->owner_col);
         }
         if (now < 0 && !made) {
             status = ddl_drop(conn, arena, object->oid);
@@ -235,25 +235,25 @@ static FALLIBLE move_sequences(struct wf_connection *conn, struct arena *arena,
 /* What ALTER does beside the table: views that CASCADE names, sequences, references. */
 static FALLIBLE alter_others(struct wf_connection *conn, struct arena *arena,
                              const struct statement *st, bool moved) {
-    if (st->changed_seq) {
-        TRY(ddl_change_sequence(conn, st->changed_oid, st->changed_seq));
+    if (st->alter.identity) {
+        TRY(ddl_change_sequence(conn, st->alter.identity_oid, st->alter.identity));
     }
-    if (st->dropped_seq) {
-        TRY(ddl_drop(conn, arena, st->dropped_seq));
+    if (st->alter.dropped_seq) {
+        TRY(ddl_drop(conn, arena, st->alter.dropped_seq));
     }
-    for (i32 i = 0; i < st->name_count; i++) {
-        TRY(ddl_drop(conn, arena, (u32)st->ids[i]));
+    for (i32 i = 0; i < st->alter.drop_count; i++) {
+        TRY(ddl_drop(conn, arena, st->alter.drops[i]));
     }
     if (moved) {
         TRY(move_sequences(conn, arena, st));
     }
-    return moved || st->cascade ? renumber_referrers(conn, arena, st) : ERR_OK;
+    return moved || st->alter.cascade ? renumber_referrers(conn, arena, st) : ERR_OK;
 }
 
 FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request,
                    struct rowset *rows) {
     rows->tag = "ALTER TABLE";
-    if (!rows->compiled->stmt.oid) {
+    if (!rows->compiled->stmt.alter.oid) {
         notice(conn, "NOTICE", "relation does not exist, skipping");
         return ERR_OK;
     }
@@ -261,23 +261,25 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
         TRY(rowset_open_exec(conn, request, rows));
     }
     const struct statement *st = &rows->compiled->stmt;
-    struct table_def def = ddl_copy_def(&rows->arena, &st->def);
-    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->oid);
+    struct table_def def = ddl_copy_def(&rows->arena, &st->alter.table.def);
+    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->alter.oid);
     i32 *from = NEW_ARRAY(&rows->arena, i32, def.col_count + 1);
     const void **values = NEW_ARRAY(&rows->arena, const void *, def.col_count + 1);
     bool moved = def.col_count != entry->object->table->col_count;
     TRY(arena_check(&rows->arena, &conn->err));
     ddl_give_oids(conn->db->catalog, &def);
     for (u32 i = 0; i < def.col_count; i++) {
-        const struct alter_col *col = &st->from[i];
+        const struct alter_col *col = &st->alter.from[i];
         from[i] = col->old;
         moved = moved || col->old != (i32)i;
         if (col->old < 0 && col->value && !col->value->is_null) {
             values[i] = &col->value->value;
         }
     }
-    TRY(ddl_put_sequences(conn, rows, st, &def, entry->object->schema, st->oid));
-    TRY(st->plan ? refill(conn, rows, &def) : ddl_redefine(conn, st->oid, &def, from, values));
+    TRY(ddl_put_sequences(conn, rows, &st->alter.table, st->alter.temp, &def, entry->object->schema,
+                          st->alter.oid));
+    TRY(st->plan ? refill(conn, rows, &def)
+                 : ddl_redefine(conn, st->alter.oid, &def, from, values));
     rows->col_count = 0;
     rows->answer = (struct answer){0, 0, NULL};
     return alter_others(conn, &rows->arena, st, moved);
@@ -301,33 +303,34 @@ static FALLIBLE rename_index(struct wf_connection *conn, struct rowset *rows,
 
 FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
-    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->oid);
+    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->rename.oid);
     rows->tag = "ALTER TABLE";
     if (!entry) {
         FAIL(&conn->err, UNDEFINED_TABLE, "the object is gone");
     }
     struct object like = object_view(entry->object);
-    like.name = st->table_name;
+    like.name = st->name;
     if (like.kind == OBJECT_SCHEMA && strncmp(like.name, "pg_", 3) == 0) {
         FAIL_AT(&conn->err, RESERVED_NAME, st->position, "unacceptable schema name \"%.100s\"",
                 like.name);
     }
-    if (st->schema_name) {
-        TRY(snapshot_target(&rows->snap, sv_from(st->schema_name), st->position, &like.schema,
+    if (st->rename.schema) {
+        TRY(snapshot_target(&rows->snap, sv_from(st->rename.schema), st->position, &like.schema,
                             &conn->err));
         if (like.schema == entry->object->schema) { /* where it is already */
             return ERR_OK;
         }
     }
-    if (st->name_count > 0) { /* a view's column */
-        like.col_names = st->names;
+    if (st->rename.view_cols) { /* a view's column */
+        like.col_names = st->rename.view_cols;
     } else if (edition_find(conn->tx.mine, like.schema, sv_from(like.name))) {
         return error_set(&conn->err,
                          like.kind == OBJECT_SCHEMA ? ERR_DUPLICATE_SCHEMA : ERR_DUPLICATE_TABLE,
                          st->position, "%s \"%.100s\" already exists",
                          like.kind == OBJECT_SCHEMA ? "schema" : "relation", like.name);
     }
-    for (struct edition_walk at = edition_walk_users(conn->tx.mine, st->oid); edition_step(&at);) {
+    for (struct edition_walk at = edition_walk_users(conn->tx.mine, st->rename.oid);
+         edition_step(&at);) {
         if (at.entry->object->kind == OBJECT_VIEW) {
             FAIL_AT(&conn->err, NOT_SUPPORTED, st->position,
                     "not supported yet: renaming what view \"%.100s\" reads",
@@ -338,7 +341,7 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
     if (!object) {
         return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *object);
     }
-    struct edit edit = {st->oid, object, entry->version};
+    struct edit edit = {st->rename.oid, object, entry->version};
     wf_status status = tx_apply(conn, &edit, 1);
     object_release(object);
     TRY(status);
@@ -347,8 +350,8 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
     }
     if (like.table && strcmp(like.table->name, like.name) != 0) { /* errors name it */
         struct table_def def = table_def_view(like.table);
-        def.name = st->table_name;
-        return ddl_redefine(conn, st->oid, &def, NULL, NULL);
+        def.name = st->name;
+        return ddl_redefine(conn, st->rename.oid, &def, NULL, NULL);
     }
     return ERR_OK;
 }

@@ -88,16 +88,16 @@ static FALLIBLE read_arguments(struct tpch_call *call) {
     struct wf_connection *conn = call->conn;
     const struct statement *st = &call->rows->compiled->stmt;
     const struct expr *args[COUNT_OF(names)] = {NULL};
-    for (i32 i = 0; i < st->arg_count; i++) {
+    for (i32 i = 0; i < st->call.count; i++) {
         i32 k = 0;
-        const char *name = st->arg_names[i];
+        const char *name = st->call.names[i];
         while (k < COUNT_OF(names) && (name ? strcmp(names[k], name) != 0 : k != i)) {
             k++;
         }
         if (k == COUNT_OF(names) || args[k]) {
-            return bad_call(conn, st->args[i]->position);
+            return bad_call(conn, st->call.args[i]->position);
         }
-        args[k] = st->args[i];
+        args[k] = st->call.args[i];
     }
     if (!args[0] || !(args[0]->is_null || type_is_numeric(args[0]->type))) {
         return bad_call(conn, args[0] ? args[0]->position : st->position);

@@ -546,7 +546,11 @@ static void push_updated(struct cascade *c, struct site *site, const struct tabl
     for (i64 t = 0; t < delta->tablet_count; t++) {
         for (i64 pos = 0; pos < delta->tablet_rows[t] && i < pairs->count; pos++) {
             if (is_live(delta, t, pos)) {
-                i64 row = pairs->old_rows[i++], from = version_find_row(base, row);
+                i64 row = pairs->old_rows[i++];
+                if (row < 0) {
+                    continue;
+                }
+                i64 from = version_find_row(base, row);
                 struct event event = {
                     .before = {base->tablets[from], row - base->row_starts[from], NULL},
                     .after = {delta->tablets[t], pos, NULL}};
@@ -588,7 +592,7 @@ static FALLIBLE append_changed(struct cascade *c, struct site *site, struct tabl
 
 static FALLIBLE finish_site(struct cascade *c, struct site *site) {
     i64 *rows = NEW_ARRAY(&c->arena, i64, site->dead_count + site->changed.entries.count + 1);
-    i64 count = 0, deleted;
+    i64 count = 0;
     TRY(arena_check(&c->arena, &c->conn->err));
     for (i64 word = 0; site->dead && word <= site->version->rows / 64; word++) {
         for (u64 bits = site->dead[word]; bits; bits &= bits - 1) {
@@ -601,8 +605,8 @@ static FALLIBLE finish_site(struct cascade *c, struct site *site) {
         count += !is_dead(site, changed->row);
     }
     struct table_version *less, *mine = NULL;
-    TRY(version_delete(site->table, site->version, count, rows, &less, NULL, &deleted,
-                       &c->conn->err));
+    struct deletion gone = {.count = count, .rows = rows};
+    TRY(version_delete(site->table, site->version, &gone, &less, &c->conn->err));
     wf_status status = append_changed(c, site, less, &mine);
     if (!status) {
         status = change_keep(c->conn, site->table, site->version, mine);

@@ -95,8 +95,8 @@ FALLIBLE change_answer(struct wf_connection *conn, struct rowset *rows, struct t
 
 static FALLIBLE find_target(struct wf_connection *conn, struct rowset *rows,
                             const struct statement *st, struct snapshot_table *out) {
-    if (!snapshot_find_id(&rows->snap, st->table_id, out)) {
-        FAIL(&conn->err, UNDEFINED_TABLE, "table \"%s\" is gone", st->table_name);
+    if (!snapshot_find_id(&rows->snap, st->change.table_id, out)) {
+        FAIL(&conn->err, UNDEFINED_TABLE, "table \"%s\" is gone", st->name);
     }
     return ERR_OK;
 }
@@ -178,10 +178,10 @@ static FALLIBLE insert_returning(struct wf_connection *conn, const struct run_re
     wf_status status = version_delta(table, base, mine, &delta, &conn->err);
     if (!status) {
         struct returning_arg arg = {request->parsed, beside};
-        struct inner_select select = {.script = request->script,
-                                      .text = parsed_text(request->parsed),
-                                      .bind = bind_returning,
-                                      .arg = &arg,
+        struct inner_select select = {.binding.script = request->script,
+                                      .binding.text = parsed_text(request->parsed),
+                                      .binding.bind = bind_returning,
+                                      .binding.arg = &arg,
                                       .table = beside,
                                       .version = delta,
                                       .old = table,
@@ -196,7 +196,7 @@ static FALLIBLE insert_returning(struct wf_connection *conn, const struct run_re
 
 /* Whether rows can be inserted as they are computed. */
 static bool takes_slices(const struct statement *st) {
-    return !st->conflict && st->fill_count == 0;
+    return !st->change.conflict && st->change.fill_count == 0;
 }
 
 FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
@@ -212,19 +212,19 @@ FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *req
     } else {
         struct gathered all = {0};
         wf_status status = gather(rows, table, 0, NULL, count, &all, &conn->err);
-        for (i32 i = 0; i < st->fill_count && !status; i++) {
-            status = fill_from_sequence(conn, rows, table, &st->fills[i], &all);
+        for (i32 i = 0; i < st->change.fill_count && !status; i++) {
+            status = fill_from_sequence(conn, rows, table, &st->change.fills[i], &all);
         }
         if (!status) {
-            status = st->conflict ? change_conflict(conn, request, rows, table, &all, &count)
-                                  : change_append(conn, table, count, all.cols);
+            status = st->change.conflict ? change_conflict(conn, request, rows, table, &all, &count)
+                                         : change_append(conn, table, count, all.cols);
         }
         gather_free(table, &all);
         TRY(status);
     }
     rows->rows_affected = count;
     rows->tag = arena_printf(&rows->arena, "INSERT 0 %lld", count);
-    if (st->returning && !rows->explains) {
+    if (st->change.returning && !rows->explains) {
         TRY(insert_returning(conn, request, rows, table, target.version));
     }
     rows->col_count = 0;
@@ -304,7 +304,10 @@ static FALLIBLE take_rows(struct wf_connection *conn, struct rowset *rows, struc
     TRY(change_row_numbers(rows, &ids, &conn->err));
     *fresh = NEW_ARRAY(&rows->arena, b8, rows->answer.rows + 1);
     TRY(arena_check(&rows->arena, &conn->err));
-    return version_delete(table, base, rows->answer.rows, ids, out, *fresh, out_count, &conn->err);
+    struct deletion gone = {.count = rows->answer.rows, .rows = ids, .fresh = *fresh};
+    wf_status status = version_delete(table, base, &gone, out, &conn->err);
+    *out_count = gone.deleted;
+    return status;
 }
 
 static FALLIBLE finish_change(struct wf_connection *conn, struct rowset *rows, u32 first,
@@ -312,8 +315,8 @@ static FALLIBLE finish_change(struct wf_connection *conn, struct rowset *rows, u
     const struct statement *st = rowset_statement(rows);
     rows->rows_affected = count;
     rows->tag = arena_printf(&rows->arena, "%s %lld", word, count);
-    if (st->returning && !rows->explains) {
-        return keep_returning(rows, first, st->returning, fresh, count, &conn->err);
+    if (st->change.returning && !rows->explains) {
+        return keep_returning(rows, first, st->change.returning, fresh, count, &conn->err);
     }
     rows->col_count = 0;
     rows->answer = (struct answer){0, 0, NULL};
@@ -416,7 +419,7 @@ static FALLIBLE add_referrers(struct wf_connection *conn, const struct statement
             if (table->foreigns[f].ref_oid != oid || among(io, table->id)) {
                 continue;
             }
-            if (!st->cascade) {
+            if (!st->truncate.cascade) {
                 error_set(&conn->err, ERR_NOT_SUPPORTED, st->position,
                           "cannot truncate a table referenced in a foreign key constraint");
                 error_hint(&conn->err,
@@ -447,9 +450,9 @@ FALLIBLE run_truncate(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     struct emptied all = {0};
     rows->tag = "TRUNCATE TABLE";
-    for (i32 i = 0; i < st->name_count; i++) {
-        if (!among(&all, st->ids[i])) {
-            VEC_PUSH(&rows->arena, &all.ids, st->ids[i]);
+    for (i32 i = 0; i < st->truncate.count; i++) {
+        if (!among(&all, st->truncate.ids[i])) {
+            VEC_PUSH(&rows->arena, &all.ids, st->truncate.ids[i]);
         }
     }
     for (i64 i = 0; i < all.ids.count; i++) {
@@ -459,7 +462,7 @@ FALLIBLE run_truncate(struct wf_connection *conn, struct rowset *rows) {
     }
     for (i64 i = 0; i < all.ids.count; i++) {
         const struct edition_entry *entry = edition_find_table(conn->tx.mine, all.ids.items[i]);
-        if (st->restart) {
+        if (st->truncate.restart) {
             restart_sequences(conn->tx.mine, entry->object->oid);
         }
         struct table_version *empty;

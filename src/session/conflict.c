@@ -2,10 +2,15 @@
  *
  * Every row to insert is looked up in the key the clause names (or in all keys) among the rows of
  * the table and those this statement inserts. DO NOTHING leaves those that are found out. For DO
- * UPDATE they become a small table `excluded`, whose last column is the number of the row in
- * conflict, and the SET clause runs as an ordinary UPDATE of the target from it. What it changes
- * and what is simply inserted make one new version. */
+ * UPDATE they become a small table `excluded`, whose last columns are where they come in the source
+ * and the number of the row in conflict, and the SET clause runs as an ordinary UPDATE of the target
+ * from it. What it changes and what is simply inserted make one new version, in the order of the
+ * source. */
 #include "session/session_int.h"
+
+#include <stdlib.h>
+
+enum { EXCLUDED_MORE = 2 }; /* columns of `excluded` that are not the table's */
 
 struct conflict {
     struct wf_connection *conn;
@@ -110,47 +115,83 @@ static FALLIBLE sort_rows(struct conflict *c) {
     return arena_check(arena, &c->conn->err);
 }
 
-/* The rows that `pick` marks, or those in conflict, as columns of their own. */
-static struct input_col *pick_rows(struct conflict *c, bool inserted, i64 count) {
+static bool is_updated(const struct conflict *c, i64 row) {
+    return !c->insert[row] && c->target[row] >= 0;
+}
+
+/* The rows in conflict as columns of `excluded`: their values, then where they come in the source
+ * and the row they meet. */
+static struct input_col *pick_rows(struct conflict *c, i64 count) {
     struct arena *arena = &c->rows->arena;
     const struct table *table = c->table;
-    struct input_col *cols = NEW_ARRAY(arena, struct input_col, table->col_count + 1);
+    struct input_col *cols = NEW_ARRAY(arena, struct input_col, table->col_count + EXCLUDED_MORE);
+    i64 *numbers = NEW_ARRAY(arena, i64, MAX_OF(count, 1)), *rows = NULL, at = 0;
     for (u32 col = 0; col < table->col_count; col++) {
-        i64 width = kind_bytes[type_kind(table->cols[col].type)], at = 0;
+        i64 width = kind_bytes[type_kind(table->cols[col].type)];
         const struct input_col *from = &c->all->cols[col];
         u8 *data = arena_alloc(arena, MAX_OF(count, 1) * width);
         b8 *nulls = NEW_ARRAY(arena, b8, MAX_OF(count, 1));
+        at = 0;
         for (i64 i = 0; i < c->all->rows; i++) {
-            if (inserted ? c->insert[i] : !c->insert[i] && c->target[i] >= 0) {
+            if (is_updated(c, i)) {
                 memcpy(data + at * width, (const u8 *)from->data + i * width, (size_t)width);
                 nulls[at++] = from->nulls && from->nulls[i];
             }
         }
         cols[col] = (struct input_col){data, nulls};
     }
-    if (!inserted) {
-        i64 *numbers = NEW_ARRAY(arena, i64, MAX_OF(count, 1)), at = 0;
-        for (i64 i = 0; i < c->all->rows; i++) {
-            if (!c->insert[i] && c->target[i] >= 0) {
-                numbers[at++] = c->target[i];
-            }
+    rows = NEW_ARRAY(arena, i64, MAX_OF(count, 1));
+    at = 0;
+    for (i64 i = 0; i < c->all->rows; i++) {
+        if (is_updated(c, i)) {
+            numbers[at] = i;
+            rows[at++] = c->target[i];
         }
-        cols[table->col_count] = (struct input_col){numbers, NULL};
+    }
+    cols[table->col_count] = (struct input_col){numbers, NULL};
+    cols[table->col_count + 1] = (struct input_col){rows, NULL};
+    return cols;
+}
+
+/* What is new, in the order of the source: rows as they were given, or as `changed` has them, in
+ * which the row of source row i is number place[i], or -1. */
+static struct input_col *new_rows(struct conflict *c, const struct gathered *changed,
+                                  const i64 *place, i64 count) {
+    struct arena *arena = &c->rows->arena;
+    const struct table *table = c->table;
+    struct input_col *cols = NEW_ARRAY(arena, struct input_col, table->col_count + 1);
+    for (u32 col = 0; col < table->col_count; col++) {
+        i64 width = kind_bytes[type_kind(table->cols[col].type)], at = 0;
+        u8 *data = arena_alloc(arena, MAX_OF(count, 1) * width);
+        b8 *nulls = NEW_ARRAY(arena, b8, MAX_OF(count, 1));
+        for (i64 i = 0; i < c->all->rows; i++) {
+            if (!c->insert[i] && place[i] < 0) {
+                continue;
+            }
+            const struct input_col *from = c->insert[i] ? &c->all->cols[col] : &changed->cols[col];
+            i64 row = c->insert[i] ? i : place[i];
+            memcpy(data + at * width, (const u8 *)from->data + row * width, (size_t)width);
+            nulls[at++] = from->nulls && from->nulls[row];
+        }
+        cols[col] = (struct input_col){data, nulls};
     }
     return cols;
 }
 
 static FALLIBLE open_excluded(struct conflict *c, struct table **out) {
     const struct table *table = c->table;
-    struct column_def *cols = NEW_ARRAY(&c->rows->arena, struct column_def, table->col_count + 1);
+    struct column_def *cols =
+        NEW_ARRAY(&c->rows->arena, struct column_def, table->col_count + EXCLUDED_MORE);
     for (u32 i = 0; i < table->col_count; i++) {
         cols[i] = (struct column_def){.name = table->cols[i].name, .type = table->cols[i].type};
     }
-    cols[table->col_count] =
-        (struct column_def){.name = "row", .type = type_of(TYPE_BIGINT), .not_null = 1};
+    for (u32 i = 0; i < EXCLUDED_MORE; i++) {
+        cols[table->col_count + i] = (struct column_def){
+            .name = i == 0 ? "number" : "row", .type = type_of(TYPE_BIGINT), .not_null = 1};
+    }
     TRY(arena_check(&c->rows->arena, &c->conn->err));
     *out = table_open(&c->conn->db->mem, catalog_new_id(c->conn->db->catalog), "excluded",
-                      table->col_count + 1, cols, table->tablet_shift, table->plain);
+                      table->col_count + EXCLUDED_MORE, cols, table->tablet_shift, table->plain);
     return *out ? ERR_OK : memory_refused(&c->conn->db->mem, &c->conn->err, (i64)sizeof **out);
 }
 
@@ -172,17 +213,17 @@ static FALLIBLE run_updates(struct conflict *c, const struct run_request *reques
     TRY(open_excluded(c, &excluded));
     struct table_version *rows = NULL;
     wf_status status =
-        table_append(excluded, c->updated, pick_rows(c, false, c->updated), &c->conn->err);
+        table_append(excluded, c->updated, pick_rows(c, c->updated), &c->conn->err);
     if (!status) {
         status = arena_check(&c->rows->arena, &c->conn->err);
     }
     if (!status) {
         rows = table_snapshot(excluded);
         struct conflict_arg arg = {request->parsed, excluded};
-        struct inner_select select = {.script = request->script,
-                                      .text = parsed_text(request->parsed),
-                                      .bind = bind_conflict,
-                                      .arg = &arg,
+        struct inner_select select = {.binding.script = request->script,
+                                      .binding.text = parsed_text(request->parsed),
+                                      .binding.bind = bind_conflict,
+                                      .binding.arg = &arg,
                                       .table = excluded,
                                       .version = rows,
                                       .request = request};
@@ -193,22 +234,71 @@ static FALLIBLE run_updates(struct conflict *c, const struct run_request *reques
     return status;
 }
 
-/* The base with the updated rows changed. */
-static FALLIBLE apply_updates(struct conflict *c, struct rowset *changed,
-                              struct table_version **out) {
+struct met { /* a row of the table that a source row is in conflict with */
+    i64 target, row;
+};
+
+static int by_target(const void *x, const void *y) {
+    const struct met *a = x, *b = y;
+    return (a->target > b->target) - (a->target < b->target);
+}
+
+/* Where the rows with these numbers come in the source. */
+static FALLIBLE find_places(struct conflict *c, const i64 *ids, i64 count, i64 *place) {
+    i64 met_count = 0;
+    struct met *met = NEW_ARRAY(&c->rows->arena, struct met, c->all->rows + 1);
+    TRY(arena_check(&c->rows->arena, &c->conn->err));
+    for (i64 i = 0; i < c->all->rows; i++) {
+        if (is_updated(c, i)) {
+            met[met_count++] = (struct met){c->target[i], i};
+        }
+    }
+    qsort(met, (size_t)met_count, sizeof *met, by_target);
+    for (i64 i = 0; i < count; i++) {
+        const struct met key = {.target = ids[i]};
+        const struct met *found = bsearch(&key, met, (size_t)met_count, sizeof *met, by_target);
+        CHECK(found);
+        place[found->row] = i;
+    }
+    return ERR_OK;
+}
+
+/* A version of the base without the rows that change, and with all that is new. */
+static FALLIBLE apply_rows(struct conflict *c, struct rowset *changed, struct table_version **out) {
     struct error *err = &c->conn->err;
-    i64 *ids = NULL, deleted = 0;
-    struct table_version *less = NULL;
+    struct arena *arena = &c->rows->arena;
+    i64 count = c->inserted + c->updated, at = 0, *ids = NULL;
+    i64 *place = NEW_ARRAY(arena, i64, c->all->rows + 1);
+    i64 *old = NEW_ARRAY(arena, i64, count + 1);
+    struct table_version *less = version_retain(c->base);
     struct gathered all = {0};
-    TRY(change_row_numbers(changed, &ids, err));
-    TRY(version_delete(c->table, c->base, changed->answer.rows, ids, &less, NULL, &deleted, err));
-    c->updated = changed->answer.rows;
-    i64 *kept = NEW_ARRAY(&c->rows->arena, i64, c->updated + 1);
-    memcpy(kept, ids, (size_t)c->updated * sizeof *kept);
-    c->pairs = (struct row_pairs){c->updated, kept};
-    wf_status status = gather(changed, c->table, 1, NULL, changed->answer.rows, &all, err);
+    wf_status status = arena_check(arena, err);
+    for (i64 i = 0; i < c->all->rows && !status; i++) {
+        place[i] = -1;
+    }
+    if (!status && c->updated > 0) {
+        struct table_version *next = NULL;
+        status = change_row_numbers(changed, &ids, err);
+        status = status ? status : find_places(c, ids, c->updated, place);
+        struct deletion gone = {.count = c->updated, .rows = ids};
+        status = status ? status
+                        : version_delete(c->table, less, &gone, &next, err);
+        status = status ? status : gather(changed, c->table, 1, NULL, c->updated, &all, err);
+        if (next) {
+            version_release(less);
+            less = next;
+        }
+    }
+    for (i64 i = 0; i < c->all->rows && !status; i++) {
+        if (c->insert[i] || place[i] >= 0) {
+            old[at++] = c->insert[i] ? -1 : c->target[i];
+        }
+    }
     if (!status) {
-        status = append_rows(c->conn, c->table, less, changed->answer.rows, all.cols, out);
+        c->pairs = (struct row_pairs){c->updated ? count : 0, old};
+        const struct input_col *cols = new_rows(c, &all, place, count);
+        status = arena_check(arena, err);
+        status = status ? status : append_rows(c->conn, c->table, less, count, cols, out);
     }
     gather_free(c->table, &all);
     version_release(less);
@@ -217,52 +307,33 @@ static FALLIBLE apply_updates(struct conflict *c, struct rowset *changed,
 
 static FALLIBLE make_version(struct conflict *c, const struct run_request *request,
                              struct table_version **out) {
-    struct table_version *mine = version_retain(c->base);
+    struct rowset *changed = NULL;
+    wf_status status = ERR_OK;
     if (c->update && c->updated > 0) {
-        struct rowset *changed = NULL;
-        struct table_version *next = NULL;
-        wf_status status = run_updates(c, request, &changed);
-        if (!status && changed->answer.rows > 0) {
-            status = apply_updates(c, changed, &next);
-        } else if (!status) {
-            c->updated = 0;
-        }
-        rowset_release(changed);
-        if (next) {
-            version_release(mine);
-            mine = next;
-        }
-        if (status) {
-            version_release(mine);
-            return status;
-        }
+        status = run_updates(c, request, &changed);
     }
-    if (c->inserted > 0) {
-        struct table_version *next = NULL;
-        struct input_col *cols = pick_rows(c, true, c->inserted);
-        wf_status status = arena_check(&c->rows->arena, &c->conn->err);
-        if (!status) {
-            status = append_rows(c->conn, c->table, mine, c->inserted, cols, &next);
-        }
-        version_release(mine);
-        TRY(status);
-        mine = next;
+    c->updated = !status && changed ? changed->answer.rows : 0;
+    *out = NULL;
+    if (!status && c->inserted + c->updated > 0) {
+        status = apply_rows(c, changed, out);
+    } else if (!status) {
+        *out = version_retain(c->base);
     }
-    *out = mine;
-    return ERR_OK;
+    rowset_release(changed);
+    return status;
 }
 
 FALLIBLE change_conflict(struct wf_connection *conn, const struct run_request *request,
                          struct rowset *rows, struct table *table, const struct gathered *all,
                          i64 *out_count) {
     const struct statement *st = &rows->compiled->stmt;
-    st = st->kind == STATEMENT_EXPLAIN ? st->inner : st;
+    st = st->kind == STATEMENT_EXPLAIN ? st->explain.inner : st;
     struct conflict c = {.conn = conn,
                          .rows = rows,
                          .table = table,
                          .all = all,
-                         .key = st->conflict_key,
-                         .update = st->conflict == 'u'};
+                         .key = st->change.conflict_key,
+                         .update = st->change.conflict == 'u'};
     struct table_version *mine = NULL;
     TRY(change_base(conn, table, &c.base));
     c.base = version_retain(c.base);

@@ -49,8 +49,8 @@ static FALLIBLE copy_defaults(struct wf_connection *conn, struct rowset *rows,
     const void **values = NEW_ARRAY(&rows->arena, const void *, table->col_count + 1);
     u32 *sequences = NEW_ARRAY(&rows->arena, u32, table->col_count + 1);
     for (u32 c = 0; c < table->col_count; c++) {
-        const struct expr *value = st->defaults ? st->defaults[c] : NULL;
-        if (is_listed(&st->copy, c)) {
+        const struct expr *value = st->copy.defaults ? st->copy.defaults[c] : NULL;
+        if (is_listed(&st->copy.options, c)) {
             continue;
         }
         sequences[c] = table->cols[c].sequence;
@@ -71,7 +71,7 @@ static FALLIBLE copy_defaults(struct wf_connection *conn, struct rowset *rows,
 /* The file's rows into the table, watched. */
 static FALLIBLE load_rows(struct wf_connection *conn, struct rowset *rows, struct table *table,
                           struct csv_options *options) {
-    const struct copy_options *copy = &rows->compiled->stmt.copy;
+    const struct copy_options *copy = &rows->compiled->stmt.copy.options;
     struct load_progress progress = {.stop = &conn->stop};
     enum packing packing = copy->compression ? packing_named(copy->compression) : PACKING_BY_NAME;
     struct input in;
@@ -81,8 +81,8 @@ static FALLIBLE load_rows(struct wf_connection *conn, struct rowset *rows, struc
     wf_status status =
         input_open(&in, copy->path, packing, true, &rows->mem, &progress, &conn->err);
     if (!status) {
-        status = csv_load(table, &in, options, conn->db->pool, &rows->mem, &progress,
-                          &rows->rows_affected, &conn->err);
+        struct load_means means = {conn->db->pool, &rows->mem, &progress};
+        status = csv_load(table, &in, options, &means, &rows->rows_affected, &conn->err);
         input_close(&in);
     }
     watch_load(&conn->watch, NULL);
@@ -126,7 +126,7 @@ static wf_status bind_copied(void *arg, struct arena *arena, struct snapshot *sn
 
 static FALLIBLE open_file_table(struct wf_connection *conn, struct rowset *rows,
                                 const struct table *table, struct table **out) {
-    const struct copy_options *copy = &rows->compiled->stmt.copy;
+    const struct copy_options *copy = &rows->compiled->stmt.copy.options;
     struct column_def *cols = NEW_ARRAY(&rows->arena, struct column_def, copy->col_count + 1);
     TRY(arena_check(&rows->arena, &conn->err));
     for (i32 i = 0; i < copy->col_count; i++) {
@@ -141,9 +141,9 @@ static FALLIBLE open_file_table(struct wf_connection *conn, struct rowset *rows,
 static FALLIBLE append_copied(struct wf_connection *conn, struct rowset *rows, struct table *table,
                               struct table *file, struct table_version *version) {
     struct copied_arg arg = {&rows->compiled->stmt, file};
-    struct inner_select select = {.text = SV("COPY"),
-                                  .bind = bind_copied,
-                                  .arg = &arg,
+    struct inner_select select = {.binding.text = SV("COPY"),
+                                  .binding.bind = bind_copied,
+                                  .binding.arg = &arg,
                                   .table = file,
                                   .version = version,
                                   .in_order = 1};
@@ -160,7 +160,7 @@ static FALLIBLE append_copied(struct wf_connection *conn, struct rowset *rows, s
 
 /* A flag for each column of the table as one for each of the file's. */
 static const b8 *by_file(struct rowset *rows, const b8 *flags) {
-    const struct copy_options *copy = &rows->compiled->stmt.copy;
+    const struct copy_options *copy = &rows->compiled->stmt.copy.options;
     b8 *own = flags ? NEW_ARRAY(&rows->arena, b8, copy->col_count + 1) : NULL;
     for (i32 i = 0; own && i < copy->col_count; i++) {
         own[i] = flags[copy->cols[i]];
@@ -189,7 +189,7 @@ static FALLIBLE copy_by_row(struct wf_connection *conn, struct rowset *rows, str
 
 FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
-    const struct copy_options *copy = &st->copy;
+    const struct copy_options *copy = &st->copy.options;
     if (is_parquet(copy->path)) {
         error_set(&conn->err, ERR_NOT_SUPPORTED, -1,
                   "COPY from Parquet is not supported yet: \"%.300s\"", copy->path);
@@ -197,8 +197,8 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
         return conn->err.code;
     }
     struct snapshot_table target;
-    if (!snapshot_find_id(&rows->snap, st->table_id, &target)) {
-        FAIL(&conn->err, UNDEFINED_TABLE, "table \"%s\" is gone", st->table_name);
+    if (!snapshot_find_id(&rows->snap, st->copy.table_id, &target)) {
+        FAIL(&conn->err, UNDEFINED_TABLE, "table \"%s\" is gone", st->name);
     }
     struct csv_options options = {
         .when = {(i32)rows->settings.timezone, conn->tx.start_us},

@@ -151,7 +151,7 @@ static wf_status check_connection(void *arg, struct error *err) {
 FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows) {
     TRY(rowset_open_exec(conn, request, rows)); /* the statement may be compiled again */
-    const struct copy_options *copy = &rows->compiled->stmt.copy;
+    const struct copy_options *copy = &rows->compiled->stmt.copy.options;
     struct copy_out c = {.conn = conn, .rows = rows, .copy = copy, .cap = BUFFER_BYTES};
     c.csv = (struct csv_options){.delimiter = copy->delimiter,
                                  .quote = copy->quote,

@@ -52,10 +52,10 @@ static FALLIBLE temp_schema(struct wf_connection *conn, u32 *out) {
 /* Where a new object goes. */
 static FALLIBLE target_schema(struct wf_connection *conn, struct rowset *rows,
                               const struct statement *st, u32 *out) {
-    if (st->temp) {
+    if (st->create.temp) {
         return temp_schema(conn, out);
     }
-    struct sv schema = st->schema_name ? sv_from(st->schema_name) : (struct sv){NULL, 0};
+    struct sv schema = st->create.schema ? sv_from(st->create.schema) : (struct sv){NULL, 0};
     TRY(snapshot_target(&rows->snap, schema, st->position, out, &conn->err));
     if (*out == OID_PG_CATALOG || *out == OID_INFORMATION) {
         FAIL_AT(&conn->err, PRIVILEGE, st->position, "cannot create anything in a system schema");
@@ -70,7 +70,7 @@ static FALLIBLE check_free(struct wf_connection *conn, const struct statement *s
     if (!edition_find(conn->tx.mine, schema, sv_from(name))) {
         return ERR_OK;
     }
-    if (st->if_exists) {
+    if (st->create.if_not_exists) {
         notice(conn, "NOTICE", "relation \"%s\" already exists, skipping", name);
         *out_skip = true;
         return ERR_OK;
@@ -81,20 +81,20 @@ static FALLIBLE check_free(struct wf_connection *conn, const struct statement *s
 FALLIBLE run_create_schema(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     rows->tag = "CREATE SCHEMA";
-    if (edition_find(conn->tx.mine, 0, sv_from(st->table_name))) {
-        if (st->if_exists) {
-            notice(conn, "NOTICE", "schema \"%s\" already exists, skipping", st->table_name);
+    if (edition_find(conn->tx.mine, 0, sv_from(st->name))) {
+        if (st->create.if_not_exists) {
+            notice(conn, "NOTICE", "schema \"%s\" already exists, skipping", st->name);
             return ERR_OK;
         }
         FAIL_AT(&conn->err, DUPLICATE_SCHEMA, st->position, "schema \"%.100s\" already exists",
-                st->table_name);
+                st->name);
     }
-    if (strncmp(st->table_name, "pg_", 3) == 0) {
+    if (strncmp(st->name, "pg_", 3) == 0) {
         FAIL_AT(&conn->err, RESERVED_NAME, st->position, "unacceptable schema name \"%.100s\"",
-                st->table_name);
+                st->name);
     }
     struct object like = {
-        .kind = OBJECT_SCHEMA, .oid = catalog_new_oid(conn->db->catalog), .name = st->table_name};
+        .kind = OBJECT_SCHEMA, .oid = catalog_new_oid(conn->db->catalog), .name = st->name};
     return put_object(conn, object_new(&conn->db->mem, &like), NULL);
 }
 
@@ -134,10 +134,11 @@ FALLIBLE run_create_sequence(struct wf_connection *conn, struct rowset *rows) {
     bool skip;
     rows->tag = "CREATE SEQUENCE";
     TRY(target_schema(conn, rows, st, &schema));
-    TRY(check_free(conn, st, schema, st->table_name, &skip));
+    TRY(check_free(conn, st, schema, st->name, &skip));
     return skip ? ERR_OK
-                : put_sequence(conn, st->seqs, schema, st->table_name,
-                               catalog_new_oid(conn->db->catalog), st->seqs->owner, st->temp);
+                : put_sequence(conn, st->create.sequence, schema, st->name,
+                               catalog_new_oid(conn->db->catalog), st->create.sequence->owner,
+                               st->create.temp);
 }
 
 FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct ddl_seq *def) {
@@ -173,7 +174,7 @@ FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct d
 FALLIBLE run_alter_sequence(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     rows->tag = "ALTER SEQUENCE";
-    return ddl_change_sequence(conn, st->oid, st->seqs);
+    return ddl_change_sequence(conn, st->sequence.oid, st->sequence.def);
 }
 
 /* Tables */
@@ -207,12 +208,13 @@ void ddl_give_oids(struct catalog *catalog, struct table_def *def) {
 }
 
 FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
-                           const struct statement *st, struct table_def *def, u32 schema, u32 oid) {
-    for (i32 i = 0; i < st->seq_count; i++) {
-        const struct ddl_seq *seq = &st->seqs[i];
+                           const struct new_table *table, bool temp, struct table_def *def,
+                           u32 schema, u32 oid) {
+    for (i32 i = 0; i < table->seq_count; i++) {
+        const struct ddl_seq *seq = &table->seqs[i];
         u32 seq_oid = catalog_new_oid(conn->db->catalog);
         const char *name = free_name(conn, &rows->arena, schema, seq->name);
-        TRY(put_sequence(conn, seq, schema, name, seq_oid, oid, st->temp));
+        TRY(put_sequence(conn, seq, schema, name, seq_oid, oid, temp));
         struct column_def *col = &def->cols[seq->col];
         col->sequence = seq_oid;
         if (!col->identity) {
@@ -247,11 +249,11 @@ static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
                           const struct statement *st, u32 schema, struct dict *const *dicts,
                           struct table **out) {
     struct catalog *catalog = conn->db->catalog;
-    struct table_def def = ddl_copy_def(&rows->arena, &st->def);
+    struct table_def def = ddl_copy_def(&rows->arena, &st->create.table.table.def);
     u32 oid = catalog_new_oid(catalog);
     TRY(arena_check(&rows->arena, &conn->err));
     ddl_give_oids(catalog, &def);
-    TRY(ddl_put_sequences(conn, rows, st, &def, schema, oid));
+    TRY(ddl_put_sequences(conn, rows, &st->create.table.table, st->create.temp, &def, schema, oid));
     struct table *table =
         table_open_def(&conn->db->mem, catalog_new_id(catalog), &def, dicts,
                        tablet_shift(conn->settings.tablet_rows), !conn->settings.narrow);
@@ -262,9 +264,9 @@ static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
     struct object like = {.kind = OBJECT_TABLE,
                           .oid = oid,
                           .schema = schema,
-                          .name = st->table_name,
+                          .name = st->name,
                           .table = table,
-                          .temp = st->temp};
+                          .temp = st->create.temp};
     wf_status status = put_object(conn, object_new(&conn->db->mem, &like), version);
     version_release(version);
     if (status) {
@@ -285,8 +287,8 @@ FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
     bool skip;
     rows->tag = "CREATE TABLE";
     TRY(target_schema(conn, rows, st, &schema));
-    TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
-    TRY(check_free(conn, st, schema, st->table_name, &skip));
+    TRY(st->create.or_replace ? drop_old(conn, rows, schema) : ERR_OK);
+    TRY(check_free(conn, st, schema, st->name, &skip));
     return skip ? ERR_OK : put_table(conn, rows, st, schema, NULL, NULL);
 }
 
@@ -318,11 +320,11 @@ static bool trace_columns(const struct rel *project, u32 *cols, u32 count) {
 static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
                          const struct statement *st, struct adopted *out) {
     const struct rel *rel = rows->compiled->plan->root;
-    u32 count = st->def.col_count;
+    u32 count = st->create.table.table.def.col_count;
     u32 *cols = NEW_ARRAY(&rows->arena, u32, count + 1);
     out->cols = NEW_ARRAY(&rows->arena, i32, count + 1);
     out->dicts = NEW_ARRAY(&rows->arena, struct dict *, count + 1);
-    if (st->no_data || count == 0 || rel->out.count != (i64)count) {
+    if (st->create.table.no_data || count == 0 || rel->out.count != (i64)count) {
         return false;
     }
     if (count) {
@@ -349,7 +351,7 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
         }
         u32 col = at < rel->scan.cols.count ? rel->scan.cols.items[at].table_col : 0;
         if (at == rel->scan.cols.count || used[col] ||
-            !type_eq(out->file->cols[col].type, st->def.cols[i].type)) {
+            !type_eq(out->file->cols[col].type, st->create.table.table.def.cols[i].type)) {
             return false;
         }
         used[col] = 1;
@@ -388,15 +390,15 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     bool skip;
     rows->tag = "CREATE TABLE AS";
     TRY(target_schema(conn, rows, st, &schema));
-    if (!st->or_replace) {
-        TRY(check_free(conn, st, schema, st->table_name, &skip));
+    if (!st->create.or_replace) {
+        TRY(check_free(conn, st, schema, st->name, &skip));
     }
-    if (!st->or_replace && skip) {
+    if (!st->create.or_replace && skip) {
         return ERR_OK;
     }
     struct adopted adopted = {0};
     bool adopts = find_adopted(conn, rows, st, &adopted);
-    if (!st->no_data && !adopts) {
+    if (!st->create.table.no_data && !adopts) {
         TRY(rowset_open_exec(conn, request, rows));
         st = &rows->compiled->stmt; /* may have been compiled again */
         change_expect_answer(rows);
@@ -404,15 +406,16 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     }
     struct table *table = NULL;
     i64 count = 0;
-    TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
+    TRY(st->create.or_replace ? drop_old(conn, rows, schema) : ERR_OK);
     TRY(put_table(conn, rows, st, schema, adopts ? adopted.dicts : NULL, &table));
-    wf_status status = adopts        ? adopt(conn, rows, table, &adopted, &count)
-                       : st->no_data ? ERR_OK
-                                     : change_answer(conn, rows, table, &count);
+    wf_status status = adopts                     ? adopt(conn, rows, table, &adopted, &count)
+                       : st->create.table.no_data ? ERR_OK
+                                                  : change_answer(conn, rows, table, &count);
     table_close(table);
     TRY(status);
     rows->rows_affected = count;
-    rows->tag = st->no_data ? "CREATE TABLE AS" : arena_printf(&rows->arena, "SELECT %lld", count);
+    rows->tag = st->create.table.no_data ? "CREATE TABLE AS"
+                                         : arena_printf(&rows->arena, "SELECT %lld", count);
     rows->col_count = 0;
     rows->answer = (struct answer){0, 0, NULL};
     return ERR_OK;
@@ -426,14 +429,14 @@ static FALLIBLE check_replaced(struct wf_connection *conn, const struct statemen
     if (old->kind != OBJECT_VIEW) {
         FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "\"%.100s\" is not a view", old->name);
     }
-    if (st->col_count < old->col_count) {
+    if ((u32)st->create.view.col_count < old->col_count) {
         FAIL_AT(&conn->err, INVALID_DEFINITION, st->position, "cannot drop columns from view");
     }
     for (u32 i = 0; i < old->col_count; i++) {
-        if (strcmp(old->col_names[i], st->names[i]) != 0) {
+        if (strcmp(old->col_names[i], st->create.view.names[i]) != 0) {
             FAIL_AT(&conn->err, INVALID_DEFINITION, st->position,
                     "cannot change name of view column \"%.100s\" to \"%.100s\"", old->col_names[i],
-                    st->names[i]);
+                    st->create.view.names[i]);
         }
     }
     return ERR_OK;
@@ -442,9 +445,10 @@ static FALLIBLE check_replaced(struct wf_connection *conn, const struct statemen
 /* The columns of what a view reads, as they are now. */
 static FALLIBLE columns_of_deps(struct wf_connection *conn, struct arena *arena,
                                 const struct statement *st, struct column_names **out) {
-    *out = NEW_ARRAY(arena, struct column_names, st->dep_count + 1);
-    for (i32 i = 0; i < st->dep_count; i++) {
-        const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->deps[i]);
+    *out = NEW_ARRAY(arena, struct column_names, st->create.view.dep_count + 1);
+    for (i32 i = 0; i < st->create.view.dep_count; i++) {
+        const struct edition_entry *entry =
+            edition_find_oid(conn->tx.mine, st->create.view.deps[i]);
         const struct table *table = entry ? entry->object->table : NULL;
         u32 count = table ? table->col_count : entry ? entry->object->col_count : 0;
         (*out)[i] = (struct column_names){count, NEW_ARRAY(arena, const char *, count + 1)};
@@ -460,92 +464,87 @@ FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
     u32 schema = 0;
     rows->tag = "CREATE VIEW";
     TRY(target_schema(conn, rows, st, &schema));
-    const struct edition_entry *old = edition_find(conn->tx.mine, schema, sv_from(st->table_name));
-    if (old && st->replace) {
+    const struct edition_entry *old = edition_find(conn->tx.mine, schema, sv_from(st->name));
+    if (old && st->create.or_replace) {
         TRY(check_replaced(conn, st, old->object));
-        for (i32 i = 0; i < st->dep_count; i++) {
-            if (st->deps[i] == old->object->oid) {
+        for (i32 i = 0; i < st->create.view.dep_count; i++) {
+            if (st->create.view.deps[i] == old->object->oid) {
                 FAIL_AT(&conn->err, INVALID_DEFINITION, st->position,
-                        "view \"%.100s\" cannot read itself", st->table_name);
+                        "view \"%.100s\" cannot read itself", st->name);
             }
         }
     } else if (old) {
         FAIL_AT(&conn->err, DUPLICATE_TABLE, st->position, "relation \"%.100s\" already exists",
-                st->table_name);
+                st->name);
     }
     struct column_names *dep_cols;
     TRY(columns_of_deps(conn, &rows->arena, st, &dep_cols));
-    struct type *types = NEW_ARRAY(&rows->arena, struct type, st->col_count + 1);
-    for (u32 i = 0; i < st->col_count; i++) {
-        types[i] = st->cols[i].type;
-    }
-    TRY(arena_check(&rows->arena, &conn->err));
     struct object like = {.kind = OBJECT_VIEW,
                           .oid = old ? old->object->oid : catalog_new_oid(conn->db->catalog),
                           .schema = schema,
-                          .name = st->table_name,
-                          .text = st->text,
+                          .name = st->name,
+                          .text = st->create.view.text,
                           .path = conn->search_path,
-                          .col_count = (u32)st->name_count,
-                          .col_names = st->names,
-                          .col_types = types,
-                          .dep_count = (u32)st->dep_count,
-                          .deps = st->deps,
+                          .col_count = (u32)st->create.view.col_count,
+                          .col_names = st->create.view.names,
+                          .col_types = st->create.view.types,
+                          .dep_count = (u32)st->create.view.dep_count,
+                          .deps = st->create.view.deps,
                           .dep_cols = dep_cols,
-                          .temp = st->temp};
+                          .temp = st->create.temp};
     return put_object(conn, object_new(&conn->db->mem, &like), NULL);
 }
 
 FALLIBLE run_create_index(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
-    const struct edition_entry *table = edition_find_table(conn->tx.mine, st->table_id);
+    const struct edition_entry *table =
+        edition_find_table(conn->tx.mine, st->create.index.table_id);
     bool skip;
     rows->tag = "CREATE INDEX";
     if (!table) {
         FAIL(&conn->err, UNDEFINED_TABLE, "the table is gone");
     }
-    TRY(check_free(conn, st, table->object->schema, st->table_name, &skip));
+    TRY(check_free(conn, st, table->object->schema, st->name, &skip));
     if (skip) {
         return ERR_OK;
     }
     struct object like = {.kind = OBJECT_INDEX,
                           .oid = catalog_new_oid(conn->db->catalog),
                           .schema = table->object->schema,
-                          .name = st->table_name,
+                          .name = st->name,
                           .owner = table->object->oid,
-                          .text = st->text,
+                          .text = st->create.index.text,
                           .temp = table->object->temp};
-    if (st->def.key_count == 0) {
-        notice(conn, "NOTICE", "index \"%s\" is recorded but not built: scans need none",
-               st->table_name);
+    if (!st->create.index.key) {
+        notice(conn, "NOTICE", "index \"%s\" is recorded but not built: scans need none", st->name);
     }
     u32 owner = table->object->oid;
     struct table_def old = table_def_view(table->object->table);
     TRY(put_object(conn, object_new(&conn->db->mem, &like), NULL));
-    if (st->def.key_count == 0) {
+    if (!st->create.index.key) {
         return ERR_OK;
     }
     struct table_def def = ddl_copy_def(&rows->arena, &old); /* UNIQUE: a key of the table */
-    def.keys[def.key_count] = st->def.keys[0];
+    def.keys[def.key_count] = *st->create.index.key;
     def.keys[def.key_count++].oid = like.oid;
     TRY(arena_check(&rows->arena, &conn->err));
     wf_status status = ddl_redefine(conn, owner, &def, NULL, NULL);
     if (status == ERR_UNIQUE) {
         error_reset(&conn->err);
-        FAIL(&conn->err, UNIQUE, "could not create unique index \"%.100s\"", st->table_name);
+        FAIL(&conn->err, UNIQUE, "could not create unique index \"%.100s\"", st->name);
     }
     return status;
 }
 
 FALLIBLE run_comment(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
-    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->oid);
+    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->comment.oid);
     rows->tag = "COMMENT";
     if (!entry) {
         return ERR_OK;
     }
     struct object like = object_view(entry->object);
-    like.comment = st->text;
+    like.comment = st->comment.text;
     return put_object(conn, object_new(&conn->db->mem, &like), entry->version);
 }
 
@@ -594,7 +593,7 @@ static void let_go(struct dropping *d, u32 oid) {
 
 static FALLIBLE depends(struct dropping *d, const struct object *on, const struct object *other,
                         const char *how) {
-    if (d->st->cascade) {
+    if (d->st->drop.cascade) {
         notice(d->conn, "NOTICE", "drop cascades to %s %s", object_words[other->kind], other->name);
         return ERR_OK;
     }
@@ -698,47 +697,49 @@ static FALLIBLE collect_dependents(struct dropping *d, const struct object *gone
 
 static FALLIBLE missing(struct wf_connection *conn, struct rowset *rows, i32 i) {
     const struct statement *st = &rows->compiled->stmt;
-    const char *word = object_words[st->object_kind];
-    if (st->if_exists) {
-        notice(conn, "NOTICE", "%s \"%s\" does not exist, skipping", word, st->names[i]);
+    const char *word = object_words[st->drop.object_kind];
+    if (st->drop.if_exists) {
+        notice(conn, "NOTICE", "%s \"%s\" does not exist, skipping", word, st->drop.names[i]);
         return ERR_OK;
     }
-    if (st->object_kind != OBJECT_SCHEMA && *st->schemas[i] &&
-        !edition_find_schema(conn->tx.mine, sv_from(st->schemas[i]))) {
-        FAIL_AT(&conn->err, UNDEFINED_SCHEMA, st->positions[i], "schema \"%.100s\" does not exist",
-                st->schemas[i]);
+    if (st->drop.object_kind != OBJECT_SCHEMA && *st->drop.schemas[i] &&
+        !edition_find_schema(conn->tx.mine, sv_from(st->drop.schemas[i]))) {
+        FAIL_AT(&conn->err, UNDEFINED_SCHEMA, st->drop.positions[i],
+                "schema \"%.100s\" does not exist", st->drop.schemas[i]);
     }
-    wf_status code = st->object_kind == OBJECT_SCHEMA  ? ERR_UNDEFINED_SCHEMA
-                     : st->object_kind == OBJECT_INDEX ? ERR_UNDEFINED_OBJECT
-                                                       : ERR_UNDEFINED_TABLE;
-    error_set(&conn->err, code, st->positions[i], "%s \"%.100s\" does not exist", word,
-              st->names[i]);
-    snapshot_hint(&rows->snap, sv_from(st->names[i]), &conn->err);
+    wf_status code = st->drop.object_kind == OBJECT_SCHEMA  ? ERR_UNDEFINED_SCHEMA
+                     : st->drop.object_kind == OBJECT_INDEX ? ERR_UNDEFINED_OBJECT
+                                                            : ERR_UNDEFINED_TABLE;
+    error_set(&conn->err, code, st->drop.positions[i], "%s \"%.100s\" does not exist", word,
+              st->drop.names[i]);
+    snapshot_hint(&rows->snap, sv_from(st->drop.names[i]), &conn->err);
     return code;
 }
 
 static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
     const struct statement *st = d->st;
-    for (i32 i = 0; i < st->name_count; i++) {
+    for (i32 i = 0; i < st->drop.count; i++) {
         const struct edition_entry *entry =
-            st->object_kind == OBJECT_SCHEMA
-                ? edition_find(d->conn->tx.mine, 0, sv_from(st->names[i]))
-                : snapshot_lookup(&rows->snap, sv_from(st->schemas[i]), sv_from(st->names[i]));
+            st->drop.object_kind == OBJECT_SCHEMA
+                ? edition_find(d->conn->tx.mine, 0, sv_from(st->drop.names[i]))
+                : snapshot_lookup(&rows->snap, sv_from(st->drop.schemas[i]),
+                                  sv_from(st->drop.names[i]));
         if (!entry) {
             TRY(missing(d->conn, rows, i));
             continue;
         }
-        if (entry->object->kind != st->object_kind) {
-            error_set(&d->conn->err, ERR_WRONG_OBJECT, st->positions[i], "\"%.100s\" is not a %s",
-                      st->names[i], object_words[st->object_kind]);
+        if (entry->object->kind != st->drop.object_kind) {
+            error_set(&d->conn->err, ERR_WRONG_OBJECT, st->drop.positions[i],
+                      "\"%.100s\" is not a %s", st->drop.names[i],
+                      object_words[st->drop.object_kind]);
             error_hint(&d->conn->err, "Use DROP %s to remove it.",
                        object_words[entry->object->kind]);
             return ERR_WRONG_OBJECT;
         }
         if (entry->object->hidden) {
-            FAIL_AT(&d->conn->err, DEPENDENT_OBJECTS, st->positions[i],
+            FAIL_AT(&d->conn->err, DEPENDENT_OBJECTS, st->drop.positions[i],
                     "cannot drop %s %.100s because it is required by the database system",
-                    object_words[entry->object->kind], st->names[i]);
+                    object_words[entry->object->kind], st->drop.names[i]);
         }
         let_go(d, entry->object->oid);
     }
@@ -795,22 +796,21 @@ static FALLIBLE drop_collected(struct dropping *d);
 /* CREATE OR REPLACE TABLE. */
 static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 schema) {
     const struct statement *st = &rows->compiled->stmt;
-    const struct edition_entry *old = edition_find(conn->tx.mine, schema, sv_from(st->table_name));
+    const struct edition_entry *old = edition_find(conn->tx.mine, schema, sv_from(st->name));
     struct dropping d;
     dropping_init(&d, conn, &rows->arena, st);
     if (!old) {
         return ERR_OK;
     }
     if (old->object->kind != OBJECT_TABLE) {
-        FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "\"%.100s\" is not a table",
-                st->table_name);
+        FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "\"%.100s\" is not a table", st->name);
     }
     let_go(&d, old->object->oid);
     return drop_collected(&d);
 }
 
 FALLIBLE ddl_drop(struct wf_connection *conn, struct arena *arena, u32 oid) {
-    struct statement st = {.cascade = 1, .position = -1};
+    struct statement st = {.position = -1, .drop = {.cascade = 1}};
     struct dropping d;
     dropping_init(&d, conn, arena, &st);
     if (!edition_find_oid(conn->tx.mine, oid)) {
@@ -826,7 +826,7 @@ FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows) {
                                        "DROP INDEX"};
     struct dropping d;
     dropping_init(&d, conn, &rows->arena, st);
-    rows->tag = tags[st->object_kind];
+    rows->tag = tags[st->drop.object_kind];
     TRY(collect_named(&d, rows));
     return drop_collected(&d);
 }

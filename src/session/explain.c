@@ -111,7 +111,7 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     if (!rows->compiled->plan) {
         FAIL(&conn->err, NOT_SUPPORTED, "EXPLAIN shows statements that have a plan");
     }
-    u32 levels = request->explain ? request->explain : rows->compiled->stmt.explain;
+    u32 levels = request->explain ? request->explain : rows->compiled->stmt.explain.levels;
     rows->explains = 1;
     if (!(levels & (EXPLAIN_PLAN | EXPLAIN_PROGRAM | EXPLAIN_OPCODES | EXPLAIN_CUDA))) {
         levels |= EXPLAIN_PLAN;

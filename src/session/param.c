@@ -11,6 +11,8 @@
 
 #include "host/eval.h"
 
+#include "codes/op.h"
+
 struct conversion {
     struct arena *arena;
     const struct param *param;
@@ -34,7 +36,7 @@ static FALLIBLE out_of_range(const struct conversion *v) {
          type_print(v->type, type));
 }
 
-static FALLIBLE parse_text(const struct conversion *v, enum op_code code, union lit scale,
+static FALLIBLE parse_text(const struct conversion *v, u16 code, union lit scale,
                            union lit *out) {
     union lit none = {0};
     u8 fault = op_eval(code, out, v->param->value, scale, none, v->arena);
@@ -258,9 +260,11 @@ static void store_exact(i128 value, enum kind kind, union lit *out) {
     }
 }
 
-FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
-                       enum kind kind, struct when when, union lit *out, struct error *err) {
-    struct conversion v = {arena, param, number, type, err, when};
+FALLIBLE param_convert(struct arena *arena, const struct param *param,
+                       const struct param_target *target, union lit *out, struct error *err) {
+    struct type type = target->type;
+    enum kind kind = target->kind;
+    struct conversion v = {arena, param, target->number, type, err, target->when};
     i128 exact = 0;
     memset(out, 0, sizeof *out);
     switch ((enum type_id)type.id) {

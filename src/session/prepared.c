@@ -74,10 +74,10 @@ FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *reque
                      struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     rows->tag = "PREPARE";
-    struct named_statement **at = find_statement(conn, st->table_name);
+    struct named_statement **at = find_statement(conn, st->name);
     if (*at) {
         FAIL_AT(&conn->err, DUPLICATE_STATEMENT, st->position,
-                "prepared statement \"%.100s\" already exists", st->table_name);
+                "prepared statement \"%.100s\" already exists", st->name);
     }
     struct named_statement *made = mem_alloc(&conn->db->mem, (i64)sizeof *made);
     if (!made) {
@@ -88,10 +88,11 @@ FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *reque
     made->script = script_retain(request->script);
     made->parsed = parsed_inner(&made->arena, request->parsed);
     made->param_count = parsed_param_count(request->parsed);
-    made->name = arena_printf(&made->arena, "%s", st->table_name);
-    made->arg_count = st->arg_count;
-    made->types = NEW_ARRAY(&made->arena, struct type, st->arg_count + 1);
-    memcpy(made->types, st->arg_types, (size_t)st->arg_count * sizeof *made->types);
+    made->name = arena_printf(&made->arena, "%s", st->name);
+    made->arg_count = st->prepared.arg_count;
+    made->types = NEW_ARRAY(&made->arena, struct type, st->prepared.arg_count + 1);
+    memcpy(made->types, st->prepared.arg_types,
+           (size_t)st->prepared.arg_count * sizeof *made->types);
     wf_status status = arena_check(&made->arena, &conn->err);
     if (status) {
         statement_free(conn, made);
@@ -152,10 +153,10 @@ static FALLIBLE execute_values(struct wf_connection *conn, const struct run_requ
         return arena_check(&rows->arena, &conn->err);
     }
     struct arguments arg = {request->parsed, found->types};
-    struct inner_select select = {.script = request->script,
-                                  .text = parsed_text(request->parsed),
-                                  .bind = bind_values,
-                                  .arg = &arg};
+    struct inner_select select = {.binding.script = request->script,
+                                  .binding.text = parsed_text(request->parsed),
+                                  .binding.bind = bind_values,
+                                  .binding.arg = &arg};
     struct rowset *values = NULL;
     TRY(inner_run(conn, &select, &values));
     const struct slice *slice = values->answer.rows == 1 ? &values->answer.slices[0] : NULL;
@@ -169,15 +170,16 @@ static FALLIBLE execute_values(struct wf_connection *conn, const struct run_requ
 FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
-    struct named_statement *found = *find_statement(conn, st->table_name);
+    struct named_statement *found = *find_statement(conn, st->name);
     if (!found) {
         FAIL_AT(&conn->err, UNDEFINED_STATEMENT, st->position,
-                "prepared statement \"%.100s\" does not exist", st->table_name);
+                "prepared statement \"%.100s\" does not exist", st->name);
     }
-    if (st->arg_count != found->arg_count && found->arg_count > 0) { /* PostgreSQL takes any then */
+    if (st->prepared.arg_count != found->arg_count &&
+        found->arg_count > 0) { /* PostgreSQL takes any then */
         FAIL_AT(&conn->err, SYNTAX, st->position,
                 "wrong number of parameters for prepared statement \"%.100s\": %d, it has %d",
-                st->table_name, st->arg_count, found->arg_count);
+                st->name, st->prepared.arg_count, found->arg_count);
     }
     struct param *params = NULL;
     TRY(execute_values(conn, request, rows, found, &params));
@@ -188,7 +190,7 @@ FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *reque
                               .types = found->types,
                               .cache = &found->compiled,
                               .compile_count = &found->compile_count,
-                              .explain = st->explain};
+                              .explain = st->prepared.explain};
     TRY(statement_run(conn, &own, &rows->instead));
     rows->tag = rows->instead->tag;
     rows->rows_affected = rows->instead->rows_affected;
@@ -197,16 +199,16 @@ FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *reque
 
 FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
-    rows->tag = st->table_name ? "DEALLOCATE" : "DEALLOCATE ALL";
+    rows->tag = st->name ? "DEALLOCATE" : "DEALLOCATE ALL";
     rows->took_effect = 1;
-    if (!st->table_name) {
+    if (!st->name) {
         forget_statements(conn);
         return ERR_OK;
     }
-    struct named_statement **at = find_statement(conn, st->table_name), *gone = *at;
+    struct named_statement **at = find_statement(conn, st->name), *gone = *at;
     if (!gone) {
         FAIL_AT(&conn->err, UNDEFINED_STATEMENT, st->position,
-                "prepared statement \"%.100s\" does not exist", st->table_name);
+                "prepared statement \"%.100s\" does not exist", st->name);
     }
     *at = gone->next;
     statement_free(conn, gone);

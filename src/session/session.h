@@ -200,11 +200,15 @@ struct compiled {
     struct plan *plan;       /* of stmt, or of the statement it explains; NULL when there is none */
     struct program *program; /* NULL when there is no plan */
 };
-/* `nulls` may be NULL (none), `types` too (unknown). The snapshot gains the tables the statement
- * names. */
+/* What is known of parameters before binding. */
+struct param_facts {
+    i32 count;
+    const struct type *types; /* NULL: unknown */
+    const b8 *nulls;          /* NULL: none */
+};
+/* The snapshot gains the tables the statement names. */
 FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
-                 struct snapshot *snap, i32 param_count, const struct type *types, const b8 *nulls,
-                 struct compiled **out);
+                 struct snapshot *snap, const struct param_facts *params, struct compiled **out);
 /* Whether it still holds: same definitions, same settings, same parameters NULL. */
 bool compiled_fits(const struct compiled *compiled, const struct wf_connection *conn,
                    const struct snapshot *snap, const b8 *nulls);

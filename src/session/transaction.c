@@ -72,14 +72,15 @@ FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows) {
         notice(conn, "WARNING", "SET CONSTRAINTS can only be used in transaction blocks");
         return ERR_OK;
     }
-    if (st->cascade) { /* ALL: what was said before does not count any more */
-        TRY(st->deferred ? ERR_OK : constraints_deferred(conn, 0));
+    if (st->constraints.all) { /* what was said before does not count any more */
+        TRY(st->constraints.deferred ? ERR_OK : constraints_deferred(conn, 0));
         drop_deferrals(conn);
-        return put_deferral(conn, 0, st->deferred);
+        return put_deferral(conn, 0, st->constraints.deferred);
     }
-    for (i32 i = 0; i < st->name_count; i++) {
-        TRY(st->deferred ? ERR_OK : constraints_deferred(conn, (u32)st->ids[i]));
-        TRY(put_deferral(conn, (u32)st->ids[i], st->deferred));
+    for (i32 i = 0; i < st->constraints.count; i++) {
+        TRY(st->constraints.deferred ? ERR_OK
+                                     : constraints_deferred(conn, st->constraints.oids[i]));
+        TRY(put_deferral(conn, st->constraints.oids[i], st->constraints.deferred));
     }
     return ERR_OK;
 }
@@ -194,8 +195,8 @@ FALLIBLE tx_set_version(struct wf_connection *conn, const struct table *table,
 }
 
 bool tx_allows(const struct wf_connection *conn, const struct statement *st) {
-    return !conn->tx.failed || (st->kind == STATEMENT_TRANSACTION && st->tx != TX_BEGIN &&
-                                st->tx != TX_SAVEPOINT && st->tx != TX_RELEASE);
+    return !conn->tx.failed || (st->kind == STATEMENT_TRANSACTION && st->tx.kind != TX_BEGIN &&
+                                st->tx.kind != TX_SAVEPOINT && st->tx.kind != TX_RELEASE);
 }
 
 FALLIBLE tx_refuse(struct wf_connection *conn) {
@@ -242,17 +243,17 @@ static FALLIBLE run_savepoint(struct wf_connection *conn, const struct statement
     };
     if (!tx->open) {
         FAIL_AT(&conn->err, NO_TRANSACTION, st->position,
-                "%s can only be used in transaction blocks", words[st->tx]);
+                "%s can only be used in transaction blocks", words[st->tx.kind]);
     }
-    if (st->tx == TX_SAVEPOINT) {
-        return tx_savepoint(conn, st->table_name);
+    if (st->tx.kind == TX_SAVEPOINT) {
+        return tx_savepoint(conn, st->name);
     }
-    struct savepoint *found = find_savepoint(tx, st->table_name);
+    struct savepoint *found = find_savepoint(tx, st->name);
     if (!found) {
         FAIL_AT(&conn->err, NO_SAVEPOINT, st->position, "savepoint \"%.100s\" does not exist",
-                st->table_name);
+                st->name);
     }
-    if (st->tx == TX_RELEASE) {
+    if (st->tx.kind == TX_RELEASE) {
         drop_savepoints(conn, found->next);
         return ERR_OK;
     }
@@ -274,7 +275,7 @@ static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st
     tx->start_us = conn->statement_us;
     session_keep(conn, &tx->before);
     tx->after = tx->before;
-    tx->read_only = st->tx_read_only;
+    tx->read_only = st->tx.read_only;
     /* The snapshot is taken by the first statement that reads. */
     if (tx->base) {
         atomic_fetch_sub(&conn->db->tx_count, 1);
@@ -288,12 +289,12 @@ static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st
 static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
                         struct rowset *rows) {
     struct tx *tx = &conn->tx;
-    bool commit = st->tx == TX_COMMIT && !tx->failed;
+    bool commit = st->tx.kind == TX_COMMIT && !tx->failed;
     rows->tag = commit ? "COMMIT" : "ROLLBACK";
-    if (!tx->open && st->tx_chain) {
+    if (!tx->open && st->tx.chain) {
         FAIL_AT(&conn->err, NO_TRANSACTION, st->position,
                 "%s AND CHAIN can only be used in transaction blocks",
-                st->tx == TX_COMMIT ? "COMMIT" : "ROLLBACK");
+                st->tx.kind == TX_COMMIT ? "COMMIT" : "ROLLBACK");
     }
     if (!tx->open) {
         notice(conn, "WARNING", "there is no transaction in progress");
@@ -306,7 +307,7 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
         edition_release(tx->base);
         tx->base = edition_retain(tx->mine);
     }
-    bool chain = st->tx_chain, read_only = tx->read_only;
+    bool chain = st->tx.chain, read_only = tx->read_only;
     session_restore(conn, commit && !status ? &tx->after : &tx->before);
     tx_close(conn);
     session_keep(conn, &tx->before);
@@ -325,8 +326,8 @@ FALLIBLE run_transaction(struct wf_connection *conn, struct rowset *rows) {
         [TX_BEGIN] = "BEGIN",         [TX_COMMIT] = "COMMIT",   [TX_ROLLBACK] = "ROLLBACK",
         [TX_SAVEPOINT] = "SAVEPOINT", [TX_RELEASE] = "RELEASE", [TX_ROLLBACK_TO] = "ROLLBACK",
     };
-    rows->tag = tags[st->tx];
-    switch ((enum tx_kind)st->tx) {
+    rows->tag = tags[st->tx.kind];
+    switch ((enum tx_kind)st->tx.kind) {
     case TX_BEGIN:
         return run_begin(conn, st);
     case TX_COMMIT:

@@ -10,74 +10,75 @@
 #include <stdio.h>
 
 /* SET and RESET of these settings and this path (of the same size as the connection's). */
-static FALLIBLE apply_set(struct wf_connection *conn, const struct statement *st,
+static FALLIBLE apply_set(struct wf_connection *conn, const struct set_statement *set,
                           struct settings *settings, char *search_path) {
-    if (sv_eq_nocase(sv_from(st->setting), SV("search_path"))) {
-        const char *path = st->value ? st->value : "";
+    if (sv_eq_nocase(sv_from(set->name), SV("search_path"))) {
+        const char *path = set->value ? set->value : "";
         if (strlen(path) >= sizeof conn->search_path) {
             FAIL(&conn->err, INVALID_PARAMETER, "the search path is too long");
         }
         snprintf(search_path, sizeof conn->search_path, "%s", path);
         return ERR_OK;
     }
-    if (fixed_value(sv_from(st->setting))) {
-        return fixed_set(sv_from(st->setting), st->value, &conn->err);
+    if (fixed_value(sv_from(set->name))) {
+        return fixed_set(sv_from(set->name), set->value, &conn->err);
     }
-    if (st->value) {
-        return setting_set(settings, sv_from(st->setting), sv_from(st->value), false, &conn->err);
+    if (set->value) {
+        return setting_set(settings, sv_from(set->name), sv_from(set->value), false, &conn->err);
     }
-    if (sv_eq_nocase(sv_from(st->setting), SV("all"))) {
+    if (sv_eq_nocase(sv_from(set->name), SV("all"))) {
         *settings = conn->db->defaults;
         search_path[0] = 0;
         return ERR_OK;
     }
-    i32 i = setting_find(sv_from(st->setting));
+    i32 i = setting_find(sv_from(set->name));
     char value[100] = "";
     if (i >= 0) {
         setting_print(&conn->db->defaults, i, value, (i32)sizeof value);
     }
-    return setting_set(settings, sv_from(st->setting), sv_from(value), false, &conn->err);
+    return setting_set(settings, sv_from(set->name), sv_from(value), false, &conn->err);
 }
 
-static FALLIBLE set_here(struct wf_connection *conn, const struct statement *st) {
+static FALLIBLE set_here(struct wf_connection *conn, const struct set_statement *set) {
     struct tx *tx = &conn->tx;
-    if (st->local && !tx->open) {
+    if (set->local && !tx->open) {
         notice(conn, "WARNING", "SET LOCAL can only be used in transaction blocks");
         struct session_state ignored = {.settings = conn->settings};
-        return apply_set(conn, st, &ignored.settings, ignored.search_path);
+        return apply_set(conn, set, &ignored.settings, ignored.search_path);
     }
-    TRY(apply_set(conn, st, &conn->settings, conn->search_path));
-    return tx->open && !st->local ? apply_set(conn, st, &tx->after.settings, tx->after.search_path)
-                                  : ERR_OK;
+    TRY(apply_set(conn, set, &conn->settings, conn->search_path));
+    return tx->open && !set->local
+               ? apply_set(conn, set, &tx->after.settings, tx->after.search_path)
+               : ERR_OK;
 }
 
 FALLIBLE setting_change(struct wf_connection *conn, const char *name, const char *value,
                         bool local) {
-    struct statement st = {.setting = name, .value = value, .local = local};
-    return set_here(conn, &st);
+    struct set_statement set = {.name = name, .value = value, .local = local};
+    return set_here(conn, &set);
 }
 
 FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
-    rows->tag = st->value ? "SET" : "RESET";
+    const struct set_statement *set = &rows->compiled->stmt.set;
+    rows->tag = set->value ? "SET" : "RESET";
     rows->took_effect = 1;
-    if (!st->setting) { /* SET TRANSACTION: its isolation is always the same */
+    if (!set->name) { /* SET TRANSACTION: its isolation is always the same */
         rows->tag = "SET";
-        if (st->tx_read_only && conn->tx.open) {
+        if (set->read_only && conn->tx.open) {
             conn->tx.read_only = 1;
-        } else if (!conn->tx.open && !st->local) {
+        } else if (!conn->tx.open && !set->local) {
             notice(conn, "WARNING", "SET TRANSACTION can only be used in transaction blocks");
         }
         return ERR_OK;
     }
-    return set_here(conn, st);
+    return set_here(conn, set);
 }
 
 /* VACUUM and ANALYZE: statistics are kept with the rows, and compaction follows every commit. */
 FALLIBLE run_vacuum(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
-    rows->tag = st->restart ? "VACUUM" : "ANALYZE";
-    if (st->restart && conn->tx.open) {
+    rows->tag = st->vacuum ? "VACUUM" : "ANALYZE";
+    if (st->vacuum && conn->tx.open) {
         FAIL_AT(&conn->err, ACTIVE_TRANSACTION, st->position,
                 "VACUUM cannot run inside a transaction block");
     }
@@ -131,7 +132,7 @@ FALLIBLE setting_shown(struct wf_connection *conn, struct arena *arena, struct s
 }
 
 FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows) {
-    struct sv setting = sv_from(rows->compiled->stmt.setting);
+    struct sv setting = sv_from(rows->compiled->stmt.set.name);
     rows->tag = "SHOW";
     if (sv_eq_nocase(setting, SV("all"))) {
         show_all(conn, rows);
@@ -141,7 +142,7 @@ FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows) {
         show_tables(conn, rows);
         return ERR_OK;
     }
-    const char *name = rows->compiled->stmt.setting, *value = NULL;
+    const char *name = rows->compiled->stmt.set.name, *value = NULL;
     i32 i = setting_find(setting);
     TRY(setting_shown(conn, &rows->arena, setting, false, &value));
     name = i >= 0 ? setting_name(i) : name;
@@ -152,7 +153,7 @@ FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows) {
 
 static FALLIBLE call_gpu_cache(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
-    const struct expr *arg = st->arg_count == 1 ? st->args[0] : NULL;
+    const struct expr *arg = st->call.count == 1 ? st->call.args[0] : NULL;
     if (!arg || arg->kind != EXPR_CONST || arg->is_null ||
         (arg->type.id != TYPE_TEXT && arg->type.id != TYPE_UNKNOWN)) {
         FAIL_AT(&conn->err, UNDEFINED_FUNCTION, st->position,
@@ -172,14 +173,14 @@ static FALLIBLE call_gpu_cache(struct wf_connection *conn, struct rowset *rows) 
 FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     rows->tag = "CALL";
-    if (sv_eq_nocase(sv_from(st->procedure), SV("gpu_cache"))) {
+    if (sv_eq_nocase(sv_from(st->call.procedure), SV("gpu_cache"))) {
         return call_gpu_cache(conn, rows);
     }
-    if (sv_eq_nocase(sv_from(st->procedure), SV("tpch"))) {
+    if (sv_eq_nocase(sv_from(st->call.procedure), SV("tpch"))) {
         return call_tpch(conn, rows);
     }
     error_set(&conn->err, ERR_UNDEFINED_FUNCTION, st->position,
-              "procedure \"%.100s\" does not exist", st->procedure);
+              "procedure \"%.100s\" does not exist", st->call.procedure);
     error_hint(&conn->err, "There are gpu_cache('table') and tpch(sf => 1).");
     return conn->err.code;
 }

@@ -5,6 +5,8 @@
  * sort keys one by one, NULLs included; the row itself must be constant. */
 #include "sql/sql_int.h"
 
+#include "codes/scalar.h"
+
 enum { KEYS_MAX = 8 };
 
 static bool is_plain(const struct expr *expr, void *arg) {

@@ -16,6 +16,7 @@ struct alter {
     struct scope scope;   /* of the old table */
     pending_list pending; /* what defaults of new columns draw from sequences */
     i64 at;               /* in the text: the table, before all commands */
+    b8 rewrite;           /* values of a column change */
     char word[32];
 };
 
@@ -51,15 +52,16 @@ static FALLIBLE add_column(struct alter *a, const struct json *cmd) {
     struct column_def *cols = NEW_ARRAY(b->arena, struct column_def, at + 2);
     struct alter_col *from = NEW_ARRAY(b->arena, struct alter_col, at + 2);
     memcpy(cols, a->def->cols, at * sizeof *cols);
-    memcpy(from, a->out->from, at * sizeof *from);
-    a->out->cols = a->def->cols = cols;
-    a->out->from = from;
+    memcpy(from, a->out->alter.from, at * sizeof *from);
+    a->def->cols = cols;
+    a->out->alter.from = from;
     from[at].old = -1;
-    TRY(ddl_column(b, body, a->out, at));
-    a->def->col_count = a->out->col_count = at + 1;
+    TRY(ddl_column(b, body, &a->out->alter.table, at));
+    a->def->col_count = at + 1;
     bool fills = false;
-    for (i32 i = 0; i < a->out->seq_count; i++) { /* made when the statement runs */
-        fills = fills || a->out->seqs[i].col == at;
+    const struct new_table *made = &a->out->alter.table;
+    for (i32 i = 0; i < made->seq_count; i++) { /* made when the statement runs */
+        fills = fills || made->seqs[i].col == at;
     }
     if (fills) {
         from[at].value = expr_null(b->t, cols[at].type, -1);
@@ -190,13 +192,14 @@ static FALLIBLE check_views(struct alter *a, const char *what, const char *colum
         if (!cascade) {
             return depended_on(a, what, other, false);
         }
-        u64 *ids = NEW_ARRAY(a->b->arena, u64, a->out->name_count + 2);
-        if (a->out->name_count) {
-            memcpy(ids, a->out->ids, (size_t)a->out->name_count * sizeof *ids);
+        struct alter_statement *out = &a->out->alter;
+        u32 *drops = NEW_ARRAY(a->b->arena, u32, out->drop_count + 2);
+        if (out->drop_count) {
+            memcpy(drops, out->drops, (size_t)out->drop_count * sizeof *drops);
         }
-        ids[a->out->name_count++] = other->oid;
-        a->out->ids = ids;
-        a->out->cascade = 1;
+        drops[out->drop_count++] = other->oid;
+        out->drops = drops;
+        out->cascade = 1;
     }
     return ERR_OK;
 }
@@ -234,7 +237,7 @@ static FALLIBLE check_referrers(struct alter *a, const char *what, const struct 
             if (!cascade) {
                 return depended_on(a, what, other, true);
             }
-            a->out->cascade = 1;
+            a->out->alter.cascade = 1;
         }
     }
     return ERR_OK;
@@ -288,8 +291,9 @@ static FALLIBLE drop_column(struct alter *a, const struct json *cmd) {
     drop_its_constraints(a, col);
     u32 after = a->def->col_count - col - 1;
     memmove(a->def->cols + col, a->def->cols + col + 1, after * sizeof *a->def->cols);
-    memmove(a->out->from + col, a->out->from + col + 1, after * sizeof *a->out->from);
-    a->out->col_count = --a->def->col_count;
+    struct alter_col *from = a->out->alter.from;
+    memmove(from + col, from + col + 1, after * sizeof *from);
+    a->def->col_count--;
     return ERR_OK;
 }
 
@@ -407,7 +411,7 @@ static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
     u32 col = 0;
     TRY(find_column(a, json_text(cmd, "name"), &col));
     struct column_def *column = &a->def->cols[col];
-    if (column->identity || a->out->from[col].old < 0) {
+    if (column->identity || a->out->alter.from[col].old < 0) {
         return unsupported(b, a->out->position, "ALTER COLUMN TYPE of this column");
     }
     struct type_name name;
@@ -420,7 +424,8 @@ static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
     if (using) {
         TRY(bind_expr(b, &q, using, &value));
     } else {
-        value = expr_col(b->plan, a->scope.tables.items[0].cols[a->out->from[col].old].col, -1);
+        value =
+            expr_col(b->plan, a->scope.tables.items[0].cols[a->out->alter.from[col].old].col, -1);
         if (!coerce_allowed(value->type, type, COERCE_ASSIGN)) {
             error_set(b->err, ERR_DATATYPE_MISMATCH, a->out->position,
                       "column \"%.100s\" cannot be cast automatically to type %.40s", column->name,
@@ -433,8 +438,8 @@ static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
     TRY(check_dependents(a, "change a column", "change a key", col, false));
     TRY(default_fits(a, column, type));
     column->type = type;
-    a->out->rewrite = 1;
-    return bind_assign(b, value, column, &a->out->from[col].value);
+    a->rewrite = 1;
+    return bind_assign(b, value, column, &a->out->alter.from[col].value);
 }
 
 static FALLIBLE wrong_identity(struct alter *a, u32 col, const char *what) {
@@ -458,7 +463,7 @@ static FALLIBLE add_identity(struct alter *a, const struct json *cmd) {
             return wrong_identity(a, col, "already has a default value");
         }
     }
-    return ddl_add_identity(a->b, node_body(json_get(cmd, "def")), a->out, col);
+    return ddl_add_identity(a->b, node_body(json_get(cmd, "def")), &a->out->alter.table, col);
 }
 
 /* SET GENERATED, and options of the sequence behind it. */
@@ -493,9 +498,9 @@ static FALLIBLE set_identity(struct alter *a, const struct json *cmd) {
     if (!rest->first || !entry || !entry->object->sequence) {
         return ERR_OK;
     }
-    a->out->changed_seq = NEW(b->arena, struct ddl_seq);
-    a->out->changed_oid = def->sequence;
-    return bind_sequence_changes(b, entry->object->sequence, rest, a->out->changed_seq);
+    a->out->alter.identity = NEW(b->arena, struct ddl_seq);
+    a->out->alter.identity_oid = def->sequence;
+    return bind_sequence_changes(b, entry->object->sequence, rest, a->out->alter.identity);
 }
 
 static FALLIBLE drop_identity(struct alter *a, const struct json *cmd) {
@@ -506,7 +511,7 @@ static FALLIBLE drop_identity(struct alter *a, const struct json *cmd) {
         return json_flag(cmd, "missing_ok") ? ERR_OK
                                             : wrong_identity(a, col, "is not an identity column");
     }
-    a->out->dropped_seq = def->sequence;
+    a->out->alter.dropped_seq = def->sequence;
     def->identity = 0;
     def->sequence = 0;
     return ERR_OK;
@@ -557,7 +562,7 @@ static FALLIBLE alter_command(struct alter *a, const struct json *cmd) {
 /* The definition as lists that may be changed; every column comes from itself. */
 static void start_from(struct alter *a, const struct table *table) {
     struct bind *b = a->b;
-    struct table_def *def = a->def = &a->out->def;
+    struct table_def *def = a->def = &a->out->alter.table.def;
     *def = table_def_view(table);
     struct table_def old = *def;
     def->cols = NEW_ARRAY(b->arena, struct column_def, old.col_count + 1);
@@ -574,11 +579,9 @@ static void start_from(struct alter *a, const struct table *table) {
     if (old.foreign_count) {
         memcpy(def->foreigns, old.foreigns, old.foreign_count * sizeof *def->foreigns);
     }
-    a->out->cols = def->cols;
-    a->out->col_count = def->col_count;
-    a->out->from = NEW_ARRAY(b->arena, struct alter_col, old.col_count + 1);
+    a->out->alter.from = NEW_ARRAY(b->arena, struct alter_col, old.col_count + 1);
     for (u32 i = 0; i < old.col_count; i++) {
-        a->out->from[i].old = (i32)i;
+        a->out->alter.from[i].old = (i32)i;
     }
 }
 
@@ -589,7 +592,7 @@ static void rewrite_plan(struct alter *a) {
     struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
     const char **names = NEW_ARRAY(b->arena, const char *, count + 1);
     for (u32 i = 0; i < count; i++) {
-        const struct alter_col *from = &a->out->from[i];
+        const struct alter_col *from = &a->out->alter.from[i];
         names[i] = keep(b, a->def->cols[i].name);
         exprs[i] = from->value
                        ? from->value
@@ -602,22 +605,22 @@ static void rewrite_plan(struct alter *a) {
 }
 
 /* A new column whose default is not a constant is computed row by row too. */
-static bool needs_rewrite(const struct statement *out) {
-    for (u32 i = 0; i < out->col_count; i++) {
-        const struct alter_col *from = &out->from[i];
+static bool needs_rewrite(const struct alter *a) {
+    for (u32 i = 0; i < a->def->col_count; i++) {
+        const struct alter_col *from = &a->out->alter.from[i];
         if (from->old < 0 && (from->fills || from->value->kind != EXPR_CONST)) {
             return true;
         }
     }
-    return out->rewrite;
+    return a->rewrite;
 }
 
 static void alter_fills(struct alter *a) {
-    struct statement *out = a->out;
-    out->fills = NEW_ARRAY(a->b->arena, struct fill, out->col_count + 1);
-    for (u32 i = 0; i < out->col_count; i++) {
+    struct alter_statement *out = &a->out->alter;
+    out->fills = NEW_ARRAY(a->b->arena, struct fill, a->def->col_count + 1);
+    for (u32 i = 0; i < a->def->col_count; i++) {
         if (out->from[i].fills) {
-            out->fills[out->fill_count++] = (struct fill){i, out->cols[i].sequence};
+            out->fills[out->fill_count++] = (struct fill){i, a->def->cols[i].sequence};
         }
     }
 }
@@ -664,7 +667,7 @@ FALLIBLE ddl_if_exists(struct bind *b, const struct json *body, const struct jso
                    !snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name));
     if (*out_missing) { /* an ALTER of nothing */
         out->kind = STATEMENT_ALTER_TABLE;
-        out->oid = 0;
+        out->alter.oid = 0;
     }
     return ERR_OK;
 }
@@ -688,12 +691,12 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
                 entry->object->name);
     }
     a.object = entry->object;
-    out->oid = entry->object->oid;
-    out->table_name = keep(b, entry->object->name);
-    out->temp = entry->object->temp;
+    out->alter.oid = entry->object->oid;
+    out->name = keep(b, entry->object->name);
+    out->alter.temp = entry->object->temp;
     struct snapshot_table found = snapshot_of(b->snap, entry);
     start_from(&a, found.table);
-    TRY(bind_table_scope(b, &found, out->table_name, out->position, &a.scope));
+    TRY(bind_table_scope(b, &found, out->name, out->position, &a.scope));
     for (i32 pass = 0; pass <= PASS_LAST; pass++) {
         JSON_EACH(node, json_get(body, "cmds")) {
             if (pass_of(node_body(node)) == pass) {
@@ -703,7 +706,7 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
     }
     TRY(check_references(&a));
     alter_fills(&a);
-    if (needs_rewrite(out)) {
+    if (needs_rewrite(&a)) {
         rewrite_plan(&a);
     }
     return ERR_OK;
@@ -723,11 +726,11 @@ static FALLIBLE rename_object(struct bind *b, const struct json *body, struct st
     const struct edition_entry *entry = NULL;
     for (i64 i = 0; i < COUNT_OF(rename_kinds); i++) {
         if (json_is(body, "renameType", rename_kinds[i].type)) {
-            out->object_kind = rename_kinds[i].kind;
+            out->rename.object_kind = rename_kinds[i].kind;
         }
     }
     TRY(snapshot_open(b->snap, b->err));
-    if (out->object_kind == OBJECT_SCHEMA) {
+    if (out->rename.object_kind == OBJECT_SCHEMA) {
         const char *name = json_text(body, "subname");
         entry = edition_find(b->snap->edition, 0, sv_from(name ? name : ""));
         if (!entry || entry->object->hidden) {
@@ -737,12 +740,13 @@ static FALLIBLE rename_object(struct bind *b, const struct json *body, struct st
     } else {
         out->position = json_position(relation);
         TRY(bind_relation(b, relation, &entry));
-        if (out->object_kind != OBJECT_TABLE && out->object_kind != entry->object->kind) {
+        if (out->rename.object_kind != OBJECT_TABLE &&
+            out->rename.object_kind != entry->object->kind) {
             FAIL_AT(b->err, WRONG_OBJECT, out->position, "\"%.100s\" is not a %s",
-                    entry->object->name, object_words[out->object_kind]);
+                    entry->object->name, object_words[out->rename.object_kind]);
         }
     }
-    out->oid = entry->object->oid;
+    out->rename.oid = entry->object->oid;
     return ERR_OK;
 }
 
@@ -770,10 +774,9 @@ static const char *renamed_text(struct bind *b, const char *text, const char *fr
 static FALLIBLE rename_view_column(struct bind *b, const struct object *view, const char *from,
                                    const char *to, struct statement *out) {
     i32 found = -1;
-    out->names = NEW_ARRAY(b->arena, const char *, view->col_count + 1);
-    out->name_count = (i32)view->col_count;
+    const char **names = NEW_ARRAY(b->arena, const char *, view->col_count + 1);
     for (u32 i = 0; i < view->col_count; i++) {
-        out->names[i] = keep(b, view->col_names[i]);
+        names[i] = keep(b, view->col_names[i]);
         found = strcmp(view->col_names[i], from) == 0 ? (i32)i : found;
     }
     if (found < 0) {
@@ -785,11 +788,13 @@ static FALLIBLE rename_view_column(struct bind *b, const struct object *view, co
                     "column \"%.100s\" of relation \"%.100s\" already exists", to, view->name);
         }
     }
-    out->names[found] = to;
+    names[found] = to;
     out->kind = STATEMENT_RENAME;
-    out->oid = view->oid;
-    out->object_kind = OBJECT_VIEW;
-    out->table_name = keep(b, view->name);
+    out->name = keep(b, view->name);
+    out->rename = (struct rename_statement){.oid = view->oid,
+                                            .object_kind = OBJECT_VIEW,
+                                            .view_cols = names,
+                                            .col_count = (i32)view->col_count};
     return ERR_OK;
 }
 
@@ -808,8 +813,8 @@ static FALLIBLE rename_part(struct bind *b, const struct json *body, struct stat
     }
     out->kind = STATEMENT_ALTER_TABLE;
     out->position = json_position(relation);
-    out->oid = entry->object->oid;
-    out->table_name = keep(b, entry->object->name);
+    out->alter.oid = entry->object->oid;
+    out->name = keep(b, entry->object->name);
     a.object = entry->object;
     start_from(&a, entry->object->table);
     if (json_is(body, "renameType", "OBJECT_TABCONSTRAINT")) {
@@ -886,7 +891,7 @@ FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *
         return unsupported(b, position, "%s", command_tag(b->arena, "RenameStmt", body));
     }
     out->kind = STATEMENT_RENAME;
-    out->table_name = keep(b, json_text(body, "newname"));
+    out->name = keep(b, json_text(body, "newname"));
     return rename_object(b, body, out);
 }
 
@@ -906,7 +911,7 @@ static FALLIBLE named_constraint(struct bind *b, const struct json *name, struct
                     FAIL_AT(b->err, WRONG_OBJECT, position,
                             "constraint \"%.100s\" is not deferrable", text);
                 }
-                out->ids[out->name_count++] = fk->oid;
+                out->constraints.oids[out->constraints.count++] = fk->oid;
                 found = true;
             }
         }
@@ -917,7 +922,7 @@ static FALLIBLE named_constraint(struct bind *b, const struct json *name, struct
                     FAIL_AT(b->err, WRONG_OBJECT, position,
                             "constraint \"%.100s\" is not deferrable", text);
                 }
-                out->ids[out->name_count++] = key->oid;
+                out->constraints.oids[out->constraints.count++] = key->oid;
                 found = true;
             }
         }
@@ -942,12 +947,12 @@ FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct st
     }
     out->kind = STATEMENT_SET_CONSTRAINTS;
     out->position = position;
-    out->deferred = (b8)json_flag(body, "deferred");
-    out->ids = NEW_ARRAY(b->arena, u64, most + 1);
+    out->constraints.deferred = (b8)json_flag(body, "deferred");
+    out->constraints.oids = NEW_ARRAY(b->arena, u32, most + 1);
     JSON_EACH(node, names) {
         TRY(named_constraint(b, node_body(node), out));
     }
-    out->cascade = !names; /* ALL */
+    out->constraints.all = !names;
     return ERR_OK;
 }
 
@@ -967,9 +972,9 @@ FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct stateme
     TRY(bind_relation(b, relation, &entry));
     out->kind = STATEMENT_RENAME;
     out->position = json_position(relation);
-    out->oid = entry->object->oid;
-    out->object_kind = entry->object->kind;
-    out->table_name = keep(b, entry->object->name);
-    out->schema_name = keep(b, json_text(body, "newschema"));
+    out->name = keep(b, entry->object->name);
+    out->rename = (struct rename_statement){.oid = entry->object->oid,
+                                            .object_kind = entry->object->kind,
+                                            .schema = keep(b, json_text(body, "newschema"))};
     return ERR_OK;
 }

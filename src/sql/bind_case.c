@@ -3,6 +3,8 @@
  * Part of binding. What they become is in typing/choice.c. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 /* The condition of one WHEN. */
 static FALLIBLE bind_when(struct bind *b, struct query *q, struct expr *operand,
                           const struct json *when, struct expr **out) {

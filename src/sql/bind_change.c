@@ -215,8 +215,8 @@ FALLIBLE change_finish(struct bind *b, struct change *c, const struct json *retu
         TRY(returning_item(b, c, node_body(node)));
     }
     c->rel = bind_attach(b, c->rel, &c->query.pending);
-    out->returning = (i32)(c->exprs.count - own);
-    if (returning && out->returning == 0) {
+    out->change.returning = (i32)(c->exprs.count - own);
+    if (returning && out->change.returning == 0) {
         FAIL_AT(b->err, SYNTAX, json_position(node_body(json_first(returning))),
                 "RETURNING must have at least one column");
     }
@@ -225,8 +225,8 @@ FALLIBLE change_finish(struct bind *b, struct change *c, const struct json *retu
         VEC_PUSH(b->arena, &b->plan->names, c->names.items[i]);
     }
     out->plan = b->plan;
-    out->table_id = c->target.table->id;
-    out->table_name = keep(b, c->target.table->name);
+    out->change.table_id = c->target.table->id;
+    out->name = keep(b, c->target.table->name);
     return bind_with_unused(b, c->query.ctes, NULL);
 }
 
@@ -250,13 +250,13 @@ FALLIBLE bind_truncate(struct bind *b, const struct json *body, struct statement
     TRY(bind_only(b, body, "relations restart_seqs behavior", position));
     out->kind = STATEMENT_TRUNCATE;
     out->position = position;
-    out->restart = json_flag(body, "restart_seqs");
-    out->cascade = json_is(body, "behavior", "DROP_CASCADE");
-    out->ids = NEW_ARRAY(b->arena, u64, json_count(relations) + 1);
+    out->truncate.restart = json_flag(body, "restart_seqs");
+    out->truncate.cascade = json_is(body, "behavior", "DROP_CASCADE");
+    out->truncate.ids = NEW_ARRAY(b->arena, u64, json_count(relations) + 1);
     JSON_EACH(node, relations) {
         struct snapshot_table found;
         TRY(bind_table(b, node_body(node), "truncate", &found));
-        out->ids[out->name_count++] = found.table->id;
+        out->truncate.ids[out->truncate.count++] = found.table->id;
     }
     return ERR_OK;
 }
@@ -274,7 +274,7 @@ static const struct {
     {"TRANS_STMT_ROLLBACK_TO", TX_ROLLBACK_TO},
 };
 
-FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statement *out) {
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, b8 *out_read_only) {
     i32 position = json_position(option);
     const char *name = json_text(option, "defname");
     const struct json *arg = node_body(json_get(option, "arg"));
@@ -288,7 +288,7 @@ FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statem
         return ERR_OK;
     }
     if (strcmp(name, "transaction_read_only") == 0) {
-        out->tx_read_only = json_number(number, "ival") != 0;
+        *out_read_only = json_number(number, "ival") != 0;
         return ERR_OK;
     }
     return unsupported(b, position, "transaction option %s", name);
@@ -300,14 +300,14 @@ FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statem
     TRY(bind_only(b, body, "kind options savepoint_name chain gid", position));
     out->kind = STATEMENT_TRANSACTION;
     out->position = position;
-    out->table_name = keep(b, json_text(body, "savepoint_name"));
-    out->tx_chain = json_flag(body, "chain");
+    out->name = keep(b, json_text(body, "savepoint_name"));
+    out->tx.chain = json_flag(body, "chain");
     JSON_EACH(option, json_get(body, "options")) {
-        TRY(bind_tx_option(b, node_body(option), out));
+        TRY(bind_tx_option(b, node_body(option), &out->tx.read_only));
     }
     for (i64 i = 0; kind && i < COUNT_OF(tx_kinds); i++) {
         if (strcmp(tx_kinds[i].kind, kind) == 0) {
-            out->tx = tx_kinds[i].tx;
+            out->tx.kind = tx_kinds[i].tx;
             return ERR_OK;
         }
     }

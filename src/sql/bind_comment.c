@@ -86,7 +86,7 @@ static FALLIBLE comment_relation(struct bind *b, const struct json *object, u8 k
         FAIL_AT(b->err, WRONG_OBJECT, out->position, "\"%.100s\" is not a%s %s", n.name,
                 kind == OBJECT_INDEX ? "n" : "", object_words[kind]);
     }
-    out->oid = found->oid;
+    out->comment.oid = found->oid;
     return ERR_OK;
 }
 
@@ -153,7 +153,7 @@ FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement 
     TRY(bind_only(b, body, "objtype object comment", position));
     out->kind = STATEMENT_COMMENT;
     out->position = position;
-    out->text = keep(b, json_text(body, "comment"));
+    out->comment.text = keep(b, json_text(body, "comment"));
     TRY(snapshot_open(b->snap, b->err));
     for (i64 i = 0; i < COUNT_OF(relations); i++) {
         if (strcmp(kind, relations[i].kind) == 0) {
@@ -166,7 +166,7 @@ FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement 
     if (strcmp(kind, "OBJECT_SCHEMA") == 0) {
         const char *name = node_string(object);
         const struct edition_entry *entry = edition_find(b->snap->edition, 0, sv_from(name));
-        out->oid = entry && !entry->object->hidden ? entry->object->oid : 0;
+        out->comment.oid = entry && !entry->object->hidden ? entry->object->oid : 0;
         return entry ? ERR_OK : no_schema(b, name, position);
     }
     if (strcmp(kind, "OBJECT_TYPE") == 0) {

@@ -5,6 +5,7 @@
  * tbl (dbgen's: '|' between and after fields, no quotes); without FORMAT the file's name decides,
  * and anything but .tbl is csv. */
 #include "sql/ddl_int.h"
+#include "codes/func.h"
 #include "sql/sql_int.h"
 
 struct copy_given { /* which options were written */
@@ -423,9 +424,14 @@ static FALLIBLE copy_to(struct bind *b, const struct json *body, i32 position,
     if (!node_is(query, "SelectStmt")) {
         return unsupported(b, position, "COPY of %s", node_type(query));
     }
-    TRY(bind_statement(b, query, out));
+    struct statement rows = {0};
+    TRY(bind_statement(b, query, &rows));
+    if (rows.kind != STATEMENT_SELECT) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position, "COPY (SELECT INTO) is not supported");
+    }
     out->kind = STATEMENT_COPY_TO;
-    return force_quotes(b, out->plan, &out->copy, position);
+    out->plan = rows.plan;
+    return force_quotes(b, out->plan, &out->copy.options, position);
 }
 
 /* FORCE_NOT_NULL and FORCE_NULL, by column of the table; NULL = none. */
@@ -492,7 +498,7 @@ static bool draws_by_row(struct bind *b, const struct table *table, const struct
 
 static FALLIBLE bind_defaults(struct bind *b, const struct table *table, struct copy_options *copy,
                               struct statement *out) {
-    out->defaults = NEW_ARRAY(b->arena, struct expr *, table->col_count + 1);
+    out->copy.defaults = NEW_ARRAY(b->arena, struct expr *, table->col_count + 1);
     b->default_effects = 1;
     for (u32 i = 0; i < table->col_count; i++) {
         bool fills = false;
@@ -500,9 +506,9 @@ static FALLIBLE bind_defaults(struct bind *b, const struct table *table, struct 
         if (in_file(copy, i)) {
             continue;
         }
-        TRY(bind_default_value(b, &pending, &table->cols[i], &out->defaults[i], &fills));
+        TRY(bind_default_value(b, &pending, &table->cols[i], &out->copy.defaults[i], &fills));
         copy->by_row = copy->by_row || pending.count > 0 ||
-                       !expr_walk(out->defaults[i], visit_steady, NULL) ||
+                       !expr_walk(out->copy.defaults[i], visit_steady, NULL) ||
                        (fills && draws_by_row(b, table, copy, i));
     }
     return ERR_OK;
@@ -514,18 +520,18 @@ FALLIBLE bind_copied_rows(struct bind *b, const struct statement *st, const stru
     struct scope scope = {0};
     pending_list pending = {0};
     TRY(snapshot_open(b->snap, b->err));
-    if (!snapshot_find_id(b->snap, st->table_id, &target) ||
+    if (!snapshot_find_id(b->snap, st->copy.table_id, &target) ||
         !snapshot_find_id(b->snap, file->id, &from)) {
-        FAIL(b->err, UNDEFINED_TABLE, "table \"%.100s\" is gone", st->table_name);
+        FAIL(b->err, UNDEFINED_TABLE, "table \"%.100s\" is gone", st->name);
     }
     b->default_effects = 1;
     TRY(bind_table_scope(b, &from, "file", -1, &scope));
     u32 count = target.table->col_count;
     struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
     const char **names = NEW_ARRAY(b->arena, const char *, count + 1);
-    for (i32 i = 0; i < st->copy.col_count; i++) {
+    for (i32 i = 0; i < st->copy.options.col_count; i++) {
         u32 col = scope.tables.items[0].cols[i].col;
-        exprs[st->copy.cols[i]] = expr_col(b->plan, col, -1);
+        exprs[st->copy.options.cols[i]] = expr_col(b->plan, col, -1);
     }
     for (u32 i = 0; i < count; i++) {
         const struct column_def *def = &target.table->cols[i];
@@ -541,7 +547,7 @@ FALLIBLE bind_copied_rows(struct bind *b, const struct statement *st, const stru
         }
     }
     struct rel *rows = bind_project(b, bind_attach(b, scope.rel, &pending), exprs, names, count);
-    if (st->copy.where) {
+    if (st->copy.options.where) {
         struct scope whole = {0};
         struct expr *cond = NULL;
         ddl_scope(b,
@@ -552,7 +558,7 @@ FALLIBLE bind_copied_rows(struct bind *b, const struct statement *st, const stru
             whole.tables.items[0].cols[i].col = rows->out.items[i];
             whole.cols.items[i].col = rows->out.items[i];
         }
-        TRY(copy_where(b, &st->copy, &whole, &cond));
+        TRY(copy_where(b, &st->copy.options, &whole, &cond));
         rows = bind_filter(b, rows, cond);
     }
     b->plan->root = rows;
@@ -586,7 +592,7 @@ FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *ou
     const struct json *relation = json_get(body, "relation");
     i32 position =
         relation ? json_position(relation) : (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
-    struct copy_options *copy = &out->copy;
+    struct copy_options *copy = &out->copy.options;
     TRY(check_copy_form(b, body, position));
     TRY(copy_options(b, body, position, copy));
     if (!json_flag(body, "is_from")) {
@@ -594,7 +600,7 @@ FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *ou
     }
     struct snapshot_table found;
     TRY(bind_table(b, relation, "copy to", &found));
-    out->table_name = keep(b, found.table->name);
+    out->name = keep(b, found.table->name);
     TRY(copy_columns(b, json_get(body, "attlist"), found.table, position, copy));
     TRY(force_columns(b, found.table, copy, &copy->not_null_names, "FORCE_NOT_NULL", position,
                       &copy->force_not_null));
@@ -604,6 +610,6 @@ FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *ou
     TRY(bind_copy_where(b, found.table, json_get(body, "whereClause"), copy));
     out->kind = STATEMENT_COPY_FROM;
     out->position = position;
-    out->table_id = found.table->id;
+    out->copy.table_id = found.table->id;
     return ERR_OK;
 }

@@ -249,6 +249,12 @@ static FALLIBLE column_numbers(struct bind *b, const struct table_def *def,
         (list) = grown_;                                            \
     } while (0)
 
+static const char *key_name(struct bind *b, const struct table_def *def,
+                            const struct table_key *key) {
+    return key->primary ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
+                        : columns_name(b, def, key->col_count, key->cols, "key");
+}
+
 static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json *body,
                         const char *column) {
     bool primary = json_is(body, "contype", "CONSTR_PRIMARY");
@@ -271,9 +277,9 @@ static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json
         }
     }
     TRY(given_name(b, def, body, &key.name));
+    key.unnamed = !key.name;
     if (!key.name) {
-        key.name = primary ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
-                           : columns_name(b, def, key.col_count, key.cols, "key");
+        key.name = key_name(b, def, &key);
     }
     for (u32 i = 0; primary && i < key.col_count; i++) {
         def->cols[key.cols[i]].not_null = 1;
@@ -281,6 +287,47 @@ static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json
     GROW(b, def->keys, def->key_count, struct table_key);
     def->keys[def->key_count++] = key;
     return ERR_OK;
+}
+
+static bool same_key(const struct table_key *x, const struct table_key *y) {
+    return x->col_count == y->col_count && x->deferrable == y->deferrable &&
+           x->deferred == y->deferred &&
+           memcmp(x->cols, y->cols, (size_t)x->col_count * sizeof *x->cols) == 0;
+}
+
+/* Keys of one definition that say the same are one: the primary key, else the first, under the
+ * first name that is given. Those before `first` are not the definition's. */
+static void merge_keys(struct bind *b, struct table_def *def, u32 first) {
+    struct table_key *all = NEW_ARRAY(b->arena, struct table_key, def->key_count + 1);
+    u32 count = first, end = def->key_count;
+    for (u32 pass = 0; pass < 2; pass++) { /* the primary key comes first */
+        for (u32 i = first; i < end; i++) {
+            struct table_key *key = &def->keys[i], *old = NULL;
+            if (key->primary != (pass == 0)) {
+                continue;
+            }
+            for (u32 k = first; k < count; k++) {
+                old = !old && same_key(&all[k], key) ? &all[k] : old;
+            }
+            if (!old) {
+                all[count++] = *key;
+            } else if (old->unnamed && !key->unnamed) {
+                old->name = key->name;
+                old->unnamed = 0;
+            }
+        }
+    }
+    if (count > first) {
+        memcpy(def->keys + first, all + first, (size_t)(count - first) * sizeof *all);
+    }
+    def->key_count = count;
+    for (u32 i = first; i < count; i++) {
+        def->keys[i].name = def->keys[i].unnamed ? "" : def->keys[i].name;
+    }
+    for (u32 i = first; i < count; i++) {
+        struct table_key *key = &def->keys[i];
+        key->name = key->unnamed ? key_name(b, def, key) : key->name;
+    }
 }
 
 /* The columns of the table being defined, as a scope of their own. */
@@ -542,16 +589,16 @@ FALLIBLE ddl_add_constraint(struct bind *b, struct table_def *def, const struct 
 
 /* Columns */
 
-struct ddl_seq *ddl_add_sequence(struct bind *b, struct statement *out, const char *table,
-                                 const char *column, u32 col, struct type type) {
+struct ddl_seq *ddl_add_sequence(struct bind *b, struct new_table *out, u32 col) {
+    const struct column_def *def = &out->def.cols[col];
     GROW(b, out->seqs, out->seq_count, struct ddl_seq);
     struct ddl_seq *seq = &out->seqs[out->seq_count++];
-    seq->name = arena_printf(b->arena, "%s_%s_seq", table, column);
+    seq->name = arena_printf(b->arena, "%s_%s_seq", out->def.name, def->name);
     seq->col = col;
     seq->owned = 1;
-    struct range range = range_of_type(type);
+    struct range range = range_of_type(def->type);
     seq->like = (struct sequence){
-        .start = 1, .last = 1, .increment = 1, .min = 1, .max = (i64)range.hi, .type = type};
+        .start = 1, .last = 1, .increment = 1, .min = 1, .max = (i64)range.hi, .type = def->type};
     return seq;
 }
 
@@ -579,8 +626,8 @@ FALLIBLE ddl_default(struct bind *b, const struct json *expr, const i64 span[2],
     return ERR_OK;
 }
 
-FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct statement *out, u32 col) {
-    struct column_def *def = &out->cols[col];
+FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct new_table *out, u32 col) {
+    struct column_def *def = &out->def.cols[col];
     i32 position = json_position(body);
     TRY(bind_only(b, body, "contype conname location generated_when options", position));
     if (def->type.id != TYPE_INTEGER && def->type.id != TYPE_BIGINT &&
@@ -598,15 +645,15 @@ FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct statem
     }
     def->identity = json_is(body, "generated_when", "a") ? 'a' : 'd';
     def->not_null = 1;
-    struct ddl_seq *seq = ddl_add_sequence(b, out, out->table_name, def->name, col, def->type);
+    struct ddl_seq *seq = ddl_add_sequence(b, out, col);
     return bind_sequence_options(b, json_get(body, "options"), seq);
 }
 
 /* What a column's own list says of it alone; keys and references come when all columns are known.
  */
-static FALLIBLE column_constraints(struct bind *b, const struct json *list, struct statement *out,
+static FALLIBLE column_constraints(struct bind *b, const struct json *list, struct new_table *out,
                                    u32 number) {
-    struct column_def *col = &out->cols[number];
+    struct column_def *col = &out->def.cols[number];
     bool nullable = false;
     JSON_EACH(node, list) {
         const struct json *body = node_body(node);
@@ -619,7 +666,7 @@ static FALLIBLE column_constraints(struct bind *b, const struct json *list, stru
                 FAIL_AT(b->err, SYNTAX, json_position(body),
                         "multiple default values specified for column \"%.100s\" of table "
                         "\"%.100s\"",
-                        col->name, out->table_name);
+                        col->name, out->def.name);
             }
             if (col->identity) {
                 FAIL_AT(b->err, SYNTAX, json_position(body),
@@ -635,22 +682,21 @@ static FALLIBLE column_constraints(struct bind *b, const struct json *list, stru
             FAIL_AT(b->err, SYNTAX, json_position(body),
                     "conflicting NULL/NOT NULL declarations for column \"%.100s\" of table "
                     "\"%.100s\"",
-                    col->name, out->table_name);
+                    col->name, out->def.name);
         }
     }
     return ERR_OK;
 }
 
-FALLIBLE ddl_column(struct bind *b, const struct json *body, struct statement *out, u32 number) {
+FALLIBLE ddl_column(struct bind *b, const struct json *body, struct new_table *out, u32 number) {
     i32 position = json_position(body);
-    struct column_def *col = &out->cols[number];
+    struct column_def *col = &out->def.cols[number];
     TRY(bind_only(b, body, "colname typeName is_local constraints collClause location", position));
     col->name = json_text(body, "colname");
     col->name = keep(b, col->name ? col->name : "");
     const struct json *type = json_get(body, "typeName");
     if (serial_type(type, &col->type)) {
-        struct ddl_seq *seq =
-            ddl_add_sequence(b, out, out->table_name, col->name, number, col->type);
+        struct ddl_seq *seq = ddl_add_sequence(b, out, number);
         col->not_null = 1;
         col->default_text = arena_printf(b->arena, "nextval('%s'::regclass)", seq->name);
     } else {
@@ -669,8 +715,8 @@ FALLIBLE ddl_column(struct bind *b, const struct json *body, struct statement *o
 }
 
 /* Keys, checks and references of a column. */
-FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_def *def,
-                         const char *schema) {
+static FALLIBLE column_keys(struct bind *b, const struct json *body, struct table_def *def,
+                            const char *schema) {
     static const char *const own[] = {"CONSTR_NOTNULL", "CONSTR_NULL", "CONSTR_DEFAULT",
                                       "CONSTR_IDENTITY"};
     const struct json *before = NULL;
@@ -690,6 +736,14 @@ FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_d
             TRY(ddl_add_constraint(b, def, constraint, json_text(body, "colname"), schema));
         }
     }
+    return ERR_OK;
+}
+
+FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_def *def,
+                         const char *schema) {
+    u32 own = def->key_count;
+    TRY(column_keys(b, body, def, schema));
+    merge_keys(b, def, own);
     return ERR_OK;
 }
 
@@ -721,8 +775,7 @@ static FALLIBLE like_constraints(struct bind *b, const struct json *body, struct
         }
         key.cols = cols;
         key.oid = 0;
-        key.name = key.primary ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
-                               : columns_name(b, def, key.col_count, cols, "key");
+        key.name = key_name(b, def, &key);
         GROW(b, def->keys, def->key_count, struct table_key);
         def->keys[def->key_count++] = key;
     }
@@ -731,7 +784,7 @@ static FALLIBLE like_constraints(struct bind *b, const struct json *body, struct
 
 /* LIKE other: its columns, with their defaults where INCLUDING says so, and room for `more`
  * others. */
-static FALLIBLE like_columns(struct bind *b, const struct json *body, struct statement *out,
+static FALLIBLE like_columns(struct bind *b, const struct json *body, struct new_table *out,
                              u32 more) {
     const struct json *relation = json_get(body, "relation");
     const struct edition_entry *entry = NULL;
@@ -743,18 +796,18 @@ static FALLIBLE like_columns(struct bind *b, const struct json *body, struct sta
     }
     const struct table *table = entry->object->table;
     struct column_def *cols =
-        NEW_ARRAY(b->arena, struct column_def, out->col_count + table->col_count + more);
-    if (out->col_count) {
-        memcpy(cols, out->cols, out->col_count * sizeof *cols);
+        NEW_ARRAY(b->arena, struct column_def, out->def.col_count + table->col_count + more);
+    if (out->def.col_count) {
+        memcpy(cols, out->def.cols, out->def.col_count * sizeof *cols);
     }
-    out->cols = cols;
+    out->def.cols = cols;
     for (u32 i = 0; i < table->col_count; i++) {
         const struct column_def *col = &table->cols[i];
         if (col->identity && (options & LIKE_IDENTITY)) {
             return unsupported(b, json_position(relation), "LIKE … INCLUDING IDENTITY");
         }
         bool defaults = (options & LIKE_DEFAULTS) && !col->identity;
-        out->cols[out->col_count++] =
+        out->def.cols[out->def.col_count++] =
             (struct column_def){.name = keep(b, col->name),
                                 .type = col->type,
                                 .not_null = col->not_null,
@@ -764,31 +817,32 @@ static FALLIBLE like_columns(struct bind *b, const struct json *body, struct sta
     return ERR_OK;
 }
 
-static FALLIBLE check_columns(struct bind *b, const struct statement *out, i32 position) {
+static FALLIBLE check_columns(struct bind *b, const struct new_table *out, i32 position) {
     struct map names;
     map_init(&names, b->arena);
-    if (out->col_count > COLUMNS_MAX) {
+    if (out->def.col_count > COLUMNS_MAX) {
         FAIL_AT(b->err, TOO_MANY_COLUMNS, position, "tables can have at most %d columns",
                 (int)COLUMNS_MAX);
     }
-    for (u32 i = 0; i < out->col_count; i++) {
-        if (map_find(&names, sv_from(out->cols[i].name))) {
+    for (u32 i = 0; i < out->def.col_count; i++) {
+        if (map_find(&names, sv_from(out->def.cols[i].name))) {
             FAIL_AT(b->err, DUPLICATE_COLUMN, position,
-                    "column \"%.100s\" specified more than once", out->cols[i].name);
+                    "column \"%.100s\" specified more than once", out->def.cols[i].name);
         }
-        map_set(&names, sv_from(out->cols[i].name), &names);
+        map_set(&names, sv_from(out->def.cols[i].name), &names);
     }
     return ERR_OK;
 }
 
-static FALLIBLE table_columns(struct bind *b, const struct json *list, struct statement *out) {
-    i32 count = json_count(list), last = out->position;
-    out->cols = NEW_ARRAY(b->arena, struct column_def, count + 1);
+static FALLIBLE table_columns(struct bind *b, const struct json *list, i32 position,
+                              struct new_table *out) {
+    i32 count = json_count(list), last = position;
+    out->def.cols = NEW_ARRAY(b->arena, struct column_def, count + 1);
     JSON_EACH(node, list) {
         if (node_is(node, "ColumnDef")) {
             last = node_position(node);
-            TRY(ddl_column(b, node_body(node), out, out->col_count));
-            out->col_count++;
+            TRY(ddl_column(b, node_body(node), out, out->def.col_count));
+            out->def.col_count++;
             TRY(check_columns(b, out, last));
         } else if (node_is(node, "TableLikeClause")) {
             TRY(like_columns(b, node_body(node), out, (u32)count));
@@ -797,10 +851,8 @@ static FALLIBLE table_columns(struct bind *b, const struct json *list, struct st
     return check_columns(b, out, last);
 }
 
-static FALLIBLE table_constraints(struct bind *b, const struct json *list, struct statement *out) {
-    struct table_def *def = &out->def;
-    *def =
-        (struct table_def){.name = out->table_name, .col_count = out->col_count, .cols = out->cols};
+static FALLIBLE table_constraints(struct bind *b, const struct json *list, const char *schema,
+                                  struct table_def *def) {
     u32 first = 0;
     JSON_EACH(node, list) {
         const struct edition_entry *entry = NULL;
@@ -810,15 +862,19 @@ static FALLIBLE table_constraints(struct bind *b, const struct json *list, struc
         }
         first += entry ? entry->object->table->col_count : node_is(node, "ColumnDef");
     }
+    u32 own = def->key_count;
     for (int pass = 0; pass < 2; pass++) { /* keys first: a table may refer to itself */
         JSON_EACH(node, list) {
             const struct json *body = node_body(node);
             bool foreign = json_is(body, "contype", "CONSTR_FOREIGN");
             if (node_is(node, "Constraint") && foreign == (pass == 1)) {
-                TRY(ddl_add_constraint(b, def, body, NULL, out->schema_name));
+                TRY(ddl_add_constraint(b, def, body, NULL, schema));
             } else if (node_is(node, "ColumnDef") && pass == 0) {
-                TRY(ddl_column_keys(b, body, def, out->schema_name));
+                TRY(column_keys(b, body, def, schema));
             }
+        }
+        if (pass == 0) {
+            merge_keys(b, def, own);
         }
     }
     return ERR_OK;
@@ -827,26 +883,26 @@ static FALLIBLE table_constraints(struct bind *b, const struct json *list, struc
 FALLIBLE ddl_target(struct bind *b, const struct json *relation, struct statement *out) {
     TRY(bind_only(b, relation, "schemaname relname inh relpersistence location",
                   json_position(relation)));
-    out->table_name = keep(b, json_text(relation, "relname"));
-    out->schema_name = keep(b, json_text(relation, "schemaname"));
+    out->name = keep(b, json_text(relation, "relname"));
+    out->create.schema = keep(b, json_text(relation, "schemaname"));
     out->position = json_position(relation);
-    out->temp = json_is(relation, "relpersistence", "t") ||
-                (out->schema_name && strcmp(out->schema_name, "pg_temp") == 0);
-    if (out->temp && out->schema_name && strcmp(out->schema_name, "pg_temp") != 0) {
+    out->create.temp = json_is(relation, "relpersistence", "t") ||
+                (out->create.schema && strcmp(out->create.schema, "pg_temp") == 0);
+    if (out->create.temp && out->create.schema && strcmp(out->create.schema, "pg_temp") != 0) {
         FAIL_AT(b->err, INVALID_DEFINITION, out->position,
                 "cannot create temporary relation in non-temporary schema");
     }
-    if (out->temp) {
-        out->schema_name = NULL;
+    if (out->create.temp) {
+        out->create.schema = NULL;
     }
-    if (!out->table_name) {
-        out->table_name = "";
+    if (!out->name) {
+        out->name = "";
     }
     return ERR_OK;
 }
 
 FALLIBLE ddl_on_commit(struct bind *b, const struct statement *out, i32 position) {
-    if (!out->temp) {
+    if (!out->create.temp) {
         FAIL_AT(b->err, INVALID_DEFINITION, position,
                 "ON COMMIT can only be used on temporary tables");
     }
@@ -860,12 +916,14 @@ FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *
     TRY(bind_only(b, body, "relation tableElts oncommit if_not_exists", position));
     TRY(ddl_target(b, relation, out));
     if (!json_is(body, "oncommit", "ONCOMMIT_NOOP") &&
-        !(out->temp && json_is(body, "oncommit", "ONCOMMIT_PRESERVE_ROWS"))) {
+        !(out->create.temp && json_is(body, "oncommit", "ONCOMMIT_PRESERVE_ROWS"))) {
         return ddl_on_commit(b, out, position);
     }
     out->kind = STATEMENT_CREATE_TABLE;
-    out->if_exists = json_flag(body, "if_not_exists");
-    out->or_replace = b->parsed->or_replace;
-    TRY(table_columns(b, elements, out));
-    return table_constraints(b, elements, out);
+    out->create.if_not_exists = json_flag(body, "if_not_exists");
+    out->create.or_replace = b->parsed->or_replace;
+    struct new_table *table = &out->create.table.table;
+    table->def.name = out->name;
+    TRY(table_columns(b, elements, out->position, table));
+    return table_constraints(b, elements, out->create.schema, &table->def);
 }

@@ -7,6 +7,8 @@
  * all recursion passes. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 FALLIBLE bind_list(struct bind *b, struct query *q, const struct json *list, struct expr ***out,
                    i32 *out_count) {
     *out_count = json_count(list);
@@ -370,8 +372,8 @@ static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body
 }
 
 /* a low-op low AND a high-op high, or the same with OR. */
-static FALLIBLE bind_range(struct bind *b, struct expr **operands, enum func low_op,
-                           enum func high_op, enum expr_kind kind, i32 position,
+static FALLIBLE bind_range(struct bind *b, struct expr **operands, u16 low_op,
+                           u16 high_op, enum expr_kind kind, i32 position,
                            struct expr **out) {
     struct expr *sides[2] = {NULL, NULL};
     TRY(operator_compare(b->t, low_op, operands[0], operands[1], position, &sides[0]));
@@ -397,8 +399,8 @@ static FALLIBLE bind_between(struct bind *b, struct query *q, const struct json 
     bool negated = strncmp(kind, "AEXPR_NOT", 9) == 0;
     bool symmetric = strstr(kind, "SYM") != NULL;
     struct expr *both[2] = {NULL, NULL};
-    enum func low = negated ? FUNC_LT : FUNC_GE;
-    enum func high = negated ? FUNC_GT : FUNC_LE;
+    u16 low = negated ? FUNC_LT : FUNC_GE;
+    u16 high = negated ? FUNC_GT : FUNC_LE;
     enum expr_kind inner = negated ? EXPR_OR : EXPR_AND;
     TRY(bind_range(b, in_order, low, high, inner, position, &both[0]));
     *out = both[0];

@@ -434,16 +434,16 @@ static FALLIBLE insert_conflict(struct bind *b, const struct json *clause, const
                                 struct statement *out) {
     const struct json *infer = json_get(clause, "infer");
     i32 position = json_position(clause);
-    out->conflict_key = -1;
+    out->change.conflict_key = -1;
     if (!clause) {
         return ERR_OK;
     }
     TRY(bind_only(b, clause, "action infer targetList whereClause location", position));
-    out->conflict = json_is(clause, "action", "ONCONFLICT_UPDATE") ? 'u' : 'n';
+    out->change.conflict = json_is(clause, "action", "ONCONFLICT_UPDATE") ? 'u' : 'n';
     if (infer) {
-        return conflict_key(b, in->table, infer, position, &out->conflict_key);
+        return conflict_key(b, in->table, infer, position, &out->change.conflict_key);
     }
-    if (out->conflict == 'u') {
+    if (out->change.conflict == 'u') {
         FAIL_AT(b->err, SYNTAX, position,
                 "ON CONFLICT DO UPDATE requires inference specification or constraint name");
     }
@@ -466,8 +466,8 @@ static FALLIBLE insert_open(struct bind *b, const struct json *body, struct inse
     in->table = found.table;
     in->serial = draws_rows(b, in->table);
     in->after = NEW_ARRAY(b->arena, b8, in->table->col_count + 1);
-    out->table_id = found.table->id;
-    out->table_name = keep(b, found.table->name);
+    out->change.table_id = found.table->id;
+    out->name = keep(b, found.table->name);
     out->position = position;
     return bind_insert_columns(b, json_get(body, "cols"), in);
 }
@@ -486,10 +486,10 @@ FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *
         const char *name = arena_sv(b->arena, sv_from(in.table->cols[i].name)).ptr;
         VEC_PUSH(b->arena, &b->plan->names, name);
     }
-    out->fills = in.fills.items;
-    out->fill_count = (i32)in.fills.count;
+    out->change.fills = in.fills.items;
+    out->change.fill_count = (i32)in.fills.count;
     TRY(insert_conflict(b, json_get(body, "onConflictClause"), &in, out));
-    out->returning = json_count(json_get(body, "returningList"));
+    out->change.returning = json_count(json_get(body, "returningList"));
     out->kind = STATEMENT_INSERT;
     out->plan = b->plan;
     return ERR_OK;

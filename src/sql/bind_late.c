@@ -123,23 +123,23 @@ FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement 
     TRY(bind_only(b, body, "name argtypes query", position));
     out->kind = STATEMENT_PREPARE;
     out->position = position;
-    out->table_name = keep(b, json_text(body, "name"));
+    out->name = keep(b, json_text(body, "name"));
     i32 i = 0, used = b->parsed->param_count;
-    out->arg_count = MAX_OF(used, json_count(json_get(body, "argtypes")));
-    out->arg_types = NEW_ARRAY(b->arena, struct type, out->arg_count + 1);
+    out->prepared.arg_count = MAX_OF(used, json_count(json_get(body, "argtypes")));
+    out->prepared.arg_types = NEW_ARRAY(b->arena, struct type, out->prepared.arg_count + 1);
     JSON_EACH(node, json_get(body, "argtypes")) {
-        TRY(ddl_column_type(b, node_body(node), &out->arg_types[i]));
-        if (out->arg_types[i].id != TYPE_DECIMAL) { /* a parameter has no length */
-            out->arg_types[i] = type_of((enum type_id)out->arg_types[i].id);
+        TRY(ddl_column_type(b, node_body(node), &out->prepared.arg_types[i]));
+        if (out->prepared.arg_types[i].id != TYPE_DECIMAL) { /* a parameter has no length */
+            out->prepared.arg_types[i] = type_of((enum type_id)out->prepared.arg_types[i].id);
         }
         if (i < used) {
-            b->t->param_types[i] = out->arg_types[i];
+            b->t->param_types[i] = out->prepared.arg_types[i];
         }
         i++;
     }
     TRY(bind_statement(b, json_get(body, "query"), &ignored)); /* for its errors and types */
     for (i = 0; i < used; i++) {
-        out->arg_types[i] = b->t->param_types[i];
+        out->prepared.arg_types[i] = b->t->param_types[i];
     }
     b->plan->root = NULL;
     b->lates.count = 0;
@@ -152,8 +152,8 @@ FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement 
     TRY(bind_only(b, body, "name params", position));
     out->kind = STATEMENT_EXECUTE;
     out->position = position;
-    out->table_name = keep(b, json_text(body, "name"));
-    out->arg_count = json_count(params);
+    out->name = keep(b, json_text(body, "name"));
+    out->prepared.arg_count = json_count(params);
     return ERR_OK;
 }
 
@@ -202,6 +202,6 @@ FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct stateme
     TRY(bind_only(b, body, "name", position));
     out->kind = STATEMENT_DEALLOCATE;
     out->position = position;
-    out->table_name = keep(b, json_text(body, "name"));
+    out->name = keep(b, json_text(body, "name"));
     return ERR_OK;
 }

@@ -6,6 +6,8 @@
  * they change. regclass is no type here: 'name'::regclass is the object's OID, oid::regclass the
  * name. */
 #include "sql/ddl_int.h"
+#include "codes/func.h"
+#include "codes/op.h"
 #include "defs/ops.h"
 #include "host/eval.h"
 

@@ -6,6 +6,8 @@
  * that must be computed. */
 #include "sql/select_int.h"
 
+#include "codes/scalar.h"
+
 FALLIBLE bind_sort_options(struct bind *b, const struct json *sort, b8 *out_descending,
                            b8 *out_nulls_first) {
     i32 position = node_position(json_get(sort, "node"));
@@ -203,7 +205,7 @@ static struct rel *number_rows(struct bind *b, struct select *s, enum window_fun
     return window;
 }
 
-static struct expr *compare_big(struct bind *b, enum func func, u32 col, struct expr *with) {
+static struct expr *compare_big(struct bind *b, u16 func, u32 col, struct expr *with) {
     return expr_call(b->arena, func, type_of(TYPE_BOOLEAN), -1, 2, expr_col(b->plan, col, -1),
                      with);
 }

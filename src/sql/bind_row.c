@@ -6,6 +6,8 @@
  * differ. So neither plan nor execution knows rows. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 static FALLIBLE fields_ordered(struct bind *b, const char *op, struct expr **left,
                                struct expr **right, i32 count, i32 position, struct expr **out) {
     struct type boolean = type_of(TYPE_BOOLEAN);

@@ -12,6 +12,7 @@
  * is a parameter whose value is made when the statement starts (struct late). DEFAULT nextval('s')
  * of a table into which many rows go is faster still: see struct fill. */
 #include "sql/ddl_int.h"
+#include "codes/func.h"
 #include "sql/select_int.h"
 
 _Static_assert((i32)LATE_NEXTVAL == (i32)SERIAL_NEXT && (i32)LATE_CURRVAL == (i32)SERIAL_CURRENT &&
@@ -546,9 +547,7 @@ struct numbered_side {
 static void number_side(struct bind *b, struct rel *rel, i64 map_count, struct numbered_side *out) {
     struct expr **wide = NEW_ARRAY(b->arena, struct expr *, map_count + 1);
     struct rel *copy = rel_copy(b->plan, rel, wide);
-    while (b->origins.count < b->plan->cols.count) {
-        VEC_PUSH(b->arena, &b->origins, ((struct origin){NULL, ""}));
-    }
+    bind_origins(b);
     u32 row = bind_col_new(b, NULL, "row", type_of(TYPE_BIGINT), false);
     struct rel *window = rel_numbered(b->plan, copy, row);
     for (i32 k = 0; k < 2; k++) {

@@ -11,6 +11,7 @@
  * A step of zero raises 22023 wherever no argument is NULL; a series with a NULL is empty. */
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "codes/scalar.h"
 #include "defs/fn_date.h"
 #include "defs/fn_time.h"
 #include "sql/sql_int.h"
@@ -84,7 +85,7 @@ static FALLIBLE in_series(struct bind *b, struct expr *rises, struct expr *value
     return ERR_OK;
 }
 
-static FALLIBLE compare_zero(struct bind *b, enum func func, struct expr *step, struct expr **out) {
+static FALLIBLE compare_zero(struct bind *b, u16 func, struct expr *step, struct expr **out) {
     struct expr *zero = expr_new(b->arena, EXPR_CONST, step->type, -1);
     if (step->type.id == TYPE_INTERVAL) {
         u8 fault = 0;
@@ -233,7 +234,7 @@ static FALLIBLE moments(struct bind *b, struct rel *row, struct type type, bool 
     struct expr *first[4] = {bind_out_col(b, row, 0), bind_out_col(b, row, 1),
                              bind_out_col(b, row, 2), expr_big(b, 1)};
     struct cte_result fix = {.names = names, .fix = ++b->plan->fix_count};
-    enum func add = type.id == TYPE_TIMESTAMP ? FUNC_TS_ADD : FUNC_TSTZ_ADD;
+    u16 add = type.id == TYPE_TIMESTAMP ? FUNC_TS_ADD : FUNC_TSTZ_ADD;
     struct expr *rises = NULL;
     struct expr *within = NULL;
     fix.first = bind_project(b, row, first, names, 4);

@@ -80,7 +80,7 @@ static FALLIBLE set_path(struct bind *b, const struct json *args, struct stateme
         }
         text_print(&path, "\"");
     }
-    out->value = path.ptr ? path.ptr : "";
+    out->set.value = path.ptr ? path.ptr : "";
     return ERR_OK;
 }
 
@@ -88,40 +88,40 @@ FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out
     i32 position = start_position(b);
     TRY(bind_only(b, body, "kind name args is_local", position));
     out->kind = STATEMENT_SET;
-    out->local = (b8)json_flag(body, "is_local");
+    out->set.local = (b8)json_flag(body, "is_local");
     out->position = position;
-    out->setting = keep(b, json_text(body, "name"));
+    out->set.name = keep(b, json_text(body, "name"));
     if (json_is(body, "kind", "VAR_RESET_ALL")) {
-        out->setting = "all";
+        out->set.name = "all";
         return ERR_OK;
     }
     if (json_is(body, "kind", "VAR_SET_DEFAULT") || json_is(body, "kind", "VAR_RESET")) {
         return ERR_OK;
     }
     const struct json *args = json_get(body, "args");
-    if (json_is(body, "kind", "VAR_SET_MULTI") && out->setting) {
-        out->local = strcmp(out->setting, "TRANSACTION") != 0; /* SESSION CHARACTERISTICS */
-        out->setting = NULL;
+    if (json_is(body, "kind", "VAR_SET_MULTI") && out->set.name) {
+        out->set.local = strcmp(out->set.name, "TRANSACTION") != 0; /* SESSION CHARACTERISTICS */
+        out->set.name = NULL;
         JSON_EACH(option, args) {
-            TRY(bind_tx_option(b, node_body(option), out));
+            TRY(bind_tx_option(b, node_body(option), &out->set.read_only));
         }
-        return out->local && out->tx_read_only
+        return out->set.local && out->set.read_only
                    ? unsupported(b, position, "READ ONLY for all transactions of a session")
                    : ERR_OK;
     }
-    if (!json_is(body, "kind", "VAR_SET_VALUE") || !out->setting) {
+    if (!json_is(body, "kind", "VAR_SET_VALUE") || !out->set.name) {
         return unsupported(b, position, "this form of SET");
     }
-    if (strcmp(out->setting, "search_path") == 0) {
+    if (strcmp(out->set.name, "search_path") == 0) {
         return set_path(b, args, out);
     }
     struct text all;
     text_init(&all, b->arena);
     JSON_EACH(node, args) { /* datestyle = iso, mdy */
-        TRY(setting_text_of(b, node, &out->value));
-        text_print(&all, "%s%s", all.len ? ", " : "", out->value);
+        TRY(setting_text_of(b, node, &out->set.value));
+        text_print(&all, "%s%s", all.len ? ", " : "", out->set.value);
     }
-    out->value = all.ptr ? all.ptr : "";
+    out->set.value = all.ptr ? all.ptr : "";
     return ERR_OK;
 }
 
@@ -130,7 +130,7 @@ FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *
     TRY(bind_only(b, body, "options rels is_vacuumcmd", start_position(b)));
     out->kind = STATEMENT_VACUUM;
     out->position = start_position(b);
-    out->restart = json_flag(body, "is_vacuumcmd");
+    out->vacuum = json_flag(body, "is_vacuumcmd");
     JSON_EACH(node, json_get(body, "rels")) {
         const struct json *rel = node_body(node), *names = json_get(rel, "va_cols");
         const struct edition_entry *entry = NULL;
@@ -154,8 +154,8 @@ FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *ou
     TRY(bind_only(b, body, "name", start_position(b)));
     out->kind = STATEMENT_SHOW;
     out->position = start_position(b);
-    out->setting = json_text(body, "name");
-    out->setting = keep(b, out->setting ? out->setting : "all");
+    out->set.name = json_text(body, "name");
+    out->set.name = keep(b, out->set.name ? out->set.name : "all");
     return ERR_OK;
 }
 
@@ -246,18 +246,20 @@ FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement 
         on |= EXPLAIN_PLAN & ~off;
     }
     out->kind = STATEMENT_EXPLAIN;
-    out->explain = on;
-    out->inner = NEW(b->arena, struct statement);
+    out->explain.levels = on;
+    out->explain.inner = NEW(b->arena, struct statement);
     if (node_is(query, "ExecuteStmt")) { /* the statement is known when it runs */
-        return bind_execute(b, node_body(query), out);
+        TRY(bind_execute(b, node_body(query), out));
+        out->prepared.explain = on;
+        return ERR_OK;
     }
     if (!node_is(query, "SelectStmt") && !node_is(query, "InsertStmt") &&
         !node_is(query, "UpdateStmt") && !node_is(query, "DeleteStmt")) {
         return unsupported(b, start_position(b),
                            "EXPLAIN of anything but SELECT, INSERT, UPDATE, DELETE and EXECUTE");
     }
-    TRY(bind_statement(b, query, out->inner));
-    out->plan = out->inner->plan;
+    TRY(bind_statement(b, query, out->explain.inner));
+    out->plan = out->explain.inner->plan;
     return ERR_OK;
 }
 
@@ -267,20 +269,20 @@ static FALLIBLE bind_argument(struct bind *b, const struct json *node, struct st
     const struct json *value = node;
     i32 position = node_position(node);
     if (node_is(node, "NamedArgExpr")) {
-        out->arg_names[i] = keep(b, json_text(node_body(node), "name"));
+        out->call.names[i] = keep(b, json_text(node_body(node), "name"));
         value = json_get(node_body(node), "arg");
-    } else if (i > 0 && out->arg_names[i - 1]) {
+    } else if (i > 0 && out->call.names[i - 1]) {
         FAIL_AT(b->err, SYNTAX, position, "positional argument cannot follow named argument");
     }
-    for (i32 k = 0; out->arg_names[i] && k < i; k++) {
-        if (out->arg_names[k] && strcmp(out->arg_names[k], out->arg_names[i]) == 0) {
+    for (i32 k = 0; out->call.names[i] && k < i; k++) {
+        if (out->call.names[k] && strcmp(out->call.names[k], out->call.names[i]) == 0) {
             FAIL_AT(b->err, SYNTAX, position, "argument name \"%.60s\" used more than once",
-                    out->arg_names[i]);
+                    out->call.names[i]);
         }
     }
-    TRY(bind_expr(b, &q, value, &out->args[i]));
-    TRY(coerce_unknown(b->t, out->args[i], type_of(TYPE_TEXT), &out->args[i]));
-    if (out->args[i]->kind != EXPR_CONST) {
+    TRY(bind_expr(b, &q, value, &out->call.args[i]));
+    TRY(coerce_unknown(b->t, out->call.args[i], type_of(TYPE_TEXT), &out->call.args[i]));
+    if (out->call.args[i]->kind != EXPR_CONST) {
         return unsupported(b, position, "a CALL argument that is not constant");
     }
     return ERR_OK;
@@ -296,11 +298,11 @@ FALLIBLE bind_procedure(struct bind *b, const struct json *body, struct statemen
     }
     out->kind = STATEMENT_CALL;
     out->position = position;
-    out->procedure = keep(b, node_string(json_first(json_get(call, "funcname"))));
+    out->call.procedure = keep(b, node_string(json_first(json_get(call, "funcname"))));
     const struct json *args = json_get(call, "args");
-    out->arg_count = json_count(args);
-    out->args = NEW_ARRAY(b->arena, struct expr *, out->arg_count + 1);
-    out->arg_names = NEW_ARRAY(b->arena, const char *, out->arg_count + 1);
+    out->call.count = json_count(args);
+    out->call.args = NEW_ARRAY(b->arena, struct expr *, out->call.count + 1);
+    out->call.names = NEW_ARRAY(b->arena, const char *, out->call.count + 1);
     i32 i = 0;
     JSON_EACH(node, args) {
         TRY(bind_argument(b, node, out, i++));

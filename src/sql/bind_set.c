@@ -8,6 +8,8 @@
  * number of the element. */
 #include "sql/select_int.h"
 
+#include "codes/func.h"
+
 /* calls */
 
 struct level_walk {

@@ -9,6 +9,8 @@
  * unnest carries through. */
 #include "sql/sql_int.h"
 
+#include "codes/scalar.h"
+
 enum { PARTS_GUESS = 10 };
 
 enum { COL_TEXT, COL_NULL, COL_WIDTH, COL_NUMBER, COL_COUNT };

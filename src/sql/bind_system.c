@@ -7,6 +7,8 @@
  * its names. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 struct sys {
     struct bind *b;
     const struct edition *edition;

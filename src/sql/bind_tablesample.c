@@ -8,6 +8,7 @@
  * statement are told apart by their number. */
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "codes/scalar.h"
 #include "defs/fn_float.h"
 #include "sql/sql_int.h"
 
@@ -17,7 +18,7 @@ struct sample_arg {
     const char *clause;
     const char *which; /* in the error about NULL */
     enum type_id like;
-    enum func func; /* checks and converts what is no constant */
+    u16 func; /* checks and converts what is no constant */
     f64 if_null;    /* what it refuses */
     wf_status error;
 };

@@ -6,6 +6,8 @@
  */
 #include "sql/change_int.h"
 
+#include "codes/func.h"
+
 /* One value of SET (a, b) = (x, y). */
 static FALLIBLE multi_value(struct bind *b, const struct json *ref, const struct json **out) {
     const struct json *source = json_get(ref, "source");
@@ -140,8 +142,16 @@ FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
     c.rel = rel_join(b->plan, JOIN_INNER, c.rel, other.rel);
     c.rel->rows = other.rel->rows;
     VEC_PUSH(b->arena, &c.rel->join.conds, same);
+    if (bind_has_effects(b)) { /* drawn in the order of the source */
+        struct rel *sort = rel_new(b->plan, REL_SORT, c.rel, NULL);
+        struct order_key key = {
+            .expr = expr_col(b->plan, table->cols[table->col_count - 2].col, -1)};
+        VEC_PUSH(b->arena, &sort->sort.order, key);
+        sort->rows = c.rel->rows;
+        c.rel = sort;
+    }
     struct scope_table visible = *table;
-    visible.col_count--;
+    visible.col_count -= 2;
     VEC_PUSH(b->arena, &c.scope.tables, visible);
     i64 own = c.scope.cols.count; /* both have every name: without qualification it is ambiguous */
     for (i64 i = 0; i < visible.col_count; i++) {

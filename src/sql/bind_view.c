@@ -21,9 +21,9 @@ FALLIBLE bind_create_schema(struct bind *b, const struct json *body, struct stat
     TRY(bind_only(b, body, "schemaname if_not_exists", start_position(b)));
     out->kind = STATEMENT_CREATE_SCHEMA;
     out->position = start_position(b);
-    out->table_name = keep(b, json_text(body, "schemaname"));
-    out->if_exists = json_flag(body, "if_not_exists");
-    if (!out->table_name) {
+    out->name = keep(b, json_text(body, "schemaname"));
+    out->create.if_not_exists = json_flag(body, "if_not_exists");
+    if (!out->name) {
         return unsupported(b, out->position, "CREATE SCHEMA AUTHORIZATION");
     }
     return ERR_OK;
@@ -234,14 +234,13 @@ FALLIBLE bind_create_sequence(struct bind *b, const struct json *body, struct st
     TRY(bind_only(b, body, "sequence options if_not_exists", start_position(b)));
     TRY(ddl_target(b, json_get(body, "sequence"), out));
     out->kind = STATEMENT_CREATE_SEQUENCE;
-    out->if_exists = json_flag(body, "if_not_exists");
-    out->seqs = NEW(b->arena, struct ddl_seq);
-    out->seq_count = 1;
-    out->seqs->name = out->table_name;
-    out->seqs->like.increment = 1;
-    out->seqs->like.type = type_of(TYPE_BIGINT);
-    TRY(bind_sequence_options(b, json_get(body, "options"), out->seqs));
-    out->seqs->like.last = out->seqs->like.start;
+    out->create.if_not_exists = json_flag(body, "if_not_exists");
+    struct ddl_seq *seq = out->create.sequence = NEW(b->arena, struct ddl_seq);
+    seq->name = out->name;
+    seq->like.increment = 1;
+    seq->like.type = type_of(TYPE_BIGINT);
+    TRY(bind_sequence_options(b, json_get(body, "options"), seq));
+    seq->like.last = seq->like.start;
     return ERR_OK;
 }
 
@@ -273,9 +272,9 @@ FALLIBLE bind_alter_sequence(struct bind *b, const struct json *body, struct sta
     }
     const struct sequence *now = entry->object->sequence;
     out->kind = STATEMENT_ALTER_SEQUENCE;
-    out->oid = entry->object->oid;
-    out->seqs = NEW(b->arena, struct ddl_seq);
-    return bind_sequence_changes(b, now, json_get(body, "options"), out->seqs);
+    out->sequence.oid = entry->object->oid;
+    out->sequence.def = NEW(b->arena, struct ddl_seq);
+    return bind_sequence_changes(b, now, json_get(body, "options"), out->sequence.def);
 }
 
 /* The text of a constant, behind casts. */
@@ -376,7 +375,7 @@ static FALLIBLE output_names(struct bind *b, const struct json *given, const str
 }
 
 /* OIDs of the tables and views that binding looked up. */
-static void note_deps(struct bind *b, struct statement *out) {
+static void note_deps(struct bind *b, struct create_view *out) {
     out->deps = NEW_ARRAY(b->arena, u32, b->deps.count + 1);
     for (i64 i = 0; i < b->deps.count; i++) {
         bool seen = false;
@@ -405,15 +404,16 @@ static FALLIBLE check_view_types(struct bind *b, const struct json *view,
         json_array_of(b, "fromClause", json_object_of(b, "RangeVar", view), NULL);
     TRY(bind_from(b, from, NULL, NULL, &old));
     b->deps.count = deps;
-    for (i64 i = 0; i < old.cols.count && i < out->name_count; i++) {
+    const struct create_view *made = &out->create.view;
+    for (i64 i = 0; i < old.cols.count && i < made->col_count; i++) {
         struct type was = b->plan->cols.items[old.cols.items[i].col].type;
         char from_text[32], to_text[32];
-        if (strcmp(old.cols.items[i].name, out->names[i]) == 0 &&
-            !type_eq(was, out->cols[i].type)) {
+        if (strcmp(old.cols.items[i].name, made->names[i]) == 0 &&
+            !type_eq(was, made->types[i])) {
             FAIL_AT(b->err, INVALID_DEFINITION, out->position,
                     "cannot change data type of view column \"%.100s\" from %s to %s",
-                    out->names[i], type_print(was, from_text),
-                    type_print(out->cols[i].type, to_text));
+                    made->names[i], type_print(was, from_text),
+                    type_print(made->types[i], to_text));
         }
     }
     return ERR_OK;
@@ -468,24 +468,23 @@ FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statem
     }
     struct select_out result;
     TRY(bind_select(b, node_body(query), NULL, NULL, 0, &result));
-    TRY(output_names(b, json_get(body, "aliases"), &result, out->position, &out->names));
+    struct create_view *made = &out->create.view;
+    TRY(output_names(b, json_get(body, "aliases"), &result, out->position, &made->names));
     out->kind = STATEMENT_CREATE_VIEW;
-    out->name_count = (i32)result.rel->out.count;
-    out->replace = json_flag(body, "replace");
-    out->cols = NEW_ARRAY(b->arena, struct column_def, out->name_count + 1);
-    out->col_count = (u32)out->name_count;
-    for (i32 i = 0; i < out->name_count; i++) {
-        out->cols[i] = (struct column_def){
-            .name = out->names[i], .type = b->plan->cols.items[result.rel->out.items[i]].type};
+    out->create.or_replace = json_flag(body, "replace");
+    made->col_count = (i32)result.rel->out.count;
+    made->types = NEW_ARRAY(b->arena, struct type, made->col_count + 1);
+    for (i32 i = 0; i < made->col_count; i++) {
+        made->types[i] = b->plan->cols.items[result.rel->out.items[i]].type;
     }
     i64 at = ddl_after_word(b, out->position, "as");
-    out->text = at < 0 ? "" : ddl_text(b, at, statement_end(b));
+    made->text = at < 0 ? "" : ddl_text(b, at, statement_end(b));
     if (is_recursive(b)) {
-        out->text = recursive_text(b, json_text(view, "relname"), json_get(body, "aliases"),
-                                   out->text);
+        made->text = recursive_text(b, json_text(view, "relname"), json_get(body, "aliases"),
+                                    made->text);
     }
-    note_deps(b, out);
-    if (out->replace) {
+    note_deps(b, made);
+    if (out->create.or_replace) {
         TRY(check_view_types(b, view, out));
     }
     b->plan->root = NULL;
@@ -499,7 +498,7 @@ FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct jso
     TRY(bind_only(b, into, "rel colNames onCommit skipData", position));
     TRY(ddl_target(b, relation, out));
     if (!json_is(into, "onCommit", "ONCOMMIT_NOOP") &&
-        !(out->temp && json_is(into, "onCommit", "ONCOMMIT_PRESERVE_ROWS"))) {
+        !(out->create.temp && json_is(into, "onCommit", "ONCOMMIT_PRESERVE_ROWS"))) {
         return ddl_on_commit(b, out, position);
     }
     struct select_out result;
@@ -507,18 +506,18 @@ FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct jso
     TRY(bind_select(b, select, NULL, NULL, 0, &result));
     TRY(output_names(b, json_get(into, "colNames"), &result, position, &names));
     out->kind = STATEMENT_CREATE_TABLE_AS;
-    out->or_replace = b->parsed->or_replace;
-    out->if_exists = if_not_exists;
-    out->no_data = json_flag(into, "skipData");
-    out->col_count = (u32)result.rel->out.count;
-    out->cols = NEW_ARRAY(b->arena, struct column_def, out->col_count + 1);
-    for (u32 i = 0; i < out->col_count; i++) {
+    out->create.or_replace = b->parsed->or_replace;
+    out->create.if_not_exists = if_not_exists;
+    out->create.table.no_data = json_flag(into, "skipData");
+    struct table_def *def = &out->create.table.table.def;
+    def->name = out->name;
+    def->col_count = (u32)result.rel->out.count;
+    def->cols = NEW_ARRAY(b->arena, struct column_def, def->col_count + 1);
+    for (u32 i = 0; i < def->col_count; i++) {
         struct type type = b->plan->cols.items[result.rel->out.items[i]].type;
-        out->cols[i] = (struct column_def){.name = names[i], .type = type};
+        def->cols[i] = (struct column_def){.name = names[i], .type = type};
         VEC_PUSH(b->arena, &b->plan->names, names[i]);
     }
-    out->def =
-        (struct table_def){.name = out->table_name, .col_count = out->col_count, .cols = out->cols};
     b->plan->root = result.rel;
     out->plan = b->plan;
     return ERR_OK;
@@ -578,8 +577,8 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
     TRY(bind_table(b, json_get(body, "relation"), "index", &found));
     out->kind = STATEMENT_CREATE_INDEX;
     out->position = position;
-    out->table_id = found.table->id;
-    out->if_exists = json_flag(body, "if_not_exists");
+    out->create.index.table_id = found.table->id;
+    out->create.if_not_exists = json_flag(body, "if_not_exists");
     TRY(index_method(b, json_text(body, "accessMethod"), position));
     struct table_key *key = NEW(b->arena, struct table_key);
     key->cols = NEW_ARRAY(b->arena, u32, json_count(json_get(body, "indexParams")) + 1);
@@ -604,9 +603,9 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
         TRY(index_predicate(b, &found, json_get(body, "whereClause"), position));
     }
     text_print(&name, "_idx");
-    out->table_name = keep(b, json_text(body, "idxname"));
-    out->table_name = out->table_name ? out->table_name : name.ptr;
-    out->text = cols.ptr;
+    out->name = keep(b, json_text(body, "idxname"));
+    out->name = out->name ? out->name : name.ptr;
+    out->create.index.text = cols.ptr;
     if (!json_flag(body, "unique")) {
         return ERR_OK;
     }
@@ -614,9 +613,8 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
         key->col_count != (u32)json_count(json_get(body, "indexParams"))) {
         return unsupported(b, position, "CREATE UNIQUE INDEX of expressions or with WHERE");
     }
-    key->name = out->table_name;
-    out->def.keys = key;
-    out->def.key_count = 1;
+    key->name = out->name;
+    out->create.index.key = key;
     return ERR_OK;
 }
 
@@ -632,7 +630,7 @@ static const struct {
 };
 
 /* The tree keeps no positions of DROP's names: they are found in the text, in order. */
-static void drop_positions(struct bind *b, struct statement *out) {
+static void drop_positions(struct bind *b, struct drop_statement *out) {
     struct sv script = b->parsed->script;
     i64 at = b->parsed->text.ptr - script.ptr;
     i64 end = at + b->parsed->text.len;
@@ -640,7 +638,7 @@ static void drop_positions(struct bind *b, struct statement *out) {
     i32 i = 0;
     bool after_kind = false;
     bool at_name = false;
-    while (at < end && i < out->name_count && lex_next(script, &at, &token)) {
+    while (at < end && i < out->count && lex_next(script, &at, &token)) {
         bool word = sv_eq_nocase(token, SV("if")) || sv_eq_nocase(token, SV("exists"));
         if (!after_kind) {
             after_kind = at_name = sv_eq_nocase(token, sv_from(object_words[out->object_kind]));
@@ -660,7 +658,7 @@ FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *ou
     TRY(bind_only(b, body, "objects removeType behavior missing_ok", position));
     for (i64 i = 0; i < COUNT_OF(drop_kinds); i++) {
         if (type && strcmp(drop_kinds[i].type, type) == 0) {
-            out->object_kind = drop_kinds[i].kind;
+            out->drop.object_kind = drop_kinds[i].kind;
             known = true;
         }
     }
@@ -668,14 +666,14 @@ FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *ou
         return unsupported(b, position, "%s", command_tag(b->arena, "DropStmt", body));
     }
     const struct json *objects = json_get(body, "objects");
-    out->kind = STATEMENT_DROP_TABLE;
-    out->if_exists = json_flag(body, "missing_ok");
-    out->cascade = json_is(body, "behavior", "DROP_CASCADE");
-    out->name_count = json_count(objects);
-    out->names = NEW_ARRAY(b->arena, const char *, out->name_count + 1);
-    out->schemas = NEW_ARRAY(b->arena, const char *, out->name_count + 1);
-    out->positions = NEW_ARRAY(b->arena, i32, out->name_count + 1);
-    drop_positions(b, out);
+    out->kind = STATEMENT_DROP;
+    out->drop.if_exists = json_flag(body, "missing_ok");
+    out->drop.cascade = json_is(body, "behavior", "DROP_CASCADE");
+    out->drop.count = json_count(objects);
+    out->drop.names = NEW_ARRAY(b->arena, const char *, out->drop.count + 1);
+    out->drop.schemas = NEW_ARRAY(b->arena, const char *, out->drop.count + 1);
+    out->drop.positions = NEW_ARRAY(b->arena, i32, out->drop.count + 1);
+    drop_positions(b, &out->drop);
     i32 i = 0;
     JSON_EACH(object, objects) {
         const struct json *parts = json_get(node_body(object), "items");
@@ -685,16 +683,16 @@ FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *ou
             name = node_string(part);
         }
         if (json_count(parts) > 3) {
-            FAIL_AT(b->err, SYNTAX, out->positions[i],
+            FAIL_AT(b->err, SYNTAX, out->drop.positions[i],
                     "improper relation name (too many dotted names)");
         }
         if (json_count(parts) > 2) {
-            return unsupported(b, out->positions[i], "a database name before a table");
+            return unsupported(b, out->drop.positions[i], "a database name before a table");
         }
-        out->schemas[i] = keep(b, schema);
-        out->names[i++] = keep(b, name);
+        out->drop.schemas[i] = keep(b, schema);
+        out->drop.names[i++] = keep(b, name);
     }
-    out->table_name = out->names[0];
-    out->position = out->positions[0];
+    out->name = out->drop.names[0];
+    out->position = out->drop.positions[0];
     return ERR_OK;
 }

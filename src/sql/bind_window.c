@@ -6,6 +6,8 @@
  * are those of the query's groups: sum(sum(x)) OVER () is fine, a window within a window is not. */
 #include "sql/select_int.h"
 
+#include "codes/scalar.h"
+
 #include <math.h>
 
 /* PostgreSQL's frame option bits, as its parser hands them over. */

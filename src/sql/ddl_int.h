@@ -4,13 +4,13 @@
 
 #include "sql/sql_int.h"
 
-/* The name of a new object: table_name, schema_name, temp, position. */
 /* ON COMMIT that is not done; 42P16 where the table is not temporary. */
 FALLIBLE ddl_on_commit(struct bind *b, const struct statement *out, i32 position);
+/* The name of a new object: name, position, create.schema, create.temp. */
 FALLIBLE ddl_target(struct bind *b, const struct json *relation, struct statement *out);
 FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *out);
-/* A ColumnDef into out->cols[number]. */
-FALLIBLE ddl_column(struct bind *b, const struct json *body, struct statement *out, u32 number);
+/* A ColumnDef into column `number`. */
+FALLIBLE ddl_column(struct bind *b, const struct json *body, struct new_table *out, u32 number);
 /* The keys, checks and references of a ColumnDef, whose column is part of def already. */
 FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_def *def,
                          const char *schema);
@@ -19,8 +19,8 @@ FALLIBLE ddl_add_constraint(struct bind *b, struct table_def *def, const struct 
 /* DEFAULT expr, checked against the column and kept as the text of its span in the script. */
 FALLIBLE ddl_default(struct bind *b, const struct json *expr, const i64 span[2],
                      struct column_def *col);
-struct ddl_seq *ddl_add_sequence(struct bind *b, struct statement *out, const char *table,
-                                 const char *column, u32 col, struct type type);
+/* A sequence for column `col`. */
+struct ddl_seq *ddl_add_sequence(struct bind *b, struct new_table *out, u32 col);
 /* The columns of a definition as a scope. */
 void ddl_scope(struct bind *b, const struct table_def *def, struct scope *out);
 /* A constraint's name that is free in def: base, base1, … */
@@ -54,8 +54,8 @@ FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
 /* What ALTER makes of a sequence. */
 FALLIBLE bind_sequence_changes(struct bind *b, const struct sequence *now,
                                const struct json *options, struct ddl_seq *out);
-/* GENERATED … AS IDENTITY of column `col` of out->cols: its sequence. */
-FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct statement *out, u32 col);
+/* GENERATED … AS IDENTITY of column `col`: its sequence. */
+FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct new_table *out, u32 col);
 FALLIBLE bind_sequence_options(struct bind *b, const struct json *options, struct ddl_seq *io);
 /* The sequence of nextval('…'); NULL when the node is something else. */
 FALLIBLE bind_nextval_of(struct bind *b, const struct json *node, const struct edition_entry **out);

@@ -9,7 +9,7 @@ enum statement_kind {
     STATEMENT_SELECT,
     STATEMENT_INSERT,
     STATEMENT_CREATE_TABLE,
-    STATEMENT_DROP_TABLE, /* and everything else that DROP drops */
+    STATEMENT_DROP,
     STATEMENT_COPY_FROM,
     STATEMENT_COPY_TO,
     STATEMENT_SET,
@@ -29,11 +29,11 @@ enum statement_kind {
     STATEMENT_CREATE_INDEX,
     STATEMENT_COMMENT,
     STATEMENT_ALTER_TABLE,
-    STATEMENT_RENAME,          /* and SET SCHEMA */
-    STATEMENT_SET_CONSTRAINTS, /* ids: of references and keys, none = all; deferred */
-    STATEMENT_PREPARE,         /* table_name; the statement is parsed_inner's */
-    STATEMENT_EXECUTE,         /* table_name, args */
-    STATEMENT_DEALLOCATE,      /* table_name; NULL = all */
+    STATEMENT_RENAME, /* and SET SCHEMA */
+    STATEMENT_SET_CONSTRAINTS,
+    STATEMENT_PREPARE, /* the statement is parsed_inner's */
+    STATEMENT_EXECUTE,
+    STATEMENT_DEALLOCATE, /* name NULL = all */
 };
 
 enum tx_kind { TX_BEGIN, TX_COMMIT, TX_ROLLBACK, TX_SAVEPOINT, TX_RELEASE, TX_ROLLBACK_TO };
@@ -50,7 +50,7 @@ enum late_kind {
     LATE_CURRVAL,
     LATE_LASTVAL,
     LATE_SETVAL,
-    LATE_SLEEP,    /* pg_sleep: `value` is the bits of a double, seconds */
+    LATE_SLEEP,      /* pg_sleep: `value` is the bits of a double, seconds */
     LATE_LAST_VALUE, /* where a sequence is, and whether that was handed out */
     LATE_IS_CALLED,
     LATE_SCHEMA,   /* current_schema() */
@@ -128,62 +128,157 @@ enum {
     EXPLAIN_BARE = 32 /* COSTS OFF */
 };
 
+/* INSERT, UPDATE, DELETE. */
+struct change_statement {
+    u64 table_id;
+    i32 returning;    /* columns of RETURNING; 0 = none */
+    u8 conflict;      /* INSERT: 'n' DO NOTHING, 'u' DO UPDATE, 0 none */
+    i32 conflict_key; /* number of the table's key; -1 = any */
+    i32 fill_count;   /* INSERT */
+    struct fill *fills;
+};
+struct truncate_statement {
+    i32 count;
+    u64 *ids; /* of tables */
+    b8 restart, cascade;
+};
+struct copy_statement {
+    struct copy_options options;
+    u64 table_id;           /* FROM */
+    struct expr **defaults; /* FROM: by table column; NULL = none */
+};
+
+/* A table as it is to be, and the sequences to be made for its columns. */
+struct new_table {
+    struct table_def def;
+    i32 seq_count;
+    struct ddl_seq *seqs;
+};
+struct create_table { /* and CREATE TABLE AS */
+    struct new_table table;
+    b8 no_data; /* AS */
+};
+struct create_view {
+    const char *text; /* its query */
+    i32 col_count;
+    const char **names;
+    struct type *types;
+    i32 dep_count; /* what it reads */
+    u32 *deps;
+};
+struct create_index {
+    u64 table_id;
+    const char *text;      /* its columns */
+    struct table_key *key; /* UNIQUE; NULL = it is not */
+};
+struct create_statement {
+    const char *schema; /* NULL = along the search path */
+    b8 temp, if_not_exists, or_replace;
+    union { /* by the statement's kind; a schema has no more */
+        struct create_table table;
+        struct create_view view;
+        struct create_index index;
+        struct ddl_seq *sequence;
+    };
+};
+struct alter_statement {
+    u32 oid; /* 0 = IF EXISTS, and there is none */
+    b8 temp;
+    struct new_table table;
+    struct alter_col *from; /* by column of the definition; `plan` when rows must be computed */
+    i32 fill_count;         /* columns of such rows that sequences fill */
+    struct fill *fills;
+    b8 cascade; /* references of other tables change */
+    i32 drop_count;
+    u32 *drops;               /* OIDs of what goes with a column */
+    struct ddl_seq *identity; /* options of an identity column's sequence; NULL = none change */
+    u32 identity_oid;         /* that sequence */
+    u32 dropped_seq;          /* the sequence of one that is none any more */
+};
+struct alter_sequence_statement {
+    u32 oid;
+    struct ddl_seq *def;
+};
+struct rename_statement { /* the new name is `name` */
+    u32 oid;
+    u8 object_kind;         /* enum object_kind */
+    const char *schema;     /* SET SCHEMA */
+    const char **view_cols; /* a column of a view: names of all; NULL = none */
+    i32 col_count;
+};
+struct drop_statement {
+    u8 object_kind; /* enum object_kind */
+    b8 if_exists, cascade;
+    i32 count;
+    const char **names;
+    const char **schemas; /* of the names; "" = along the search path */
+    i32 *positions;
+};
+struct comment_statement {
+    u32 oid;          /* 0 = of an object we keep no comments of */
+    const char *text; /* NULL = none */
+};
+struct constraints_statement { /* SET CONSTRAINTS */
+    b8 deferred;
+    b8 all;
+    i32 count;
+    u32 *oids; /* of references and keys */
+};
+struct tx_statement { /* a savepoint's name is `name` */
+    u8 kind;          /* enum tx_kind */
+    b8 read_only, chain;
+};
+struct set_statement { /* SET, SHOW */
+    const char *name;  /* NULL: SET TRANSACTION; SHOW ALL: "all" */
+    const char *value; /* text; NULL = default */
+    b8 local;
+    b8 read_only; /* SET TRANSACTION */
+};
+struct explain_statement {
+    u32 levels; /* EXPLAIN_… bits */
+    struct statement *inner;
+};
+struct call_statement {
+    const char *procedure;
+    i32 count;
+    struct expr **args; /* constants */
+    const char **names; /* name => value; NULL entries = positional */
+};
+struct prepared_statement { /* PREPARE, EXECUTE; `name` */
+    i32 arg_count;
+    struct type *arg_types; /* PREPARE */
+    u32 explain;            /* EXPLAIN EXECUTE: EXPLAIN_… bits */
+};
+
 struct parsed; /* one statement's syntax tree */
+/* What every statement has, and what its kind needs. */
 struct statement {
-    u8 kind; /* enum statement_kind */
+    u8 kind; /* enum statement_kind: says which member of the union there is */
     /* SELECT. INSERT: rows to insert, one column per table column, in order. UPDATE: the row's
      * number, then likewise; DELETE: the row's number; behind them the columns of RETURNING. */
     struct plan *plan;
-    i32 returning;    /* INSERT, UPDATE, DELETE: columns of RETURNING; 0 = none */
-    u8 conflict;      /* INSERT: 'n' DO NOTHING, 'u' DO UPDATE, 0 none */
-    i32 conflict_key; /* number of the table's key; -1 = any */
     i32 late_count;
     struct late *lates;
-    i32 fill_count; /* INSERT */
-    struct fill *fills;
-    const char *table_name;
-    i32 position;  /* of that name */
-    u64 table_id;  /* INSERT, COPY */
-    u32 col_count; /* CREATE TABLE */
-    struct column_def *cols;
-    b8 if_exists; /* DROP IF EXISTS, CREATE IF NOT EXISTS */
-    u64 *ids;     /* TRUNCATE: name_count tables */
-    b8 deferred;
-    b8 or_replace;  /* CREATE OR REPLACE TABLE */
-    i32 name_count; /* DROP: several names */
-    const char **names;
-    i32 *positions;
-    u8 tx; /* enum tx_kind; a savepoint's name is in table_name */
-    b8 tx_read_only, tx_chain;
-    struct ddl_seq *changed_seq; /* ALTER TABLE: options of an identity column's sequence */
-    u32 changed_oid, dropped_seq;
-    b8 cascade;
-    struct table_def def;    /* CREATE TABLE: columns as in cols, and constraints */
-    const char *schema_name; /* of a new object; NULL = along the search path */
-    b8 temp, replace, no_data;
-    i32 seq_count;
-    struct ddl_seq *seqs;
-    u8 object_kind;         /* DROP: enum object_kind */
-    const char **schemas;   /* DROP: of the names; "" = along the search path */
-    const char *text;       /* VIEW: its query; INDEX: columns; COMMENT: NULL = none */
-    struct alter_col *from; /* ALTER TABLE: by column of def; `plan` when rows must be computed */
-    b8 rewrite;
-    u32 oid;       /* ALTER SEQUENCE, COMMENT: the object; 0 = one we keep no comments of */
-    i32 dep_count; /* VIEW: what it reads */
-    u32 *deps;
-    b8 restart; /* TRUNCATE RESTART IDENTITY; VACUUM, not ANALYZE */
-    struct copy_options copy;
-    struct expr **defaults;  /* COPY: by table column; NULL = none */
-    const char *setting;     /* SET, SHOW: name; SHOW ALL: "all" */
-    b8 local;                /* SET LOCAL */
-    const char *value;       /* SET: text; NULL = default */
-    u32 explain;             /* EXPLAIN_… bits */
-    struct statement *inner; /* EXPLAIN */
-    const char *procedure;   /* CALL: name and arguments (constants) */
-    i32 arg_count;
-    struct expr **args;
-    struct type *arg_types; /* PREPARE */
-    const char **arg_names; /* name => value; NULL entries = positional */
+    const char *name; /* of what it makes, changes or uses; NULL = none, or several */
+    i32 position;     /* of that name, or of the statement */
+    union {
+        struct change_statement change;           /* INSERT, UPDATE, DELETE */
+        struct truncate_statement truncate;       /* TRUNCATE */
+        struct copy_statement copy;               /* COPY_FROM, COPY_TO */
+        struct create_statement create;           /* CREATE_… */
+        struct alter_statement alter;             /* ALTER_TABLE */
+        struct alter_sequence_statement sequence; /* ALTER_SEQUENCE */
+        struct rename_statement rename;           /* RENAME */
+        struct drop_statement drop;               /* DROP */
+        struct comment_statement comment;         /* COMMENT */
+        struct constraints_statement constraints; /* SET_CONSTRAINTS */
+        struct tx_statement tx;                   /* TRANSACTION */
+        struct set_statement set;                 /* SET, SHOW */
+        struct explain_statement explain;         /* EXPLAIN */
+        struct call_statement call;               /* CALL */
+        struct prepared_statement prepared;       /* PREPARE, EXECUTE */
+        b8 vacuum;                                /* VACUUM: 0 = ANALYZE */
+    };
 };
 
 /* Splits and parses a script. Positions count bytes from the start of `text`, for every statement.
@@ -212,8 +307,9 @@ FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, st
 /* The values of an EXECUTE as a SELECT of one row, in the types of the parameters. */
 FALLIBLE sql_bind_arguments(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                             const struct type *types, struct statement *out, struct error *err);
-/* ON CONFLICT DO UPDATE as an UPDATE of the table from `excluded`, whose last column is the number
- * of the row in conflict: row numbers and new rows. Both tables are in `snap`. */
+/* ON CONFLICT DO UPDATE as an UPDATE of the table from `excluded`, whose last columns are the place
+ * in the source and the number of the row in conflict: row numbers and new rows. Both tables are in
+ * `snap`. */
 FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                            const struct table *excluded, struct type *param_types,
                            struct statement *out, struct error *err);
@@ -251,7 +347,7 @@ FALLIBLE sql_complete(struct snapshot *snap, struct sv text, i64 cursor, complet
 /* Functions, for completion; false at the end. A name comes once for each of its forms. */
 struct sql_function {
     const char *name;
-    const char *kind; /* "function", "aggregate", "window function", "table function" */
+    const char *kind;     /* "function", "aggregate", "window function", "table function" */
     const char *synopsis; /* may be empty */
 };
 bool sql_function(i32 i, struct sql_function *out);

@@ -404,6 +404,8 @@ FALLIBLE bind_star(struct bind *b, struct query *q, const struct json *node,
                    const struct scope_col **out_cols, i64 *out_count);
 /* A column visible without qualification; NULL when there is none. */
 const struct scope_col *scope_find(const struct scope *scope, const char *name);
+/* Columns of the plan that have no origin yet get an empty one. */
+void bind_origins(struct bind *b);
 u32 bind_col_new(struct bind *b, const char *table, const char *name, struct type type,
                  bool nullable);
 
@@ -550,7 +552,7 @@ FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement 
 FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
                         struct statement *out);
 FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
-FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statement *out);
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, b8 *out_read_only);
 FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);

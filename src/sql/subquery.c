@@ -15,6 +15,8 @@
  * anti join at once. See decision 0011. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 bool bind_depends(struct bind *b, struct rel *left, struct rel *right) {
     u8 *free_cols = NEW_ARRAY(b->arena, u8, b->plan->cols.count + 1);
     if (rel_free_cols(b->plan, right, free_cols) == 0) {
@@ -34,9 +36,7 @@ static struct rel *join_on(struct bind *b, enum join_kind kind, struct rel *left
     join->join.dependent = bind_depends(b, left, right);
     join->rows = left->rows;
     join->position = right->position;
-    while (b->origins.count < b->plan->cols.count) {
-        VEC_PUSH(b->arena, &b->origins, ((struct origin){NULL, ""}));
-    }
+    bind_origins(b);
     return join;
 }
 

@@ -8,6 +8,8 @@
  * uses the parts it needs, in a group as in a window. */
 #include "typing/typing_int.h"
 
+#include "codes/scalar.h"
+
 enum { PART_COUNT, PART_MEAN_X, PART_MEAN_Y, PART_XX, PART_XY, PART_YY };
 
 static bool is_of_intervals(enum agg agg) {
@@ -29,7 +31,7 @@ static bool interval_part(struct typing *t, const struct agg_call *call, i32 par
     }
     out->agg = part < 3 ? AGG_SUM : AGG_COUNT;
     if (part < 3) {
-        out->arg = scalar_call(t, (enum func)funcs[part], call->position, 1, call->arg);
+        out->arg = scalar_call(t, funcs[part], call->position, 1, call->arg);
     }
     *out_type = part < 3 ? type_decimal(DECIMAL_DIGITS_MAX, 0) : type_of(TYPE_BIGINT);
     return true;
@@ -111,7 +113,7 @@ static struct expr *number(struct typing *t, f64 value, i32 position) {
     return expr;
 }
 
-static struct expr *of_two(struct typing *t, enum func func, struct expr *x, struct expr *y) {
+static struct expr *of_two(struct typing *t, u16 func, struct expr *x, struct expr *y) {
     return expr_call(t->arena, func, type_of(TYPE_DOUBLE), x->position, 2, x, y);
 }
 

@@ -6,6 +6,8 @@
  * expression is shared, and typing_sharable keeps the tree that this unfolds to within bounds. */
 #include "typing/typing_int.h"
 
+#include "codes/func.h"
+
 /* args: when, then, …, else; the results come to one type. */
 FALLIBLE choice_case(struct typing *t, struct expr **args, i32 count, const char *what,
                      i32 position, struct expr **out) {

@@ -8,6 +8,7 @@
  * Decimals: a literal keeps its own digits. Types that meet in a comparison or list are cast to
  * the decimal with enough digits on both sides of the point, at most 38 in all. */
 #include "defs/value.h"
+#include "codes/scalar.h"
 #include "typing/typing_int.h"
 
 #include "defs/host_words.h"
@@ -405,6 +406,10 @@ static bool const_convert(const struct expr *from, struct expr *to) {
     }
     if (type_is_exact(from->type) && type_is_float(to->type)) {
         return exact_to_float(from, to);
+    }
+    if (type_eq(to->type, type_of(TYPE_INTERVAL)) && from->type.id == TYPE_INTERVAL) {
+        to->value = from->value; /* all fields it has */
+        return true;
     }
     if (from->type.id == TYPE_REAL && to->type.id == TYPE_DOUBLE) {
         to->value.f64 = (f64)from->value.f32;

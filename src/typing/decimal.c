@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "host/bodies.h"
+#include "codes/scalar.h"
 #include "typing/typing_int.h"
 
 enum { WHOLE_POWER = 19, WHOLE_LOG = 4 }; /* digits before the point that results keep room for */
@@ -17,12 +18,16 @@ static bool constant(const struct expr *expr, f64 *out) {
     return known;
 }
 
+enum { CONSTANT_NODES = 64 }; /* what cannot be computed is met again by every operator above it */
+
+static bool visit_constant(const struct expr *expr, void *arg) {
+    i32 *left = arg;
+    return (expr->kind == EXPR_CONST || expr->arg_count > 0) && --*left > 0;
+}
+
 struct expr *decimal_constant(struct typing *t, struct expr *expr) {
-    bool plain = true;
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        plain = plain && expr->args[i]->kind == EXPR_CONST;
-    }
-    return plain && expr->kind != EXPR_CONST ? expr_fold(t->plan, expr) : expr;
+    i32 left = CONSTANT_NODES;
+    return expr_walk(expr, visit_constant, &left) ? expr_fold(t->plan, expr) : expr;
 }
 
 enum { PLACE_MAX = 1 << 20 };
@@ -39,7 +44,7 @@ static i32 whole_place(f64 place) {
 }
 
 /* The decimal place of the result, as PostgreSQL estimates it, which 16 digits begin with. */
-static i32 place_of(enum func func, f64 x, f64 y) {
+static i32 place_of(u16 func, f64 x, f64 y) {
     switch (func) {
     case FUNC_SQRT_N:
         return x > 0 ? ((i32)floor(log10(x) / 4) + 1) * 2 - 1 : 1;
@@ -55,7 +60,7 @@ static i32 place_of(enum func func, f64 x, f64 y) {
 }
 
 /* Digits before the point of a result of constants. */
-static i32 whole_digits(enum func func, f64 x, f64 y) {
+static i32 whole_digits(u16 func, f64 x, f64 y) {
     f64 place = 0;
     if (func == FUNC_EXP_N) {
         place = x * 0.434294481903252;
@@ -69,7 +74,7 @@ static i32 whole_digits(enum func func, f64 x, f64 y) {
     return place < 0 ? 1 : place > DECIMAL_DIGITS_MAX ? DECIMAL_DIGITS_MAX : (i32)place + 2;
 }
 
-static i32 result_scale(enum func func, const struct expr *x, const struct expr *y) {
+static i32 result_scale(u16 func, const struct expr *x, const struct expr *y) {
     f64 a;
     f64 b = 0;
     i32 most = DECIMAL_DIGITS_MAX;
@@ -122,7 +127,7 @@ static struct expr *scales_of(struct typing *t, const struct expr *x, const stru
                     position);
 }
 
-FALLIBLE decimal_call(struct typing *t, enum func func, struct expr *const *args, i32 count,
+FALLIBLE decimal_call(struct typing *t, u16 func, struct expr *const *args, i32 count,
                       i32 position, struct expr **out) {
     struct expr *own[2] = {NULL, NULL};
     for (i32 i = 0; i < count; i++) {

@@ -6,6 +6,7 @@
 #include "typing/typing_int.h"
 
 #include "base/map.h"
+#include "codes/scalar.h"
 
 FALLIBLE call_undefined(struct typing *t, const char *name, struct expr **args, i32 count,
                         i32 position) {

@@ -7,6 +7,7 @@
  * where there is room, even if it is the smallest that the types of its operands allow. */
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "codes/scalar.h"
 #include "defs/fn_date.h"
 #include "defs/fn_time.h"
 #include "typing/typing_int.h"
@@ -135,7 +136,7 @@ bool operator_is_wide(const struct expr *left, const struct expr *right) {
     return whole + MAX_OF(l.scale, r.scale) > DECIMAL_DIGITS_MAX;
 }
 
-FALLIBLE operator_compare(struct typing *t, enum func func, struct expr *left, struct expr *right,
+FALLIBLE operator_compare(struct typing *t, u16 func, struct expr *left, struct expr *right,
                           i32 position, struct expr **out) {
     struct type type;
     TRY(settle_pair(t, &left, &right));
@@ -176,7 +177,7 @@ static bool is_days(const struct expr *expr) {
 }
 
 /* date ± integer, integer + date, date - date. */
-static FALLIBLE date_arithmetic(struct typing *t, enum func func, struct expr *left,
+static FALLIBLE date_arithmetic(struct typing *t, u16 func, struct expr *left,
                                 struct expr *right, i32 position, struct expr **out) {
     struct type integer = type_of(TYPE_INTEGER);
     struct type date = type_of(TYPE_DATE);
@@ -247,7 +248,7 @@ struct type mean_type(struct type exact) {
     return rounded_type(type.precision - type.scale, type.scale, QUOTIENT_DIGITS);
 }
 
-static FALLIBLE decimal_arithmetic(struct typing *t, enum func func, struct expr *left,
+static FALLIBLE decimal_arithmetic(struct typing *t, u16 func, struct expr *left,
                                    struct expr *right, i32 position, struct expr **out) {
     struct type l = operand_decimal(left);
     struct type r = operand_decimal(right);
@@ -276,7 +277,7 @@ static FALLIBLE decimal_arithmetic(struct typing *t, enum func func, struct expr
     return ERR_OK;
 }
 
-FALLIBLE operator_arithmetic(struct typing *t, enum func func, struct expr *left,
+FALLIBLE operator_arithmetic(struct typing *t, u16 func, struct expr *left,
                              struct expr *right, i32 position, struct expr **out) {
     const char *op = func_names[func];
     struct type type;
@@ -381,13 +382,13 @@ FALLIBLE operator_binary(struct typing *t, const char *op, struct expr *left, st
                          i32 position, struct expr **out) {
     for (i64 i = 0; i < COUNT_OF(arithmetic_ops); i++) {
         if (strcmp(arithmetic_ops[i].op, op) == 0) {
-            return operator_arithmetic(t, (enum func)arithmetic_ops[i].func, left, right, position,
+            return operator_arithmetic(t, arithmetic_ops[i].func, left, right, position,
                                        out);
         }
     }
     for (i64 i = 0; i < COUNT_OF(compare_ops); i++) {
         if (strcmp(compare_ops[i].op, op) == 0) {
-            return operator_compare(t, (enum func)compare_ops[i].func, left, right, position, out);
+            return operator_compare(t, compare_ops[i].func, left, right, position, out);
         }
     }
     if (strcmp(op, "||") == 0) {

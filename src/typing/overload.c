@@ -8,6 +8,8 @@
 
 #include "typing/typing_int.h"
 
+#include "codes/op.h"
+#include "codes/scalar.h"
 #include "host/eval.h"
 
 enum { FIRST_SCALAR = FUNC_TRY + 1, ARGS_MAX = 3 };
@@ -181,7 +183,7 @@ static bool fold(struct typing *t, i32 func, struct expr **args, i32 count, stru
         return false;
     }
     struct expr *result = expr_new(t->arena, EXPR_CONST, result_type(func), args[0]->position);
-    if (op_eval((enum op_code)info->op, &result->value, v[0], v[1], v[2], t->arena)) {
+    if (op_eval(info->op, &result->value, v[0], v[1], v[2], t->arena)) {
         return false;
     }
     *out = result;
@@ -210,7 +212,7 @@ static FALLIBLE make_call(struct typing *t, const struct call *call, i32 func, s
     if (fold(t, func, args, call->count, out)) {
         return ERR_OK;
     }
-    *out = expr_call(t->arena, (enum func)func, result_type(func), call->position, call->count,
+    *out = expr_call(t->arena, (u16)func, result_type(func), call->position, call->count,
                      args[0], args[1], args[2]);
     return ERR_OK;
 }
@@ -246,7 +248,7 @@ FALLIBLE call_overload(struct typing *t, const struct call *call, bool *out_foun
     return c.count == 1 ? make_call(t, call, c.items[0], out) : not_unique(t, call);
 }
 
-struct expr *scalar_call(struct typing *t, enum func func, i32 position, i32 count, ...) {
+struct expr *scalar_call(struct typing *t, u16 func, i32 position, i32 count, ...) {
     struct expr *args[ARGS_MAX] = {NULL, NULL, NULL};
     va_list list;
     va_start(list, count);

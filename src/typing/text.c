@@ -5,6 +5,7 @@
  * concat_ws and format become chains of ||. A char(n) shows its blanks where PostgreSQL passes it
  * on as it is stored (LIKE, octet_length, concat), and loses them elsewhere. */
 #include "defs/value.h"
+#include "codes/scalar.h"
 #include "host/regex.h"
 #include "typing/typing_int.h"
 
@@ -46,7 +47,7 @@ static FALLIBLE call_length(struct typing *t, const struct call *call, struct ex
         TRY(coerce_padded(t, call->args[0], &arg));
     }
     *out =
-        expr_call(t->arena, (enum func)call->func, type_of(TYPE_INTEGER), call->position, 1, arg);
+        expr_call(t->arena, call->func, type_of(TYPE_INTEGER), call->position, 1, arg);
     return ERR_OK;
 }
 
@@ -60,7 +61,7 @@ static FALLIBLE call_bit_length(struct typing *t, const struct call *call, struc
 static FALLIBLE call_case(struct typing *t, const struct call *call, struct expr **out) {
     struct expr *arg = NULL;
     TRY(text_argument(t, call, 0, &arg));
-    *out = expr_call(t->arena, (enum func)call->func, type_of(TYPE_TEXT), call->position, 1, arg);
+    *out = expr_call(t->arena, call->func, type_of(TYPE_TEXT), call->position, 1, arg);
     return ERR_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "codes/scalar.h"
 #include "defs/fn_date.h"
 #include "defs/fn_time.h"
 #include "typing/typing_int.h"
@@ -127,7 +128,7 @@ static bool is_infinite(const struct expr *source) { /* a constant */
 /* `part`, but `other` where the source is an infinity. */
 static FALLIBLE finite_or(struct typing *t, struct expr *source, struct expr *part,
                           struct expr *other, struct expr **out) {
-    enum func func = source->type.id == TYPE_DATE        ? FUNC_FINITE_DATE
+    u16 func = source->type.id == TYPE_DATE        ? FUNC_FINITE_DATE
                      : source->type.id == TYPE_TIMESTAMP ? FUNC_FINITE_TS
                                                          : FUNC_FINITE_TSTZ;
     bool never = source->type.id == TYPE_TIME || source->type.id == TYPE_INTERVAL;
@@ -246,7 +247,7 @@ static FALLIBLE part_of(struct typing *t, const struct call *call, struct expr *
     struct expr *part = NULL;
     if (source->type.id == TYPE_DATE &&
         (field == FIELD_YEAR || field == FIELD_MONTH || field == FIELD_DAY)) {
-        enum func func = field == FIELD_YEAR    ? FUNC_YEAR
+        u16 func = field == FIELD_YEAR    ? FUNC_YEAR
                          : field == FIELD_MONTH ? FUNC_MONTH
                                                 : FUNC_DAY;
         *out = expr_call(t->arena, func, type_of(TYPE_INTEGER), call->position, 1, source);
@@ -441,7 +442,7 @@ static FALLIBLE call_date_trunc(struct typing *t, const struct call *call, struc
                  : trunc_to(t, call, source, field, out);
 }
 
-static struct expr *time_call(struct typing *t, enum func func, i32 position) {
+static struct expr *time_call(struct typing *t, u16 func, i32 position) {
     return expr_call(t->arena, func, type_of(TYPE_TIMESTAMPTZ), position, 0);
 }
 
@@ -472,7 +473,7 @@ static FALLIBLE call_is_finite(struct typing *t, const struct call *call, struct
 }
 
 static FALLIBLE call_now(struct typing *t, const struct call *call, struct expr **out) {
-    *out = time_call(t, (enum func)call->func, call->position);
+    *out = time_call(t, call->func, call->position);
     return ERR_OK;
 }
 
@@ -551,8 +552,8 @@ static FALLIBLE call_timezone(struct typing *t, const struct call *call, struct 
     if (!local) {
         TRY(coerce_to(t, source, type_of(TYPE_TIMESTAMPTZ), &source));
     }
-    enum func in = by_interval ? FUNC_ZONE_IN_IV : FUNC_ZONE_IN;
-    enum func away = by_interval ? FUNC_ZONE_OUT_IV : FUNC_ZONE_OUT;
+    u16 in = by_interval ? FUNC_ZONE_IN_IV : FUNC_ZONE_IN;
+    u16 away = by_interval ? FUNC_ZONE_OUT_IV : FUNC_ZONE_OUT;
     *out = scalar_call(t, local ? in : away, call->position, 2, source, zone);
     return ERR_OK;
 }

@@ -104,12 +104,12 @@ FALLIBLE operator_binary(struct typing *t, const char *op, struct expr *left, st
 FALLIBLE operator_unary(struct typing *t, const char *op, struct expr *arg, i32 position,
                         struct expr **out);
 /* FUNC_EQ to FUNC_GE. */
-FALLIBLE operator_compare(struct typing *t, enum func func, struct expr *left, struct expr *right,
+FALLIBLE operator_compare(struct typing *t, u16 func, struct expr *left, struct expr *right,
                           i32 position, struct expr **out);
 /* Whether two decimals have no common type of 38 digits. */
 bool operator_is_wide(const struct expr *left, const struct expr *right);
 /* FUNC_ADD to FUNC_MOD. */
-FALLIBLE operator_arithmetic(struct typing *t, enum func func, struct expr *left,
+FALLIBLE operator_arithmetic(struct typing *t, u16 func, struct expr *left,
                              struct expr *right, i32 position, struct expr **out);
 /* ~~, ~~*, !~~, !~~*: LIKE and ILIKE by another name; without the star also of bytes. */
 FALLIBLE operator_like(struct typing *t, const char *op, struct expr *left, struct expr *right,
@@ -143,7 +143,7 @@ struct call {
     struct expr **args;
     i32 count;
     i32 position;
-    u16 func; /* enum func, from the table that named it */
+    u16 func; /* FUNC_…, from the table that named it */
 };
 FALLIBLE call_named(struct typing *t, struct call *call, struct expr **out);
 bool call_is_known(const char *name);   /* a scalar function, of ours or only of PostgreSQL's */
@@ -170,7 +170,7 @@ FALLIBLE call_regex_split(struct typing *t, const struct call *call, struct expr
 FALLIBLE call_overload(struct typing *t, const struct call *call, bool *out_found,
                        struct expr **out);
 /* One overload, its arguments already of the right types. */
-struct expr *scalar_call(struct typing *t, enum func func, i32 position, i32 count, ...);
+struct expr *scalar_call(struct typing *t, u16 func, i32 position, i32 count, ...);
 
 /* aggregate.c */
 i32 agg_named(const char *name);  /* enum agg; -1 = none */

@@ -21,11 +21,11 @@ struct type decimal_common(struct type a, struct type b);
 struct type mean_type(struct type exact); /* of avg */
 
 /* decimal.c: FUNC_EXP_N, LN_N, SQRT_N, LOG_N (of one argument: to base 10), POWER_N. */
-FALLIBLE decimal_call(struct typing *t, enum func func, struct expr *const *args, i32 count,
+FALLIBLE decimal_call(struct typing *t, u16 func, struct expr *const *args, i32 count,
                       i32 position, struct expr **out);
 /* Whether arguments are decimals, or, with `integers`, exact numbers of any kind. */
 bool decimal_takes(struct expr *const *args, i32 count, bool integers);
-/* A call or cast of nothing but constants as a constant; anything else as it is. */
+/* A small expression of nothing but constants as a constant; anything else as it is. */
 struct expr *decimal_constant(struct typing *t, struct expr *expr);
 /* The digits after the point of a quotient of constants, as in PostgreSQL. */
 bool decimal_quotient(const struct expr *x, const struct expr *y, i32 *out_scale);

@@ -2,36 +2,24 @@
  * operands in cache.
  *
  *   speed [RUNS]     best of RUNS, as a table */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/base.h"
-#define WF_LEVEL baseline
-#include "cpu/vec_real.h"
-#undef WF_LEVEL
-#undef WF_CPU_VEC_REAL_H
-#define WF_LEVEL avx2
-#include "cpu/vec_real.h"
-#undef WF_LEVEL
-#undef WF_CPU_VEC_REAL_H
-#define WF_LEVEL avx512
-#include "cpu/vec_real.h"
+#include "cpu/vec_loop.h"
+#include "defs/real.def"
 
 enum { ROWS = 1024, LEVELS = 3 };
 
-typedef u8 loop_fn(void *restrict dst, const void *restrict a, const void *restrict b,
-                   const void *restrict c, i64 n, u8 *restrict fault);
-
-static const struct subject {
-    const char *name;
-    loop_fn *loop[LEVELS];
-} subjects[] = {
-#define X(A, name, fails, r, ka, kb, kc, part, expr, text) \
-    {#name, {real_dense_##name##_baseline, real_dense_##name##_avx2, real_dense_##name##_avx512}},
+static const char *const names[] = {
+#define X(A, name, ...) #name,
     WF_OPS_REAL(X, )
 #undef X
 };
+static const struct vec_loops *const loops[LEVELS] = {vec_reals_baseline, vec_reals_avx2,
+                                                      vec_reals_avx512};
 
 static f64 operand[2][ROWS], out[ROWS];
 static u8 fault[ROWS];
@@ -42,7 +30,7 @@ static f64 now_ns(void) {
     return (f64)t.tv_sec * 1e9 + (f64)t.tv_nsec;
 }
 
-static f64 measure(loop_fn *loop, int runs) {
+static f64 measure(vec_fn *loop, int runs) {
     f64 best = 1e18;
     for (int r = 0; r < runs; r++) {
         f64 from = now_ns();
@@ -67,16 +55,16 @@ static bool has_level(int level) {
 int main(int argc, char **argv) {
     int runs = argc > 1 ? atoi(argv[1]) : 100;
     printf("| opcode | baseline ns | avx2 ns | avx512 ns |\n|---|---|---|---|\n");
-    for (i64 s = 0; s < COUNT_OF(subjects); s++) {
-        bool above = strcmp(subjects[s].name, "ACOSH_F64") == 0;
+    for (i64 s = 0; s < COUNT_OF(names); s++) {
+        bool above = strcmp(names[s], "ACOSH_F64") == 0;
         for (i32 i = 0; i < ROWS; i++) {
             operand[0][i] = (i * 7919 % ROWS + 0.37) / 1024.3 + (above ? 1 : 0);
             operand[1][i] = 3 + (i % 17) * 0.71;
         }
-        printf("| %s |", subjects[s].name);
+        printf("| %s |", names[s]);
         for (int level = 0; level < LEVELS; level++) {
             if (has_level(level)) {
-                printf(" %.2f |", measure(subjects[s].loop[level], runs));
+                printf(" %.2f |", measure(loops[level][s].dense, runs));
             } else {
                 printf(" - |");
             }

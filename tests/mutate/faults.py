@@ -192,7 +192,7 @@ class Body:
 
 
 def table_faults(path, text):
-    """Of op.def: operators within the expressions of its lines."""
+    """Of op.def and op_loop.def: operators within the expressions of its lines."""
     tokens = tokens_of(text, keep_directives=True)
     body = Body(path, text, "table", tokens, 0, len(tokens) - 1)
     body.operators()

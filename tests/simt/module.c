@@ -219,10 +219,8 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, void *function, int bl
     return simt_leave(0);
 }
 
-static b8 launch_fits(const struct simt_function *f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz,
-                      u32 shared_bytes) {
-    const char *why = gx == 0 || gx > INT32_MAX || gy != 1 || gz != 1 || by != 1 || bz != 1
-                          ? "the grid and the block must have one dimension"
+static b8 launch_fits(const struct simt_function *f, u32 gx, u32 bx, u32 shared_bytes) {
+    const char *why = gx == 0 || gx > INT32_MAX ? "no blocks, or too many"
                       : bx == 0 || bx > f->info->max_threads || bx > SIMT_MAX_THREADS
                           ? "more threads than the kernel declares"
                       : shared_bytes > f->shared_max_bytes
@@ -234,6 +232,7 @@ static b8 launch_fits(const struct simt_function *f, u32 gx, u32 gy, u32 gz, u32
     return why == NULL;
 }
 
+/* Many because it is CUDA's. */
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared_bytes, void *stream, void **params, void **extra) {
     int code = simt_enter("cuLaunchKernel", SIMT_CTX);
@@ -244,7 +243,11 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     if (f == NULL) {
         return simt_leave(SIMT_INVALID_HANDLE);
     }
-    if (params == NULL || extra != NULL || !launch_fits(f, gx, gy, gz, bx, by, bz, shared_bytes)) {
+    if (gy != 1 || gz != 1 || by != 1 || bz != 1) {
+        simt_report("launch of %s refused: the grid and the block must have one dimension", f->name);
+        return simt_leave(SIMT_INVALID_VALUE);
+    }
+    if (params == NULL || extra != NULL || !launch_fits(f, gx, bx, shared_bytes)) {
         return simt_leave(SIMT_INVALID_VALUE);
     }
     struct simt_launch *launch = malloc(sizeof(*launch) + f->info->arg_bytes);

@@ -6,6 +6,8 @@
  * that tables flush to partitions and rows go there directly with these few thousand rows too. */
 #include "test_cpu_fixture.h"
 
+#include "codes/loop.h"
+
 enum { ROWS = 30000 };
 
 static i64 key[ROWS];

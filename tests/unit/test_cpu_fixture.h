@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "codes/control.h"
 #include "cpu/cpu.h"
 #include "run/run.h"
 

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "codes/op.h"
 #include "cpu/vec.h"
 
 enum { N = 203 };
@@ -167,7 +168,7 @@ static void check_rows(const struct vectors *v, u16 code, const char *what, cons
         union lit want;
         memset(&want, 0, sizeof want);
         union lit b = b_const ? *b_const : v->values[1][i];
-        u8 fault = op_eval((enum op_code)code, &want, v->values[0][i], b, v->values[2][i], arena);
+        u8 fault = op_eval(code, &want, v->values[0][i], b, v->values[2][i], arena);
         if (info->flags & OP_FAULTS) {
             if (fault != v->fault[i]) {
                 fail_msg("%s %s row %lld: fault %d, not %d", info->name, what, i, v->fault[i],
@@ -182,13 +183,13 @@ static void check_rows(const struct vectors *v, u16 code, const char *what, cons
 
 static void check_opcode(const struct level *level, u16 code, u64 *seed, struct arena *arena) {
     static struct vectors v;
-    const struct vec_table *t = level->table;
+    struct vec_loops t = vec_loops_of(level->table, code);
     char what[64];
     memset(&v.values, 0, sizeof v.values);
     fill_operands(&v, code, seed);
-    assert_non_null(t->dense[code]);
+    assert_non_null(t.dense);
     memset(v.fault, 0, sizeof v.fault);
-    u8 any = t->dense[code](v.out, v.operand[0], v.operand[1], v.operand[2], N, v.fault);
+    u8 any = t.dense(v.out, v.operand[0], v.operand[1], v.operand[2], N, v.fault);
     u8 seen = 0;
     for (i64 i = 0; i < N; i++) {
         seen |= v.fault[i];
@@ -196,16 +197,16 @@ static void check_opcode(const struct level *level, u16 code, u64 *seed, struct 
     assert_int_equal(any, seen);
     snprintf(what, sizeof what, "%s dense", level->name);
     check_rows(&v, code, what, NULL, N, NULL, arena);
-    if (t->dense_const[code]) {
+    if (t.dense_const) {
         snprintf(what, sizeof what, "%s constant", level->name);
         memset(v.fault, 0, sizeof v.fault);
-        t->dense_const[code](v.out, v.operand[0], &v.values[1][7], v.operand[2], N, v.fault);
+        t.dense_const(v.out, v.operand[0], &v.values[1][7], v.operand[2], N, v.fault);
         check_rows(&v, code, what, NULL, N, &v.values[1][7], arena);
     }
-    if (t->sel[code]) {
+    if (t.sel) {
         snprintf(what, sizeof what, "%s selected", level->name);
         memset(v.fault, 0, sizeof v.fault);
-        t->sel[code](v.out, v.operand[0], v.operand[1], v.operand[2], v.sel, v.m, v.fault);
+        t.sel(v.out, v.operand[0], v.operand[1], v.operand[2], v.sel, v.m, v.fault);
         check_rows(&v, code, what, v.sel, v.m, NULL, arena);
     }
 }
@@ -221,7 +222,7 @@ static void test_every_opcode(void **state) {
         for (u16 code = 0; code < OP_COUNT; code++) {
             u16 flags = op_infos[code].flags;
             bool looped =
-                !(flags & OP_RARE) || levels[l].table->dense[code]; /* few rare ones are */
+                !(flags & OP_RARE) || vec_loops_of(levels[l].table, code).dense; /* few are */
             if (flags & (OP_CONTROL | OP_HOST | OP_MAKES) || !looped) {
                 continue;
             }

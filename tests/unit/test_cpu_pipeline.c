@@ -4,6 +4,8 @@
  * and four; the answers must not depend on any of these. */
 #include "test_cpu_fixture.h"
 
+#include "codes/op.h"
+
 enum { ROWS = 5000 };
 
 struct data {

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "defs/ops.h"
+#include "codes/op.h"
 #include "defs/settings.h"
 #include "host/eval.h"
 
@@ -164,7 +165,7 @@ static void test_op_table(void **state) {
     assert_true(op_infos[OP_FROUND].flags & OP_FAULTS);
 }
 
-static union lit eval(enum op_code code, union lit a, union lit b, union lit c, u8 want_fault) {
+static union lit eval(u16 code, union lit a, union lit b, union lit c, u8 want_fault) {
     union lit out;
     assert_int_equal(op_eval(code, &out, a, b, c, &arena), want_fault);
     return out;

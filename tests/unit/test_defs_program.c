@@ -8,6 +8,8 @@
 
 #include "defs/program.h"
 
+#include "codes/op.h"
+
 /* select id, price * 2 from t where price > $1 order by 1 limit 10 */
 struct sample {
     struct program program;
@@ -32,7 +34,7 @@ struct sample {
     struct program_col result_cols[2];
 };
 
-static struct op op(enum op_code code, u16 dst, u16 a, u16 b, u32 imm) {
+static struct op op(u16 code, u16 dst, u16 a, u16 b, u32 imm) {
     return (struct op){
         .code = (u16)code, .dst = dst, .a = a, .b = b, .c = NO_REG, .imm = imm, .position = -1};
 }
@@ -258,6 +260,10 @@ static void test_verify(void **state) {
     expect_bad(&s, "PROBE");
     s.ops[4].code = 9999;
     expect_bad(&s, "unknown code");
+    s.ops[6] = (struct op){.code = OP_INTERN2, .dst = 5, .a = 0, .b = 3, .imm = 0};
+    expect_bad(&s, "opcode 6 (INTERN2): a variable has the wrong kind");
+    s.ops[6] = (struct op){.code = OP_INTERN2, .dst = 5, .a = 0, .b = 3, .imm = 5};
+    expect_bad(&s, "a variable that does not exist");
 }
 
 /* An aggregation: the state's words are i64, and so is the key. */

@@ -6,6 +6,7 @@
  * skipped. */
 #define _GNU_SOURCE
 #include "test_cpu_fixture.h"
+#include "codes/op.h"
 #include "test_gpu_driver.h"
 
 #include "gpu/gpu.h"

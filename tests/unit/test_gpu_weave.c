@@ -8,6 +8,7 @@
 #include "test_cpu_fixture.h"
 
 #include "base/file.h"
+#include "codes/op.h"
 #include "gpu/cu_api.h"
 #include "gpu/gpu_int.h"
 

@@ -1,6 +1,8 @@
 /* test_opt.c: the optimiser's passes: where conditions go, join order, columns, estimates. */
 #include "test_plan_fixture.h"
 
+#include "codes/func.h"
+
 #define INT type_of(TYPE_INTEGER)
 #define BIG type_of(TYPE_BIGINT)
 

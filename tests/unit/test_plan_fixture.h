@@ -124,13 +124,13 @@ static inline struct expr *fx_null(struct fixture *fx, struct type type) {
 }
 
 /* A call whose type is boolean for comparisons, else given. */
-static inline struct expr *fx_call(struct fixture *fx, enum func func, struct type type,
+static inline struct expr *fx_call(struct fixture *fx, u16 func, struct type type,
                                    struct expr *a, struct expr *b) {
     return b ? expr_call(&fx->arena, func, type, -1, 2, a, b)
              : expr_call(&fx->arena, func, type, -1, 1, a);
 }
 
-static inline struct expr *fx_cmp(struct fixture *fx, enum func func, struct expr *a,
+static inline struct expr *fx_cmp(struct fixture *fx, u16 func, struct expr *a,
                                   struct expr *b) {
     return fx_call(fx, func, type_of(TYPE_BOOLEAN), a, b);
 }
@@ -314,7 +314,7 @@ static inline const char *fx_steps(struct fixture *fx) {
     return text.ptr;
 }
 
-static inline i32 fx_count_op(struct fixture *fx, enum op_code code) {
+static inline i32 fx_count_op(struct fixture *fx, u16 code) {
     i32 count = 0;
     const struct block *block = &fx->program->blocks[0];
     for (u32 i = 0; i < block->step_count; i++) {

@@ -411,17 +411,18 @@ static void test_product(void **state) {
 
 enum { JOIN_SET = 4 }; /* kinds: wf_rel_kind, then wf_rel_set */
 
-static word joined(const wf_relation *out, const wf_relation *x, const wf_relation *y, word wx,
-                   word wy, int has_x, int has_y, int missing) {
+/* wx or wy may be NULL, not both: no partner. */
+static word joined(const wf_relation *out, const wf_relation *x, const wf_relation *y,
+                   const word *wx, const word *wy, int missing) {
     uint64_t fields[8];
     int at = 0;
     for (int f = 0; f < x->field_count; f++) {
         uint64_t none = missing ? (x->bits[f] < 64 ? (1ULL << x->bits[f]) - 1 : ~0ULL) : 0;
-        fields[at++] = has_x ? field(x, wx, f) : f < x->key_count ? field(y, wy, f) : none;
+        fields[at++] = wx ? field(x, *wx, f) : f < x->key_count ? field(y, *wy, f) : none;
     }
     for (int f = y->key_count; f < y->field_count; f++) {
         uint64_t none = missing ? (y->bits[f] < 64 ? (1ULL << y->bits[f]) - 1 : ~0ULL) : 0;
-        fields[at++] = has_y ? field(y, wy, f) : none;
+        fields[at++] = wy ? field(y, *wy, f) : none;
     }
     return pack(out, fields);
 }
@@ -567,7 +568,8 @@ static void check_join_of(wf_place place, struct join_case c, uint64_t gap) {
         word wy = p.y[i] < 0 ? 0 : get(&y, p.y[i]);
         expected[i] = c.kind >= JOIN_SET
                           ? (p.x[i] < 0 ? wy : wx)
-                          : joined(&out, &x, &y, wx, wy, p.x[i] >= 0, p.y[i] >= 0, c.n & 1);
+                          : joined(&out, &x, &y, p.x[i] >= 0 ? &wx : NULL,
+                                   p.y[i] >= 0 ? &wy : NULL, c.n & 1);
     }
     check_words("join", &out, expected, p.count);
     if (p.count > 1 && !(c.form & 2) && p.count % 3 == 0) {

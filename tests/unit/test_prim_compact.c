@@ -40,21 +40,20 @@ static int by_number(const void *x, const void *y) {
 }
 
 /* The numbers say which rows were kept; unordered ones are sorted first. */
-static void check_kept(const struct rows *r, const uint8_t *keep, const uint32_t *a,
-                       const uint64_t *b, const uint64_t (*c)[2], uint64_t *numbers, int64_t count,
+static void check_kept(const struct rows *r, const struct rows *o, uint64_t *numbers, int64_t count,
                        int ordered) {
     for (int64_t i = 0; i < count; i++) {
         uint64_t row = numbers[i];
         assert_true(row < (uint64_t)r->n);
-        assert_true(a[i] == r->a[row] && b[i] == r->b[row]);
-        assert_true(c[i][0] == r->c[row][0] && c[i][1] == row);
+        assert_true(o->a[i] == r->a[row] && o->b[i] == r->b[row]);
+        assert_true(o->c[i][0] == r->c[row][0] && o->c[i][1] == row);
     }
     if (!ordered) {
         qsort(numbers, (size_t)count, 8, by_number);
     }
     int64_t at = 0;
     for (int64_t i = 0; i < r->n; i++) {
-        if (keep[i]) {
+        if (r->flags[i]) {
             assert_true(at < count && numbers[at] == (uint64_t)i);
             at++;
         }
@@ -74,7 +73,7 @@ static void check_flags(wf_place place, int ordered, int64_t n, int percent) {
     wf_array flags = prim_array(WF_ELEM_BOOL, r.flags, n);
     if (n) {
         assert_prim_ok(wf_prim_compact(prim, place, ordered, out, in, 4, flags, &count, NULL));
-        check_kept(&r, r.flags, o.a, o.b, (const uint64_t(*)[2])o.c, numbers, count, ordered);
+        check_kept(&r, &o, numbers, count, ordered);
     }
     if (count > 0) {
         int64_t told = 0;

@@ -2,6 +2,7 @@
  * sizes, single operands, faults, refusals. */
 #include "test_prim_fixture.h"
 
+#include "codes/op.h"
 #include "defs/ops.h"
 #include "host/eval.h"
 
@@ -57,7 +58,7 @@ static void fill_operand(int kind, int no, void *to, union lit *lits) {
     }
 }
 
-static int check_opcode(wf_place place, enum op_code code) {
+static int check_opcode(wf_place place, u16 code) {
     const struct op_info *info = &op_infos[code];
     static _Alignas(16) char data[3][N * 16], out[N * 16];
     static union lit lits[3][N];
@@ -95,15 +96,15 @@ static void test_opcodes(void **state) {
         "LIKE_STR",  "EXP_F64",    "PART_DATE", "TS_ADD",   "STRPOS_STR", "NOT_B8",
         "DEC_F64",   "BITXOR_I64", "FLIMB_F64", "SEL_I128"};
     int mapped = 0;
-    for (int code = 0; code < OP_COUNT; code++) {
+    for (u16 code = 0; code < OP_COUNT; code++) {
         const struct op_info *info = &op_infos[code];
         bool maps = !(info->flags & (OP_CONTROL | OP_MAKES)) && info->expr &&
                     info->result != KIND_STR && strcmp(info->name, "RAISE_B8") != 0;
-        mapped += maps ? check_opcode(WF_ON_CPU, (enum op_code)code) : 0;
+        mapped += maps ? check_opcode(WF_ON_CPU, code) : 0;
         for (size_t s = 0; prim_has_gpu && s < sizeof some / sizeof *some; s++) {
             bool all = getenv("PRIM_TEST_OPCODES") != NULL;
             if (maps && (all ? s == 0 : strcmp(some[s], info->name) == 0)) {
-                check_opcode(WF_ON_GPU, (enum op_code)code);
+                check_opcode(WF_ON_GPU, code);
             }
         }
     }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "codes/op.h"
 #include "defs/fault.h"
 #include "defs/ops.h"
 #include "host/eval.h"
@@ -27,7 +28,7 @@ static f64 eval(u16 code, f64 a, f64 b, u8 *fault) {
     union lit la = {.f64 = a};
     union lit lb = {.f64 = b};
     union lit lc = {.i64 = 0};
-    *fault = op_eval((enum op_code)code, &out, la, lb, lc, NULL);
+    *fault = op_eval(code, &out, la, lb, lc, NULL);
     return out.f64;
 }
 

@@ -4,6 +4,8 @@
  * Programs are built by hand; what a step leaves behind is compared with plain loops. */
 #include "test_cpu_fixture.h"
 
+#include "codes/op.h"
+
 #include <math.h>
 
 enum { ROWS = 3000 };

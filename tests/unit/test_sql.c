@@ -402,23 +402,24 @@ static void test_create_drop(void **state) {
     static const char *const types[] = {"integer", "decimal(12,2)", "double precision", "real",
                                         "text",    "bigint",        "double precision", "boolean"};
     assert_int_equal(s->kind, STATEMENT_CREATE_TABLE);
-    assert_string_equal(s->table_name, "z");
-    assert_true(s->if_exists);
-    assert_int_equal(s->col_count, COUNT_OF(types));
-    for (u32 i = 0; i < s->col_count; i++) {
+    assert_string_equal(s->name, "z");
+    assert_true(s->create.if_not_exists);
+    const struct table_def *def = &s->create.table.table.def;
+    assert_int_equal(def->col_count, COUNT_OF(types));
+    for (u32 i = 0; i < def->col_count; i++) {
         char type[32];
-        assert_string_equal(type_print(s->cols[i].type, type), types[i]);
-        assert_int_equal(s->cols[i].not_null, i == 0);
+        assert_string_equal(type_print(def->cols[i].type, type), types[i]);
+        assert_int_equal(def->cols[i].not_null, i == 0);
     }
     s = bound(f, "drop table if exists \"If\", main . b /* , */ , c cascade");
-    assert_int_equal(s->kind, STATEMENT_DROP_TABLE);
-    assert_int_equal(s->name_count, 3);
-    assert_string_equal(s->names[0], "If");
-    assert_string_equal(s->names[1], "b");
-    assert_string_equal(s->names[2], "c");
-    assert_int_equal(s->positions[0], 21);
-    assert_int_equal(s->positions[1], 27);
-    assert_int_equal(s->positions[2], 46);
+    assert_int_equal(s->kind, STATEMENT_DROP);
+    assert_int_equal(s->drop.count, 3);
+    assert_string_equal(s->drop.names[0], "If");
+    assert_string_equal(s->drop.names[1], "b");
+    assert_string_equal(s->drop.names[2], "c");
+    assert_int_equal(s->drop.positions[0], 21);
+    assert_int_equal(s->drop.positions[1], 27);
+    assert_int_equal(s->drop.positions[2], 46);
 }
 
 static void test_insert(void **state) {
@@ -427,8 +428,8 @@ static void test_insert(void **state) {
         bound(f, "insert into u (y, a) values (1.2345, '7'), (default, null)");
     const struct rel *rel = s->plan->root;
     assert_int_equal(s->kind, STATEMENT_INSERT);
-    assert_string_equal(s->table_name, "u");
-    assert_int_not_equal(s->table_id, 0);
+    assert_string_equal(s->name, "u");
+    assert_int_not_equal(s->change.table_id, 0);
     assert_int_equal(rel->values.exprs.count, 6);
     assert_int_equal(rel->values.exprs.items[0]->value.i32, 7);
     assert_true(rel->values.exprs.items[1]->is_null);
@@ -443,30 +444,30 @@ static void test_copy(void **state) {
         f, "copy t (b, a) from '/x/y.csv' with (format csv, header, delimiter ';', null 'NA', "
            "escape E'\\\\')");
     assert_int_equal(s->kind, STATEMENT_COPY_FROM);
-    assert_string_equal(s->copy.path, "/x/y.csv");
-    assert_int_equal(s->copy.delimiter, ';');
-    assert_int_equal(s->copy.quote, '"');
-    assert_int_equal(s->copy.escape, '\\');
-    assert_string_equal(s->copy.null_text, "NA");
-    assert_true(s->copy.header);
-    assert_false(s->copy.trailing_delimiter);
-    assert_int_equal(s->copy.col_count, 2);
-    assert_int_equal(s->copy.cols[0], 1);
-    assert_int_equal(s->copy.cols[1], 0);
+    assert_string_equal(s->copy.options.path, "/x/y.csv");
+    assert_int_equal(s->copy.options.delimiter, ';');
+    assert_int_equal(s->copy.options.quote, '"');
+    assert_int_equal(s->copy.options.escape, '\\');
+    assert_string_equal(s->copy.options.null_text, "NA");
+    assert_true(s->copy.options.header);
+    assert_false(s->copy.options.trailing_delimiter);
+    assert_int_equal(s->copy.options.col_count, 2);
+    assert_int_equal(s->copy.options.cols[0], 1);
+    assert_int_equal(s->copy.options.cols[1], 0);
     s = bound(f, "copy t from 'x.TBL'");
-    assert_int_equal(s->copy.delimiter, '|');
-    assert_int_equal(s->copy.quote, 0);
-    assert_true(s->copy.trailing_delimiter);
-    assert_false(s->copy.header);
-    assert_int_equal(s->copy.col_count, 0);
-    assert_string_equal(s->copy.null_text, "");
+    assert_int_equal(s->copy.options.delimiter, '|');
+    assert_int_equal(s->copy.options.quote, 0);
+    assert_true(s->copy.options.trailing_delimiter);
+    assert_false(s->copy.options.header);
+    assert_int_equal(s->copy.options.col_count, 0);
+    assert_string_equal(s->copy.options.null_text, "");
     s = bound(f, "copy t from 'x' csv header delimiter '|'");
-    assert_int_equal(s->copy.delimiter, '|');
-    assert_int_equal(s->copy.quote, '"');
-    assert_true(s->copy.header);
+    assert_int_equal(s->copy.options.delimiter, '|');
+    assert_int_equal(s->copy.options.quote, '"');
+    assert_true(s->copy.options.header);
     s = bound(f, "copy t from 'x.tbl' (format csv, header false)");
-    assert_int_equal(s->copy.delimiter, ',');
-    assert_false(s->copy.header);
+    assert_int_equal(s->copy.options.delimiter, ',');
+    assert_false(s->copy.options.header);
 }
 
 static void test_session(void **state) {
@@ -490,14 +491,14 @@ static void test_session(void **state) {
     for (i64 i = 0; i < COUNT_OF(sets); i++) {
         const struct statement *s = bound(f, sets[i].sql);
         assert_int_equal(s->kind, STATEMENT_SET);
-        assert_string_equal(s->setting, sets[i].setting);
-        assert_true((s->value == NULL) == (sets[i].value == NULL));
-        if (s->value) {
-            assert_string_equal(s->value, sets[i].value);
+        assert_string_equal(s->set.name, sets[i].setting);
+        assert_true((s->set.value == NULL) == (sets[i].value == NULL));
+        if (s->set.value) {
+            assert_string_equal(s->set.value, sets[i].value);
         }
     }
-    assert_string_equal(bound(f, "show device")->setting, "device");
-    assert_string_equal(bound(f, "show all")->setting, "all");
+    assert_string_equal(bound(f, "show device")->set.name, "device");
+    assert_string_equal(bound(f, "show all")->set.name, "all");
 }
 
 static void test_explain(void **state) {
@@ -517,8 +518,8 @@ static void test_explain(void **state) {
     for (i64 i = 0; i < COUNT_OF(explains); i++) {
         const struct statement *s = bound(f, explains[i].sql);
         assert_int_equal(s->kind, STATEMENT_EXPLAIN);
-        assert_int_equal(s->explain, explains[i].bits);
-        assert_non_null(s->inner->plan);
+        assert_int_equal(s->explain.levels, explains[i].bits);
+        assert_non_null(s->explain.inner->plan);
     }
 }
 
@@ -526,16 +527,16 @@ static void test_call(void **state) {
     struct fixture *f = *state;
     const struct statement *s = bound(f, "call tpch(-1, 'x', sf => 0.01, keys => true)");
     assert_int_equal(s->kind, STATEMENT_CALL);
-    assert_string_equal(s->procedure, "tpch");
-    assert_int_equal(s->arg_count, 4);
-    assert_int_equal(s->args[0]->value.i32, -1);
-    assert_int_equal(s->args[1]->type.id, TYPE_TEXT);
-    assert_null(s->arg_names[0]);
-    assert_string_equal(s->arg_names[2], "sf");
-    assert_int_equal(s->args[2]->value.i64, 1);
-    assert_int_equal(s->args[2]->type.scale, 2);
-    assert_int_equal(s->args[3]->type.id, TYPE_BOOLEAN);
-    assert_int_equal(bound(f, "call f()")->arg_count, 0);
+    assert_string_equal(s->call.procedure, "tpch");
+    assert_int_equal(s->call.count, 4);
+    assert_int_equal(s->call.args[0]->value.i32, -1);
+    assert_int_equal(s->call.args[1]->type.id, TYPE_TEXT);
+    assert_null(s->call.names[0]);
+    assert_string_equal(s->call.names[2], "sf");
+    assert_int_equal(s->call.args[2]->value.i64, 1);
+    assert_int_equal(s->call.args[2]->type.scale, 2);
+    assert_int_equal(s->call.args[3]->type.id, TYPE_BOOLEAN);
+    assert_int_equal(bound(f, "call f()")->call.count, 0);
 }
 
 static void test_keywords(void **state) {

@@ -53,10 +53,8 @@ static inline wf_status fixture_bind(struct fixture *f, struct sv text) {
 
 static inline void fixture_create(struct fixture *f, const char *sql) {
     assert_int_equal(fixture_bind(f, sv_from(sql)), ERR_OK);
-    struct statement *s = &f->statement;
-    assert_int_equal(catalog_create_table(f->catalog, sv_from(s->table_name), s->col_count, s->cols,
-                                          20, false, -1, &f->err),
-                     ERR_OK);
+    const struct table_def *def = &f->statement.create.table.table.def;
+    assert_int_equal(catalog_create_table(f->catalog, def, 20, false, -1, &f->err), ERR_OK);
 }
 
 static inline int fixture_setup(void **state) {

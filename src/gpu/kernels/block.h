@@ -12,6 +12,7 @@
 #include "reserve.h"
 
 #include "defs/agg.def"
+#include "defs/fn_table.h"
 #include "defs/kargs.h"
 
 /* --- groups of four ------------------------------------------------------------------------- */
@@ -125,62 +126,40 @@ FN u32 out_fits(struct b_place place, i64 capacity, i64 limit, u64 *report) {
 
 /* --- indexes ------------------------------------------------------------------------------- */
 
-FN u64 hash_key(i64 key) {
-    u64 x = (u64)key;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93ULL;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93ULL;
-    x ^= x >> 32;
-    return x;
-}
-
 /* Row + 1 of a unique key, 0 when absent. */
 FN u32 find_direct_unique(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? ix->heads[slot] : 0u;
 }
-FN u32 find_hash_unique(const struct kindex *ix, i64 key) {
-    u64 mask = ix->slot_count - 1;
-    u64 slot = hash_key(key) & mask;
-    u32 head = ix->heads[slot];
-    while (head && ix->keys[slot] != key) {
-        slot = (slot + 1) & mask;
-        head = ix->heads[slot];
-    }
+/* Goes on from a slot whose head is loaded already, so that the first loads of many rows can
+ * overlap. */
+FN u32 find_hash_from(const struct kindex *ix, i64 key, u64 slot, u32 head) {
+    TABLE_WALK(slot, ix->slot_count - 1, head, ix->heads[slot], head && ix->keys[slot] != key)
     return head;
+}
+FN u32 find_hash_unique(const struct kindex *ix, i64 key) {
+    u64 slot = hash_64((u64)key) & (ix->slot_count - 1);
+    return find_hash_from(ix, key, slot, ix->heads[slot]);
 }
 /* A set: members are row 0. */
 FN u32 find_bits(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? ix->heads[slot >> 5] >> (slot & 31u) & 1u : 0u;
 }
-/* Goes on from a slot whose head is loaded already, so that the first loads of many rows can
- * overlap. */
-FN u32 find_hash_from(const struct kindex *ix, i64 key, u64 slot, u32 head) {
-    u64 mask = ix->slot_count - 1;
-    while (head && ix->keys[slot] != key) {
-        slot = (slot + 1) & mask;
-        head = ix->heads[slot];
-    }
-    return head;
-}
 /* The run of a key: first in the low half, end in the high half. */
 FN u64 find_direct_run(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? (u64)ix->heads[slot + 1] << 32 | ix->heads[slot] : 0u;
 }
+FN u64 hash_run_at(const struct kindex *ix, u64 slot) {
+    return (u64)ix->heads[2 * slot + 1] << 32 | ix->heads[2 * slot];
+}
 FN u64 find_hash_run(const struct kindex *ix, i64 key) {
-    u64 mask = ix->slot_count - 1;
-    u64 slot = hash_key(key) & mask;
-    u32 first = ix->heads[2 * slot];
-    u32 end = ix->heads[2 * slot + 1];
-    while (first != end && ix->keys[slot] != key) {
-        slot = (slot + 1) & mask;
-        first = ix->heads[2 * slot];
-        end = ix->heads[2 * slot + 1];
-    }
-    return (u64)end << 32 | first;
+    u64 slot = hash_64((u64)key) & (ix->slot_count - 1);
+    u64 run = hash_run_at(ix, slot);
+    TABLE_WALK(slot, ix->slot_count - 1, run, hash_run_at(ix, slot),
+               (u32)run != (u32)(run >> 32) && ix->keys[slot] != key)
+    return run;
 }
 /* A run whatever the form. Unique keys give the run [row, row + 1) of row numbers themselves. */
 FN u64 find_run(const struct kindex *ix, i64 key) {
@@ -270,7 +249,7 @@ FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i6
         }
         return last;
     }
-    u64 slot = hash_key(key) & (slot_count - 1);
+    u64 slot = hash_64((u64)key) & (slot_count - 1);
     for (u32 tries = 0; tries < AGG_TRIES; tries++) {
         u64 *at = state + slot * stride;
         u64 found = read_u64(at);

@@ -16,16 +16,12 @@
  * one). */
 FN u64 build_claim(const struct kbuild *b, u32 *owner, i64 i, u32 *out_owner) {
     i64 key = b->key[i];
-    u64 mask = b->slot_count - 1;
-    u64 slot = hash_key(key) & mask;
-    for (;;) {
-        u32 held = atom_cas_u32(&owner[slot], 0, (u32)i + 1u);
-        if (held == 0 || b->key[held - 1u] == key) {
-            *out_owner = held;
-            return slot;
-        }
-        slot = (slot + 1) & mask;
-    }
+    u64 slot = hash_64((u64)key) & (b->slot_count - 1);
+    u32 held = atom_cas_u32(&owner[slot], 0, (u32)i + 1u);
+    TABLE_WALK(slot, b->slot_count - 1, held, atom_cas_u32(&owner[slot], 0, (u32)i + 1u),
+               held && b->key[held - 1u] != key)
+    *out_owner = held;
+    return slot;
 }
 
 KERNEL(k_build_unique, struct kbuild, 256) {
@@ -219,14 +215,13 @@ KERNEL(k_intern_fill, struct kintern_fill, 256) {
                 hash = (hash ^ words[w]) * 0x9e3779b97f4a7c15ULL;
                 hash ^= hash >> 29;
             }
-            hash = hash_key((i64)hash);
+            hash = hash_64(hash);
         } else {
             hash = intern_hash_pair((i64)entry[1], (i64)entry[2]);
         }
         entry[0] = hash;
         u64 slot = hash & mask;
-        while (atom_cas_u32(&args.intern.slots[slot], 0, (u32)i + 1u) != 0) {
-            slot = (slot + 1) & mask;
-        }
+        u32 held = atom_cas_u32(&args.intern.slots[slot], 0, (u32)i + 1u);
+        TABLE_WALK(slot, mask, held, atom_cas_u32(&args.intern.slots[slot], 0, (u32)i + 1u), held)
     }
 }

@@ -19,6 +19,8 @@
 
 #include "tuple.h"
 
+#include "defs/fn_table.h"
+
 #define RANGE_BEFORE 0xffffu /* the range starts before the tile */
 
 struct tiles { /* of x and y, in shared memory */
@@ -74,7 +76,7 @@ FN u32 next_range(const struct matches *m, u32 k, struct cursor *c, u32 merged) 
     UNUSED_WORD(merged);
     return merged_range(c, m->is_x >> k & 1u, m->same >> k & 1u);
 }
-#define BACK_MOST                                                                   \
+#define BACK_MOST \
     (1 << 18) /* what is told of `back` where 32 bits must do: 15 * 256 of them fit \
                */
 
@@ -335,9 +337,8 @@ FN void b_hash(const struct tiles *t, struct matches *m, u32 *s_table) {
         IN_W key = key_y(t, j);
         if (j == 0 || key_y(t, j - 1) != key) {
             u32 slot = hash_slot(key, mask);
-            while (atom_cas_u32(&s_table[slot], 0, j + 1u)) {
-                slot = (slot + 1u) & mask;
-            }
+            u32 held = atom_cas_u32(&s_table[slot], 0, j + 1u);
+            TABLE_WALK(slot, mask, held, atom_cas_u32(&s_table[slot], 0, j + 1u), held)
         }
     }
     b_sync();
@@ -348,10 +349,7 @@ FN void b_hash(const struct tiles *t, struct matches *m, u32 *s_table) {
             IN_W key = key_x(t, m->x_first + k);
             u32 slot = hash_slot(key, mask);
             u32 head = s_table[slot];
-            while (head && key_y(t, head - 1u) != key) {
-                slot = (slot + 1u) & mask;
-                head = s_table[slot];
-            }
+            TABLE_WALK(slot, mask, head, s_table[slot], head && key_y(t, head - 1u) != key)
             u32 lo = head ? head - 1u : 0u;
             u32 hi = lo;
             u32 step = 1;

@@ -31,10 +31,10 @@ FN u64 intern_hash_text(str s) {
         h = (h ^ intern_word(p + i, s.len - i)) * 0x9e3779b97f4a7c15ULL;
         h ^= h >> 29;
     }
-    return hash_key((i64)h);
+    return hash_64(h);
 }
 FN u64 intern_hash_pair(i64 a, i64 b) {
-    return hash_key((i64)(hash_key(a) + (u64)b));
+    return hash_64(hash_64((u64)a) + (u64)b);
 }
 
 /* A key on its way into the table: a string, or (a, b). */

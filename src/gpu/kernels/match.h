@@ -7,6 +7,8 @@
 
 #include "prelude.h"
 
+#include "defs/fn_table.h"
+
 #include "defs/fn_order.h"
 #include "defs/kmatch.h"
 

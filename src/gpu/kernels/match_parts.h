@@ -105,10 +105,8 @@ FN u32 b_part_table(const struct kmatch *a, struct unit u, K none, K *s_keys, u3
             if (key[k] != none) {
                 u32 slot = part_slot(a, key[k]);
                 K held = slot_claim(&s_keys[slot], none, key[k]);
-                while (held != none && held != key[k]) {
-                    slot = (slot + 1) & (PART_SLOTS - 1);
-                    held = slot_claim(&s_keys[slot], none, key[k]);
-                }
+                TABLE_WALK(slot, PART_SLOTS - 1, held, slot_claim(&s_keys[slot], none, key[k]),
+                           held != none && held != key[k])
                 twice |= held == key[k];
                 if (held == none) {
                     s_values[slot] = value[k];
@@ -139,10 +137,7 @@ FN void b_part_tile(const struct kmatch *a, struct unit u, i64 base, K none, con
     UNROLL for (u32 k = 0; k < PART_ITEMS; k++) {
         u32 slot = part_slot(a, key[k]);
         K held = s_keys[slot];
-        while (held != key[k] && held != none) {
-            slot = (slot + 1) & (PART_SLOTS - 1);
-            held = s_keys[slot];
-        }
+        TABLE_WALK(slot, PART_SLOTS - 1, held, s_keys[slot], held != key[k] && held != none)
         u32 found = held == key[k] && key[k] != none;
         value[k] = found ? s_values[slot] : 0u;
         b[k] = found ? (u32)(u.built + (i64)value[k]) : MATCH_NONE;

@@ -15,11 +15,15 @@ typedef u64 V;
 typedef u32 V;
 #endif
 
+#ifdef DIRECT
+
+FN u64 direct_slot(const struct kmatch *a, K key) {
+    return (u64)(K)(key ^ (K)a->flip) - a->lo;
+}
+
 /* 1: the key was there already. */
 FN u32 table_put(const struct kmatch *a, K key, V value) {
-    K word = key ^ (K)a->flip;
-#ifdef DIRECT
-    u64 slot = (u64)word - a->lo;
+    u64 slot = direct_slot(a, key);
     u32 bit = 1u << (slot & 31u);
     if (a->kind >= KIND_SEMI && read_u32(&a->bits[slot >> 5]) & bit) {
         return 1; /* a set: heavy keys need not meet in the atomic */
@@ -29,94 +33,69 @@ FN u32 table_put(const struct kmatch *a, K key, V value) {
         ((V *)a->slots)[slot] = value;
     }
     return held != 0;
-#else
-    u64 mask = a->slot_count - 1;
-    u64 slot = key_hash(key) & mask;
-    u64 *slots = (u64 *)a->slots;
-    for (;;) {
-        if (a->kind >= KIND_SEMI && (K)read_u64(&slots[slot * KEY_BYTES / 4]) == word &&
-            word != (K)a->empty) {
-            return 1;
-        }
-#if KEY_BYTES == 8
-        u64 held = atom_cas_u64(&slots[2 * slot], a->empty, word);
-        if (held == a->empty) {
-            slots[2 * slot + 1] = value;
-            return 0;
-        }
-        if (held == word) {
-            return 1;
-        }
-#else
-        u64 none = a->empty ? ~0ULL : 0ULL;
-        u64 held = atom_cas_u64(&slots[slot], none, (u64)value << 32 | word);
-        if (held == none) {
-            return 0;
-        }
-        if ((u32)held == word) {
-            return 1;
-        }
-#endif
-        slot = (slot + 1) & mask;
-    }
-#endif
 }
 
 /* The values of several keys; bit k of the answer: found. The first looks of all overlap. */
 FN u32 table_find(const struct kmatch *a, const K *key, u32 live, V *out) {
     u32 found = 0;
-#ifdef DIRECT
     u32 bits[MATCH_ITEMS];
     UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
-        u64 slot = (u64)(K)(key[k] ^ (K)a->flip) - a->lo;
+        u64 slot = direct_slot(a, key[k]);
         u32 in = (live >> k & 1u) && slot < a->slot_count;
         bits[k] = in ? (a->dense ? 1u : a->bits[slot >> 5] >> (slot & 31u) & 1u) : 0u;
     }
     UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
-        u64 slot = (u64)(K)(key[k] ^ (K)a->flip) - a->lo;
-        out[k] = bits[k] ? ((const V *)a->slots)[slot] : 0u;
+        out[k] = bits[k] ? ((const V *)a->slots)[direct_slot(a, key[k])] : 0u;
         found |= bits[k] << k;
     }
-#else
-    u64 mask = a->slot_count - 1;
-#if KEY_BYTES == 8
-    vec16 first[MATCH_ITEMS];
-    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
-        first[k] = load16((const u64 *)a->slots + 2 * (key_hash(key[k]) & mask));
-    }
-    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
-        K word = key[k] ^ (K)a->flip;
-        u64 slot = key_hash(key[k]) & mask;
-        vec16 v = first[k];
-        u64 held = (u64)v.w[1] << 32 | v.w[0];
-        while ((live >> k & 1u) && held != a->empty && held != word) {
-            slot = (slot + 1) & mask;
-            v = load16((const u64 *)a->slots + 2 * slot);
-            held = (u64)v.w[1] << 32 | v.w[0];
-        }
-        out[k] = (u64)v.w[3] << 32 | v.w[2];
-        found |= (u32)((live >> k & 1u) && held != a->empty) << k;
-    }
-#else
-    u64 first[MATCH_ITEMS];
-    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
-        first[k] = ((const u64 *)a->slots)[key_hash(key[k]) & mask];
-    }
-    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
-        K word = key[k] ^ (K)a->flip;
-        u64 slot = key_hash(key[k]) & mask;
-        u64 held = first[k];
-        while ((live >> k & 1u) && (u32)held != (u32)a->empty && (u32)held != word) {
-            slot = (slot + 1) & mask;
-            held = ((const u64 *)a->slots)[slot];
-        }
-        out[k] = (u32)(held >> 32);
-        found |= (u32)((live >> k & 1u) && (u32)held != (u32)a->empty) << k;
-    }
-#endif
-#endif
     return found;
 }
+
+#else
+
+/* What a slot holds, by one load. As macros: as functions they cost the loops below registers. */
+#if KEY_BYTES == 8
+typedef vec16 pair;
+#define PAIR_AT(slots, at) load16((const u64 *)(slots) + 2 * (at))
+#define PAIR_KEY(p) ((u64)(p).w[1] << 32 | (p).w[0])
+#define PAIR_VALUE(p) ((u64)(p).w[3] << 32 | (p).w[2])
+#define pair_put pair_put_8
+#else
+typedef u64 pair;
+#define PAIR_AT(slots, at) ((const u64 *)(slots))[at]
+#define PAIR_KEY(p) ((u32)(p))
+#define PAIR_VALUE(p) ((u32)((p) >> 32))
+#define pair_put pair_put_4
+#endif
+
+/* 1: the key was there already. */
+FN u32 table_put(const struct kmatch *a, K key, V value) {
+    u64 mask = a->slot_count - 1;
+    return pair_put((u64 *)a->slots, mask, (K)a->empty, key ^ (K)a->flip, value,
+                    a->kind >= KIND_SEMI, key_hash(key) & mask);
+}
+
+/* The values of several keys; bit k of the answer: found. The first looks of all overlap. */
+FN u32 table_find(const struct kmatch *a, const K *key, u32 live, V *out) {
+    u32 found = 0;
+    u64 mask = a->slot_count - 1;
+    pair first[MATCH_ITEMS];
+    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+        first[k] = PAIR_AT(a->slots, key_hash(key[k]) & mask);
+    }
+    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+        K word = key[k] ^ (K)a->flip;
+        u64 slot = key_hash(key[k]) & mask;
+        pair held = first[k];
+        TABLE_WALK(slot, mask, held, PAIR_AT(a->slots, slot),
+                   (live >> k & 1u) && PAIR_KEY(held) != (K)a->empty && PAIR_KEY(held) != word)
+        out[k] = (V)PAIR_VALUE(held);
+        found |= (u32)((live >> k & 1u) && PAIR_KEY(held) != (K)a->empty) << k;
+    }
+    return found;
+}
+
+#endif
 
 KERNEL(k_build, struct kmatch, MATCH_THREADS) {
     const K *keys = (const K *)args.built;

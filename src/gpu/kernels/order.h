@@ -9,6 +9,8 @@
 
 #include "sums.h"
 
+#include "defs/fn_table.h"
+
 #include "defs/fn_order.h"
 #include "defs/korder.h"
 

@@ -2,6 +2,8 @@
  * that are equal where they are. The text defines ELEM_BYTES. */
 #include "prelude.h"
 
+#include "defs/fn_table.h"
+
 #include "defs/fn_order.h"
 #include "defs/korder.h"
 

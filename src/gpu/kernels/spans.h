@@ -2,6 +2,8 @@
  * hashes, and numbers that equal texts share. */
 #include "prelude.h"
 
+#include "defs/fn_table.h"
+
 #include "defs/fn_order.h"
 #include "defs/korder.h"
 
@@ -94,11 +96,9 @@ KERNEL(k_text_find, struct knumber, TEXT_PREFIX_THREADS) {
         u64 hash = hash_text(args.bytes + (u64)span, (u64)(span >> 64));
         u64 at = hash & args.mask;
         u64 held = args.slots[at];
-        while (held != SLOT_EMPTY &&
-               !(held >> 32 == hash >> 32 && text_held(&args, span, (u32)held))) {
-            at = (at + 1u) & args.mask;
-            held = args.slots[at];
-        }
+        TABLE_WALK(at, args.mask, held, args.slots[at],
+                   held != SLOT_EMPTY &&
+                       !(held >> 32 == hash >> 32 && text_held(&args, span, (u32)held)))
         args.out[i] = held == SLOT_EMPTY ? 0xffffffffu : (u32)held;
     }
 }

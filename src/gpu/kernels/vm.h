@@ -4,7 +4,7 @@
  * Registers are places in shared memory. A thread only touches its own rows of a place, so opcodes
  * need no barriers between them; a group of a four-byte register is one 16-byte access, of an
  * eight-byte one two, in planes, which keeps banks free of conflicts. Constants occupy one vector
- * that all threads read. Scalar opcodes come from op.def; those that cost much, or hold 128-bit
+ * that all threads read. Scalar opcodes come from op_loop.def; those that cost much, or hold 128-bit
  * values, run row by row and out of line. What counts is instructions per dispatch, hence hot
  * opcodes: frequent sequences that the planner of launches made one, with a short way to them, and
  * booleans in a hardware register. Measured on an H200 (256 M rows, mean of the ten Virginian
@@ -20,6 +20,7 @@
 
 #include "defs/fault.h"
 #include "defs/op.def"
+#include "defs/op_loop.def"
 #include "defs/fn_int.h"
 #include "defs/fn_float.h"
 #include "defs/fn_date.h"
@@ -41,8 +42,7 @@
 #define X3(A, name, r, a, b, c, part, cost, expr, text) OP_##name,
 #define XC(A, name, ...) OP_##name,
 enum op_code {
-    WF_CTLS(XC, ) WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, )
-        WF_OPS3F(X3, )
+    WF_CTLS(XC, ) WF_OPS_LOOP(X1, X2, X3, , )
 };
 #undef X1
 #undef X2
