@@ -171,7 +171,7 @@ static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct 
 static void consider(struct opt *o, struct rel *join) {
     struct target target;
     bool inner = opt_is_inner(join);
-    if (join->join.left_keys.count == 0 || join->join.kind == JOIN_FULL || join->join.dependent) {
+    if (join->join.left_keys.count == 0 || join->join.kind == JOIN_FULL) {
         return;
     }
     for (i32 side = 1; side >= (inner ? 0 : 1); side--) {

@@ -89,13 +89,12 @@ static void forget_below(struct parts *p, const struct part *part) {
 static void join_use(struct parts *p, struct expr *const *map, struct part *first,
                      struct part *second) {
     struct plan *plan = p->o->plan;
-    const struct rel *same = second->rel;
-    u32 *from = NEW_ARRAY(plan->arena, u32, same->out.count + 1);
-    for (i64 i = 0; i < same->out.count; i++) {
-        from[i] = map[same->out.items[i]]->col;
+    const col_list *as = &second->rel->out;
+    u32 *cols = NEW_ARRAY(plan->arena, u32, as->count + 1);
+    for (i64 i = 0; i < as->count; i++) {
+        cols[i] = map[as->items[i]]->col;
     }
-    struct rel *use = rel_shared(plan, first->rel, from, same->out.items, same->out.count);
-    second->parent->inputs[second->which] = use;
+    second->parent->inputs[second->which] = rel_shared(plan, first->rel, cols, as->items, as->count);
     forget_below(p, second);
 }
 

@@ -78,7 +78,7 @@ static struct rel *share_side(struct bind *b, struct rel **io_side, u32 *to, u32
     struct rel *side = rel_numbered(b->plan, *io_side, number);
     struct expr **map = NEW_ARRAY(b->arena, struct expr *, b->plan->cols.count + 1);
     struct rel *input = rel_copy(b->plan, side, map);
-    bind_note_cols(b);
+    bind_origins(b);
     struct rel *other = bind_shared(b, input);
     struct rel *same =
         rel_shared(b->plan, input, input->out.items, side->out.items, side->out.count);

@@ -91,8 +91,9 @@ FALLIBLE bind_with_unused(struct bind *b, const struct cte *ctes, const struct c
 }
 
 struct rel *bind_shared(struct bind *b, struct rel *input) {
-    struct rel *shared = rel_shared(b->plan, input, input->out.items, NULL, input->out.count);
-    bind_note_cols(b);
+    struct rel *shared =
+        rel_shared(b->plan, input, input->out.items, NULL, input->out.count);
+    bind_origins(b);
     for (i64 i = 0; i < shared->out.count; i++) {
         u32 col = shared->out.items[i];
         b->origins.items[col].name = b->plan->cols.items[col].name;

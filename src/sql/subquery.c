@@ -36,7 +36,7 @@ static struct rel *join_on(struct bind *b, enum join_kind kind, struct rel *left
     join->join.dependent = bind_depends(b, left, right);
     join->rows = left->rows;
     join->position = right->position;
-    bind_note_cols(b);
+    bind_origins(b);
     return join;
 }
 
