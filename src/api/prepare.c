@@ -19,8 +19,8 @@ static FALLIBLE prepare(struct wf_connection *conn, const char *sql, struct wf_s
     struct rowset *rows; /* for its snapshot only */
     TRY(rowset_new(conn, &rows));
     connection_snapshot(conn, &rows->snap);
-    wf_status status =
-        compile(conn, st->script, parsed, &rows->snap, st->param_count, NULL, NULL, &st->compiled);
+    struct param_facts params = {.count = st->param_count};
+    wf_status status = compile(conn, st->script, parsed, &rows->snap, &params, &st->compiled);
     rowset_release(rows);
     TRY(status);
     st->compile_count = 1;

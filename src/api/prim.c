@@ -305,10 +305,10 @@ static FALLIBLE stage(struct call *call, void *host, i64 bytes, bool is_in,
 
 /* Where the device finds bytes of the caller: there already, or staged. */
 static FALLIBLE place(struct call *call, const char *name, void *data, i64 bytes, bool is_in,
-                      struct prim_block *block, void **out_host, void **out_at) {
+                      struct placed *out) {
     struct wf_prim *prim = call->prim;
     struct prim_owned *owned = NULL;
-    *out_at = data;
+    out->at = data;
     if (call->only_size || !data) {
         return ERR_OK;
     }
@@ -328,9 +328,9 @@ static FALLIBLE place(struct call *call, const char *name, void *data, i64 bytes
         }
         return ERR_OK;
     }
-    *out_host = data;
-    TRY(stage(call, data, bytes, is_in, block));
-    *out_at = block->addr;
+    out->host = data;
+    TRY(stage(call, data, bytes, is_in, &out->block));
+    out->at = out->block.addr;
     return ERR_OK;
 }
 
@@ -342,13 +342,12 @@ static FALLIBLE add_array(struct call *call, const char *name, const wf_array *a
     *slot = (struct call_array){.name = name, .is_in = is_in, .is_out = is_out};
     slot->bytes = a->count * elem_bytes[a->type];
     slot->filled = slot->bytes;
-    TRY(place(call, name, a->data, slot->bytes, is_in, &slot->block, &slot->host, &slot->at));
-    void *text_host = NULL;
-    void *text = (void *)(size_t)a->bytes;
+    TRY(place(call, name, a->data, slot->bytes, is_in, &slot->data));
+    slot->text.at = (void *)(size_t)a->bytes;
     if (a->type == WF_ELEM_TEXT) {
-        TRY(place(call, name, text, a->byte_count, true, &slot->text, &text_host, &text));
+        TRY(place(call, name, slot->text.at, a->byte_count, true, &slot->text));
     }
-    *out = (struct prim_array){(u8)a->type, slot->at, a->count, text, a->byte_count};
+    *out = (struct prim_array){(u8)a->type, slot->data.at, a->count, slot->text.at, a->byte_count};
     return ERR_OK;
 }
 
@@ -377,14 +376,14 @@ struct prim_array call_inout(struct call *call, const char *name, wf_array array
 void call_filled(struct call *call, struct prim_array array, i64 count) {
     for (i32 i = 0; i < call->array_count; i++) {
         struct call_array *a = &call->arrays[i];
-        if (a->is_out && a->at == array.data) {
+        if (a->is_out && a->data.at == array.data) {
             a->filled = MIN_OF(a->bytes, count * elem_bytes[array.type]);
         }
     }
 }
 
 static const u8 *array_start(const struct call_array *a) {
-    return a->host ? a->host : a->at;
+    return a->data.host ? a->data.host : a->data.at;
 }
 
 void call_apart(struct call *call, const char *same_a, const char *same_b) {
@@ -463,9 +462,9 @@ void call_run(struct call *call, call_body body, void *arg) {
 static FALLIBLE bring_back(struct call *call) {
     for (i32 i = 0; i < call->array_count; i++) {
         struct call_array *a = &call->arrays[i];
-        if (a->is_out && a->host && a->filled > 0) {
-            TRY(call->dev->prims->copy(call->dev, &call->prim->x, a->host, false, a->block.addr,
-                                       true, a->filled));
+        if (a->is_out && a->data.host && a->filled > 0) {
+            TRY(call->dev->prims->copy(call->dev, &call->prim->x, a->data.host, false,
+                                       a->data.block.addr, true, a->filled));
             call->prim->bytes_moved += a->filled;
         }
     }
@@ -475,8 +474,8 @@ static FALLIBLE bring_back(struct call *call) {
 void call_drop(struct call *call) {
     struct wf_prim *prim = call->prim;
     for (i32 i = 0; i < call->array_count; i++) {
-        call->dev->prims->free(call->dev, &prim->x, &call->arrays[i].block);
-        call->dev->prims->free(call->dev, &prim->x, &call->arrays[i].text);
+        call->dev->prims->free(call->dev, &prim->x, &call->arrays[i].data.block);
+        call->dev->prims->free(call->dev, &prim->x, &call->arrays[i].text.block);
     }
     if (call->dev) {
         call->dev->prims->free(call->dev, &prim->x, &call->work_block);

@@ -284,6 +284,7 @@ static void plan_terms(struct call *c, const wf_relation *in, const wf_term *ter
     }
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_rel_select(wf_prim *prim, wf_place place, wf_relation *out, const wf_relation *in,
                              const wf_term *terms, int term_count, int unordered, wf_work *work) {
     struct call c;
@@ -508,6 +509,7 @@ wf_status wf_prim_rel_join(wf_prim *prim, wf_place place, const wf_rel_join *joi
     return call_close(&c);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_join_sorted(wf_prim *prim, wf_place place, const wf_rel_join *join,
                               wf_array out_x, wf_array out_y, wf_array x, wf_array y,
                               int64_t *out_count, wf_work *work) {
@@ -551,6 +553,7 @@ static wf_status reduce_body(struct prim_job *job, void *arg) {
     return prim_rel_reduce(job, &a->reduce, &a->count);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_rel_reduce(wf_prim *prim, wf_place place, wf_reduce reduce, int field,
                              wf_relation *out, wf_array values, const wf_relation *in,
                              wf_work *work) {

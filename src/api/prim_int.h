@@ -36,13 +36,16 @@ struct wf_prim {
 
 enum { CALL_ARRAYS = 24 };
 
+struct placed {              /* bytes of the caller */
+    void *host;              /* NULL: they lie on the device */
+    struct prim_block block; /* their copy there */
+    void *at;                /* where the body finds them */
+};
 struct call_array {
     const char *name;
-    void *host;              /* NULL: the array lies on the device */
-    struct prim_block block; /* its copy there */
-    struct prim_block text;
-    void *at;   /* where the body finds it, */
-    i64 bytes;  /* and how many */
+    struct placed data;
+    struct placed text;
+    i64 bytes;  /* of data */
     i64 filled; /* of an output: bytes that go back to the host */
     b8 is_in, is_out;
 };

@@ -228,8 +228,8 @@ static void out_apart(struct call *c, const struct call *in) {
     for (i32 i = 0; i < c->array_count * in->array_count; i++) {
         const struct call_array *a = &c->arrays[i / in->array_count];
         const struct call_array *b = &in->arrays[i % in->array_count];
-        const u8 *x = a->host ? a->host : a->at;
-        const u8 *y = b->host ? b->host : b->at;
+        const u8 *x = a->data.host ? a->data.host : a->data.at;
+        const u8 *y = b->data.host ? b->data.host : b->data.at;
         CALL_NEED(c, !x || !y || x >= y + b->bytes || y >= x + a->bytes, INVALID_PARAMETER,
                   "%s and %s overlap", a->name, b->name);
     }

@@ -204,6 +204,7 @@ static wf_status runs_body(struct prim_job *job, void *arg) {
     return prim_reduce_runs(job, a->fold, a->out_keys, a->out, a->keys, a->in, a->out_count);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_reduce_runs(wf_prim *prim, wf_place place, wf_fold fold, wf_array out_keys,
                               wf_array out, wf_array keys, wf_array in, int64_t *out_count,
                               wf_work *work) {
@@ -296,6 +297,7 @@ static wf_status compact_run(struct call *c, struct prim_compact *p, i64 *out_co
     return call_close(c);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_compact(wf_prim *prim, wf_place place, int ordered, const wf_array *out,
                           const wf_array *in, int32_t in_count, wf_array flags, int64_t *out_count,
                           wf_work *work) {
@@ -309,6 +311,7 @@ wf_status wf_prim_compact(wf_prim *prim, wf_place place, int ordered, const wf_a
     return compact_run(&c, &p, (i64 *)out_count);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_compact_compare(wf_prim *prim, wf_place place, int ordered, const wf_array *out,
                                   const wf_array *in, int32_t in_count, wf_array key,
                                   wf_compare compare, const void *value, int64_t *out_count,

@@ -86,6 +86,7 @@ static void take_split(struct call *c, struct split_args *a, const wf_split *how
     a->how.bits = c->status ? 0 : how->bits;
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_split(wf_prim *prim, wf_place place, const wf_split *how, wf_array out_keys,
                         wf_array out_starts, wf_array keys, const wf_array *out_payloads,
                         const wf_array *payloads, int payload_count, wf_work *work) {
@@ -145,6 +146,7 @@ static void take_sort(struct call *c, struct prim_sort *to, const wf_sort *how, 
     *to = (struct prim_sort){(u8)how->by, how->descending != 0, how->low_bit, how->high_bit};
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_sort(wf_prim *prim, wf_place place, const wf_sort *how, wf_array out_keys,
                        wf_array keys, const wf_array *out_payloads, const wf_array *payloads,
                        int payload_count, wf_work *work) {
@@ -202,6 +204,7 @@ static void take_merge_payload(struct call *c, struct merge_args *m, wf_array ou
     call_filled(c, m->out_payload, m->a.count + m->b.count);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_merge(wf_prim *prim, wf_place place, wf_array out, wf_array a, wf_array b,
                         wf_array out_payload, wf_array a_payload, wf_array b_payload,
                         wf_work *work) {
@@ -233,6 +236,7 @@ static wf_status search_body(struct prim_job *job, void *arg) {
     return prim_search_array(job, s->how, s->out, s->needles, s->among);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_search(wf_prim *prim, wf_place place, int upper, int sorted, wf_array out,
                          wf_array needles, wf_array among, wf_work *work) {
     struct call c;
@@ -278,6 +282,7 @@ static wf_status runs_body(struct prim_job *job, void *arg) {
     return prim_runs_array(job, r->out_keys, r->out_starts, r->out_counts, r->keys, &r->count);
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_runs(wf_prim *prim, wf_place place, wf_array out_keys, wf_array out_starts,
                        wf_array out_counts, wf_array keys, int64_t *out_count, wf_work *work) {
     struct call c;
@@ -323,6 +328,7 @@ static void take_set(struct call *c, struct prim_set *to, const wf_set_how *how,
     *to = (struct prim_set){(u8)how->op, how->distinct != 0, how->ignore_bits};
 }
 
+/* Many because a public call names each of its arrays. */
 wf_status wf_prim_set(wf_prim *prim, wf_place place, const wf_set_how *how, wf_array out,
                       wf_array a, wf_array b, int64_t *out_count, wf_work *work) {
     struct call c;

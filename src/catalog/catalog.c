@@ -363,27 +363,17 @@ static FALLIBLE create_table(struct catalog *catalog, struct edition *base, cons
     return status;
 }
 
-wf_status catalog_create_table(struct catalog *catalog, struct sv name, u32 col_count,
-                               const struct column_def *cols, u32 tablet_shift, bool plain,
-                               i32 position, struct error *err) {
-    if (col_count == 0) {
+wf_status catalog_create_table(struct catalog *catalog, const struct table_def *def,
+                               u32 tablet_shift, bool plain, i32 position, struct error *err) {
+    if (def->col_count == 0) {
         FAIL_AT(err, INVALID_DEFINITION, position, "a table needs at least one column");
     }
     struct edition *base = NULL;
     TRY(catalog_edition(catalog, &base, err));
-    struct arena scratch;
-    arena_init(&scratch, catalog->mem);
-    const char *c_name = arena_sv(&scratch, name).ptr;
-    wf_status status = arena_check(&scratch, err);
-    struct table *table = status ? NULL
-                                 : table_open(catalog->mem, catalog_new_id(catalog), c_name,
-                                              col_count, cols, tablet_shift, plain);
-    if (table) {
-        status = create_table(catalog, base, c_name, table, position, err);
-    } else if (!status) {
-        status = memory_refused(catalog->mem, err, (i64)sizeof *table);
-    }
-    arena_fini(&scratch);
+    struct table *table = table_open(catalog->mem, catalog_new_id(catalog), def->name,
+                                     def->col_count, def->cols, tablet_shift, plain);
+    wf_status status = table ? create_table(catalog, base, def->name, table, position, err)
+                             : memory_refused(catalog->mem, err, (i64)sizeof *table);
     edition_release(base);
     return status;
 }

@@ -169,9 +169,8 @@ u64 catalog_version(struct catalog *catalog);
 
 /* Each a transaction of its own. ERR_DUPLICATE_TABLE when the name is taken. `position` is of the
  * name in the statement. */
-FALLIBLE catalog_create_table(struct catalog *catalog, struct sv name, u32 col_count,
-                              const struct column_def *cols, u32 tablet_shift, bool plain,
-                              i32 position, struct error *err);
+FALLIBLE catalog_create_table(struct catalog *catalog, const struct table_def *def,
+                              u32 tablet_shift, bool plain, i32 position, struct error *err);
 FALLIBLE catalog_drop_table(struct catalog *catalog, struct sv name, i32 position,
                             struct error *err);
 /* A table's object for edition_change; takes one reference to the table. NULL: refused. */
@@ -210,7 +209,8 @@ struct file_reader {
 
 enum { PATH_MAX_SCHEMAS = 16 };
 struct snapshot {
-    struct file_reader *files; /* NULL: no statement is being compiled */
+    struct file_reader *files;   /* NULL: no statement is being compiled */
+    struct evaluator *evaluator; /* of constants; NULL, too */
     struct arena *arena;
     struct catalog *catalog;
     struct edition *edition;           /* NULL until first needed */

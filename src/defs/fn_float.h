@@ -122,15 +122,15 @@ FN f64 fn_unkey_f64(i64 a) {
     return bits_f64((u64)a);
 }
 
-/* Ordering keys: negative values have their magnitude bits inverted. */
+/* Ordering keys: negative values have their magnitude bits inverted. -0 comes before 0. */
 
 FN i64 fn_ord_f32(f32 a) {
-    i32 key = (i32)(u32)fn_key_f32(a);
+    i32 key = (i32)(a != a ? 0x7fc00000u : f32_bits(a));
     return (i64)(key ^ (key < 0 ? 0x7fffffff : 0));
 }
 
 FN i64 fn_ord_f64(f64 a) {
-    i64 key = fn_key_f64(a);
+    i64 key = (i64)(a != a ? 0x7ff8000000000000ULL : f64_bits(a));
     return key ^ (key < 0 ? 0x7fffffffffffffffLL : 0LL);
 }
 

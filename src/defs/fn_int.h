@@ -334,6 +334,26 @@ FN_SLOW i128 fn_scaledec(i128 a, i32 c) {
     return fn_signed((n.hi != 0) | (n.lo > fn_dec_limit()) ? fn_dec_limit() : n.lo, (b8)(a < 0));
 }
 
+/* a * 10^c / b, toward zero, exact; c in -38 to 38. */
+FN_SLOW i128 fn_quodec(i128 a, i128 b, i32 c, u8 *f) {
+    fn_u256 n = fn_mul_u128(fn_abs_i128(a), fn_pow10_any(c < 0 ? 0 : c));
+    fn_u256 d = fn_mul_u128(fn_abs_i128(b), fn_pow10_any(c < 0 ? -c : 0));
+    u128 rem = 0;
+    if (b == 0) {
+        *f = FAULT_DIV0;
+        return 0;
+    }
+    if (d.hi != 0) { /* n is less than 10^38 then */
+        return 0;
+    }
+    u128 q = n.hi >= d.lo ? fn_dec_limit() : fn_div_u256(n, d.lo, &rem);
+    if (q >= fn_dec_limit()) {
+        *f = FAULT_DECIMAL;
+        return 0;
+    }
+    return fn_signed(q, (b8)((a < 0) != (b < 0)));
+}
+
 /* Remainder of a * 10^c / b, exact, with the sign of a; c in 0 to 38. */
 FN_SLOW i128 fn_moddec(i128 a, i128 b, i32 c, u8 *f) {
     u128 d = fn_abs_i128(b);

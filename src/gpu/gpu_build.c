@@ -165,7 +165,7 @@ wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct
     variable_reset(&x->vars[step->dst]); /* in a loop the host may have the last round's index */
     wf_status status = build_all(&b, step, metric);
     if (status) { /* nothing may still be writing what is freed below */
-        (void)g->api->ctx_synchronize();
+        gpu_wait(g);
     }
     for (i32 i = 0; i < COUNT_OF(b.temps); i++) {
         gpu_heap_free(g->card, b.temps[i]);

@@ -187,7 +187,7 @@ static u16 number_col(struct planner *p, u32 var, u32 col) {
             return (u16)i;
         }
     }
-    struct plan_col added = {var, col};
+    struct gpu_plan_col added = {var, col};
     VEC_PUSH(p->arena, &plan->cols, added);
     return (u16)(plan->cols.count - 1);
 }

@@ -21,7 +21,12 @@ static FALLIBLE prim_alloc(const struct device *dev, struct exec *x, i64 bytes,
     struct gpu_block *block = NULL;
     TRY(gpu_enter(g, x->err));
     wf_status status = gpu_alloc(g, bytes, &block, x->err);
-    gpu_leave(g);
+    if (gpu_leave(g) && status == ERR_DEVICE_MEMORY) { /* other workers' steps may hold it */
+        error_reset(x->err);
+        TRY(gpu_enter_alone(g, x->err));
+        status = gpu_alloc(g, bytes, &block, x->err);
+        gpu_leave(g);
+    }
     if (!status) {
         *out = (struct prim_block){DEV(void *, block->addr), bytes, block};
     }
@@ -38,9 +43,9 @@ static void prim_free(const struct device *dev, struct exec *x, struct prim_bloc
 static bool prim_lost(const struct device *dev, const struct prim_block *block) {
     struct gpu *g = dev->self;
     const struct gpu_block *held = block->handle;
-    mutex_lock(&g->lock);
+    mutex_lock(&g->card->lock);
     bool lost = g->card->broken || held->epoch != g->card->epoch;
-    mutex_unlock(&g->lock);
+    mutex_unlock(&g->card->lock);
     return lost;
 }
 

@@ -148,9 +148,8 @@ enum bad_why {
 
 /* csv_load with blocks of any size, for tests. */
 FALLIBLE csv_load_blocks(struct table *table, const struct input *in,
-                         const struct csv_options *options, struct pool *pool, struct memory *mem,
-                         struct load_progress *progress, i64 block_bytes, i64 *out_rows,
-                         struct error *err);
+                         const struct csv_options *options, const struct load_means *means,
+                         i64 block_bytes, i64 *out_rows, struct error *err);
 
 /* csv_guess.c: what values of a column have read as so far. */
 enum guess {

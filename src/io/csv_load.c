@@ -524,15 +524,14 @@ static void job_fini(struct csv_job *job) {
 }
 
 wf_status csv_load_blocks(struct table *table, const struct input *in,
-                          const struct csv_options *options, struct pool *pool, struct memory *mem,
-                          struct load_progress *progress, i64 block_bytes, i64 *out_rows,
-                          struct error *err) {
+                          const struct csv_options *options, const struct load_means *means,
+                          i64 block_bytes, i64 *out_rows, struct error *err) {
     struct csv_job job = {.table = table,
                           .path = in->path,
                           .in = in,
                           .options = options,
-                          .mem = mem,
-                          .progress = progress,
+                          .mem = means->mem,
+                          .progress = means->progress,
                           .block_bytes = block_bytes,
                           .null_len = (i64)strlen(options->null_text)};
     atomic_init(&job.bad_record, I64_MAX);
@@ -542,10 +541,10 @@ wf_status csv_load_blocks(struct table *table, const struct input *in,
         status = find_records(&job, err);
     }
     if (status == ERR_OK) {
-        if (progress) {
-            progress->bytes_total = job.end - job.start;
+        if (means->progress) {
+            means->progress->bytes_total = job.end - job.start;
         }
-        status = load_file(&job, pool, err);
+        status = load_file(&job, means->pool, err);
     }
     *out_rows = status == ERR_OK ? job.total_rows - atomic_load(&job.gap_rows) : 0;
     if (options->out_ignored) {
@@ -556,7 +555,6 @@ wf_status csv_load_blocks(struct table *table, const struct input *in,
 }
 
 wf_status csv_load(struct table *table, const struct input *in, const struct csv_options *options,
-                   struct pool *pool, struct memory *mem, struct load_progress *progress,
-                   i64 *out_rows, struct error *err) {
-    return csv_load_blocks(table, in, options, pool, mem, progress, BLOCK_BYTES, out_rows, err);
+                   const struct load_means *means, i64 *out_rows, struct error *err) {
+    return csv_load_blocks(table, in, options, means, BLOCK_BYTES, out_rows, err);
 }

@@ -245,7 +245,9 @@ static FALLIBLE unpack_piece(struct scan *s, struct piece *p, bool *out_end, str
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
+/* What was sniffed is read leniently, so that any line may be a gap. */
 static FALLIBLE reserve_columns(struct scan *s, struct piece *p, struct error *err) {
+    ASSERT(p->job.gaps);
     enum { PAD = 64 }; /* vector loops may read behind the last row */
     i64 bytes = p->job.tablet_bytes + PAD;
     if (bytes > p->block_bytes) {
@@ -256,9 +258,7 @@ static FALLIBLE reserve_columns(struct scan *s, struct piece *p, struct error *e
             return memory_refused(s->mem, err, bytes);
         }
     }
-    if (p->job.gaps) {
-        memset(p->block + p->job.gaps_at, 0, (size_t)p->record_count);
-    }
+    memset(p->block + p->job.gaps_at, 0, (size_t)p->record_count);
     return ERR_OK;
 }
 
@@ -554,8 +554,8 @@ wf_status csv_file_load(struct table *table, struct pool *pool, struct load_prog
         in = &again;
         status = check_stamp(file, &again.stamp, err);
     }
-    status = status ? status
-                    : csv_load(file->table, in, &options, pool, file->mem, progress, &rows, err);
+    struct load_means means = {pool, file->mem, progress};
+    status = status ? status : csv_load(file->table, in, &options, &means, &rows, err);
     if (file->kept.again) {
         input_close(&again);
     }
@@ -627,8 +627,8 @@ static FALLIBLE look_at(struct csv_file *file, enum packing packing, const struc
 }
 
 wf_status csv_file_open(struct memory *mem, const char *path, enum packing packing,
-                        const struct csv_given *given, struct when when,
-                        struct load_progress *progress, struct csv_file **out, struct error *err) {
+                        const struct csv_given *given, struct load_progress *progress,
+                        struct csv_file **out, struct error *err) {
     struct csv_file *file = mem_alloc(mem, (i64)sizeof *file);
     if (!file) {
         return memory_refused(mem, err, (i64)sizeof *file);
@@ -648,7 +648,7 @@ wf_status csv_file_open(struct memory *mem, const char *path, enum packing packi
         csv_file_close(file);
         return status;
     }
-    file->found.options.when = when;
+    file->found.options.when = given->options.when;
     *out = file;
     return ERR_OK;
 }

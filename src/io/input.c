@@ -88,25 +88,31 @@ static FALLIBLE view_all(struct input *in, struct file_in *file, bool end_mark, 
     return ERR_OK;
 }
 
-static FALLIBLE open_input(struct input *out, const char *path, enum packing packing, bool end_mark,
-                           i64 sample_bytes, struct memory *mem, struct load_progress *progress,
-                           struct error *err) {
+/* How a file is read. */
+struct way {
+    enum packing packing;
+    bool end_mark;    /* it may end before the file does */
+    i64 sample_bytes; /* 0 = all of it */
+};
+
+static FALLIBLE open_input(struct input *out, const char *path, struct way way, struct memory *mem,
+                           struct load_progress *progress, struct error *err) {
     struct file_in file;
     struct file_wait wait = {check_progress, progress};
     *out = (struct input){.path = path, .data = "", .view.guard = -1, .owned.mem = mem};
     TRY(file_in_open(&file, path, wait, err));
     bool is_stdin = strcmp(path, "/dev/stdin") == 0;
-    packing = packing == PACKING_BY_NAME ? packing_of(path) : packing;
+    enum packing packing = way.packing == PACKING_BY_NAME ? packing_of(path) : way.packing;
     out->again = file.again;
     out->packing = (u8)packing;
     out->stamp = file.stamp;
-    sample_bytes = file.again ? sample_bytes : 0;
+    i64 sample_bytes = file.again ? way.sample_bytes : 0;
     struct unpack *unpack = NULL;
     wf_status status = packing ? unpack_open(&unpack, packing, path, mem, err) : ERR_OK;
     if (!status) {
         status = unpack       ? unpack_all(out, &file, unpack, sample_bytes, progress, err)
-                 : file.plain ? view_all(out, &file, end_mark && is_stdin, err)
-                              : read_all(out, &file, end_mark, err);
+                 : file.plain ? view_all(out, &file, way.end_mark && is_stdin, err)
+                              : read_all(out, &file, way.end_mark, err);
     }
     unpack_close(unpack);
     file_in_close(&file);
@@ -118,13 +124,13 @@ static FALLIBLE open_input(struct input *out, const char *path, enum packing pac
 
 wf_status input_open(struct input *out, const char *path, enum packing packing, bool end_mark,
                      struct memory *mem, struct load_progress *progress, struct error *err) {
-    return open_input(out, path, packing, end_mark, 0, mem, progress, err);
+    return open_input(out, path, (struct way){packing, end_mark, 0}, mem, progress, err);
 }
 
 wf_status input_open_sample(struct input *out, const char *path, enum packing packing,
                             i64 sample_bytes, struct memory *mem, struct load_progress *progress,
                             struct error *err) {
-    return open_input(out, path, packing, false, sample_bytes, mem, progress, err);
+    return open_input(out, path, (struct way){packing, false, sample_bytes}, mem, progress, err);
 }
 
 void input_close(struct input *in) {

@@ -51,13 +51,19 @@ FALLIBLE load_progress_check(const struct load_progress *progress, struct error 
 
 enum packing { PACKING_NONE, PACKING_GZIP, PACKING_ZSTD, PACKING_BY_NAME };
 
+/* What a load works with. */
+struct load_means {
+    struct pool *pool;
+    struct memory *mem;
+    struct load_progress *progress; /* NULL = nobody asks */
+};
+
 struct input; /* input.h */
 /* Loads delimited text into a table, all rows or none, in parallel. A bad line is an error
  * that names file, line (from 1) and column: ERR_BAD_COPY_FORMAT for shape, the value's own error
  * (22P02, 22003, 22007, 22021, 23502) for content. *out_rows = rows loaded. */
 FALLIBLE csv_load(struct table *table, const struct input *in, const struct csv_options *options,
-                  struct pool *pool, struct memory *mem, struct load_progress *progress,
-                  i64 *out_rows, struct error *err);
+                  const struct load_means *means, i64 *out_rows, struct error *err);
 
 /* --- looking at a file ----------------------------------------------------------------------- */
 
@@ -91,8 +97,8 @@ FALLIBLE csv_sniff(struct arena *arena, const struct input *in, const struct csv
  * held open) is read now and kept. */
 struct csv_file;
 FALLIBLE csv_file_open(struct memory *mem, const char *path, enum packing packing,
-                       const struct csv_given *given, struct when when,
-                       struct load_progress *progress, struct csv_file **out, struct error *err);
+                       const struct csv_given *given, struct load_progress *progress,
+                       struct csv_file **out, struct error *err);
 void csv_file_close(struct csv_file *file);
 const struct csv_sniffed *csv_file_sniffed(const struct csv_file *file);
 /* Becomes the provider of a table with the columns found, which closes it. */

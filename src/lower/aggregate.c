@@ -57,27 +57,47 @@ static void order_call(struct agg_state *s, i64 i, const struct agg_call *call) 
     s->any_ordered = true;
 }
 
-static bool is_interval(const struct agg_state *s, i32 i) {
-    return s->place[i] >= 0 && s->rel->agg.keys.items[i]->type.id == TYPE_INTERVAL;
+/* Equal intervals may be written differently, and a zero may have a sign: the key is what they
+ * share, and a word keeps the least form, so that the group shows a value that was there. */
+static bool has_form(const struct agg_state *s, i32 i) {
+    struct type type = s->rel->agg.keys.items[i]->type;
+    return s->place[i] >= 0 && (type.id == TYPE_INTERVAL || type_is_float(type));
 }
 
-/* Equal intervals may be written differently: the key is what they share, and a word keeps the
- * least of the rest, so that the group shows one that was there. */
-static void split_interval(struct agg_state *s, i32 i) {
+static void split_form(struct agg_state *s, i32 i) {
     struct builder *b = s->w.b;
-    if (!is_interval(s, i) || s->l->status) {
+    if (!has_form(s, i) || s->l->status) {
         return;
     }
     struct value *key = &s->keys[i];
+    s->forms[i] = (struct value){NO_REG, NO_REG};
+    if (type_is_float(s->rel->agg.keys.items[i]->type)) { /* of its opposite: 0 comes before -0 */
+        bool real = reg_kind(b, key->reg) == KIND_F32;
+        u16 opposite = build_op(b, real ? OP_NEG_F32 : OP_NEG_F64, key->reg, NO_REG, NO_REG,
+                                reg_range(b, key->reg));
+        s->forms[i].reg = build_op(b, real ? OP_ORD_F32 : OP_ORD_F64, opposite, NO_REG, NO_REG,
+                                   range_exact(I64_MIN, I64_MAX));
+        return;
+    }
     u16 raw = build_kind(b, key->reg, KIND_I128);
-    s->forms[i] = (struct value){
-        build_op(b, OP_IV_FORM, raw, NO_REG, NO_REG, range_exact(0, ((i128)1 << 56) - 1)), NO_REG};
+    s->forms[i].reg =
+        build_op(b, OP_IV_FORM, raw, NO_REG, NO_REG, range_exact(0, ((i128)1 << 56) - 1));
     key->reg = lower_order(b, raw, type_of(TYPE_INTERVAL));
 }
 
-static struct value join_interval(struct agg_state *s, struct builder *f, i32 i, struct value v) {
+static struct value join_form(struct agg_state *s, struct builder *f, i32 i, struct value v) {
     struct op op = {.code = OP_LOAD, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    struct type type = s->rel->agg.keys.items[i]->type;
     op.imm = build_source_col(f, (u32)s->row_words[i] + 1);
+    if (type_is_float(type)) {
+        bool real = type.id == TYPE_REAL;
+        struct range range = reg_range(f, v.reg);
+        u16 form = build_ctl(f, op, KIND_I64, range_exact(I64_MIN, I64_MAX), 0);
+        u16 opposite =
+            build_op(f, real ? OP_UNORD_F32 : OP_UNORD_F64, form, NO_REG, NO_REG, range);
+        v.reg = build_op(f, real ? OP_NEG_F32 : OP_NEG_F64, opposite, NO_REG, NO_REG, range);
+        return v;
+    }
     u16 form = build_ctl(f, op, KIND_I64, range_exact(0, ((i128)1 << 56) - 1), 0);
     v.reg = build_op(f, OP_IV_JOIN, build_kind(f, v.reg, KIND_I128), form, NO_REG,
                      range_of_type(type_of(TYPE_INTERVAL)));
@@ -89,7 +109,7 @@ static void lower_inputs(struct agg_state *s) {
     for (i32 i = 0; i < s->key_count; i++) {
         if (s->place[i] >= 0) {
             s->keys[i] = lower_expr(s->w.b, rel->agg.keys.items[i]);
-            split_interval(s, i);
+            split_form(s, i);
         }
     }
     for (i64 i = 0; i < rel->agg.calls.count && !s->l->status; i++) {
@@ -217,7 +237,7 @@ static u32 materialise_inputs(struct agg_state *s, u16 *key) {
         }
     }
     for (i32 i = 0; i < s->key_count && !l->status; i++) {
-        if (is_interval(s, i)) {
+        if (has_form(s, i)) {
             add_column(l, &cs, &s->forms[i], type_of(TYPE_BIGINT));
         }
     }
@@ -264,7 +284,7 @@ static void keep_rows(struct agg_state *s) {
     for (i32 i = 0; i < s->key_count && !s->l->status; i++) {
         if (s->place[i] < 0) {
             s->row_words[i] = words_least(&s->w, s->depends[i].row_reg);
-        } else if (is_interval(s, i)) {
+        } else if (has_form(s, i)) {
             u16 form = build_kind(s->w.b, s->forms[i].reg, KIND_I64);
             s->row_words[i] = words_least(&s->w, form);
         }
@@ -455,7 +475,7 @@ static void bind_results(struct agg_state *s, struct builder *f, u16 key) {
         key_unpack(f, &s->layout, packed, out);
         for (i32 i = 0; i < s->key_count && !s->l->status; i++) {
             struct value v = s->place[i] < 0 ? dependent_value(s, f, i) : out[s->place[i]];
-            v = is_interval(s, i) && !s->l->status ? join_interval(s, f, i, v) : v;
+            v = has_form(s, i) && !s->l->status ? join_form(s, f, i, v) : v;
             bind_value(f, rel->out.items[i], v);
         }
     }

@@ -57,13 +57,14 @@ void build_row_mark(struct builder *b, const struct rel *rel) {
 }
 
 u32 build_source_col(struct builder *b, u32 col) {
-    for (i64 i = 0; i < b->cols.count; i++) {
-        if (b->cols.items[i] == col) {
-            return (u32)i;
-        }
+    while (b->col_at.count <= (i64)col) {
+        VEC_PUSH(b->l->arena, &b->col_at, 0);
     }
-    VEC_PUSH(b->l->arena, &b->cols, col);
-    return (u32)(b->cols.count - 1);
+    if (!b->col_at.items[col]) {
+        VEC_PUSH(b->l->arena, &b->cols, col);
+        b->col_at.items[col] = (u32)b->cols.count;
+    }
+    return b->col_at.items[col] - 1;
 }
 
 u16 build_reg(struct builder *b, enum kind kind, struct range range, u32 dict) {
@@ -318,6 +319,17 @@ u16 build_int(struct builder *b, enum kind kind, i128 value) {
         lit.i128 = value;
     }
     return build_lit(b, kind, lit, range_exact(value, value));
+}
+
+u16 build_float(struct builder *b, enum kind kind, f64 value) {
+    union lit lit;
+    memset(&lit, 0, sizeof lit);
+    if (kind == KIND_F32) {
+        lit.f32 = (f32)value;
+    } else {
+        lit.f64 = value;
+    }
+    return build_lit(b, kind, lit, range_none());
 }
 
 u16 build_exact(struct builder *b, i128 value) {

@@ -16,6 +16,8 @@ struct win {
     const struct rel *rel;
     struct words w;
     VEC(struct out_col) cols;
+    VEC(u32) col_of;  /* by register: its last column + 1; 0 = none */
+    VEC(u32) next_of; /* by column: another one of its register */
     struct sort_key *keys;
     u32 key_count;
     struct value *order; /* values of the order keys */
@@ -27,15 +29,27 @@ struct win {
     u32 *fn_of; /* per call: its column, counted from the first that the step appends */
 };
 
+/* Column i is found by its register from now on. */
+static void index_col(struct win *s, u32 i) {
+    u16 reg = s->cols.items[i].value.reg;
+    while (s->col_of.count <= (i64)reg) {
+        VEC_PUSH(s->l->arena, &s->col_of, 0);
+    }
+    VEC_PUSH(s->l->arena, &s->next_of, s->col_of.items[reg]);
+    s->col_of.items[reg] = i + 1;
+}
+
 static u32 add_col(struct win *s, struct value v, struct type type) {
-    for (i64 i = 0; i < s->cols.count; i++) {
-        const struct value *have = &s->cols.items[i].value;
-        if (have->reg == v.reg && have->null == v.null) {
-            return (u32)i;
-        }
+    u32 i = v.reg < s->col_of.count ? s->col_of.items[v.reg] : 0;
+    while (i > 0 && s->cols.items[i - 1].value.null != v.null) {
+        i = s->next_of.items[i - 1];
+    }
+    if (i > 0) {
+        return i - 1;
     }
     struct out_col col = {.value = v, .type = type};
     VEC_PUSH(s->l->arena, &s->cols, col);
+    index_col(s, (u32)s->cols.count - 1);
     return (u32)s->cols.count - 1;
 }
 
@@ -407,6 +421,10 @@ static void cut_for_ranks(struct win *s) {
         *to.items[i] = s->cols.items[at[i]].value;
     }
     s->cols.count = old;
+    s->col_of.count = s->next_of.count = 0;
+    for (u32 i = 0; i < (u32)old; i++) {
+        index_col(s, i);
+    }
 }
 
 /* The rows with what the step appends to them. */

@@ -326,10 +326,8 @@ static void prepare(struct group *g) {
 
 /* building what was chosen */
 
-static struct expr *make(struct arena *arena, enum expr_kind kind, i32 count, struct expr *a,
-                         struct expr *b, struct expr *c, struct expr *d, struct expr *e) {
+static struct expr *make(struct arena *arena, enum expr_kind kind, i32 count, struct expr **args) {
     struct expr *expr = expr_new(arena, kind, type_of(TYPE_BOOLEAN), -1);
-    struct expr *args[5] = {a, b, c, d, e};
     expr->arg_count = count;
     expr->args = NEW_ARRAY(arena, struct expr *, count);
     memcpy(expr->args, args, sizeof(struct expr *) * (size_t)count);
@@ -343,10 +341,11 @@ static struct expr *edge_cond(struct arena *arena, const struct edge *e) {
     if (!e->null_safe) {
         return equal;
     }
-    struct expr *a_null = make(arena, EXPR_IS_NULL, 1, e->a, NULL, NULL, NULL, NULL);
-    struct expr *b_null = make(arena, EXPR_IS_NULL, 1, e->b, NULL, NULL, NULL, NULL);
+    struct expr *sides[2] = {e->a, e->b};
+    struct expr *a_null = make(arena, EXPR_IS_NULL, 1, &sides[0]);
+    struct expr *b_null = make(arena, EXPR_IS_NULL, 1, &sides[1]);
     struct expr *no = expr_new(arena, EXPR_CONST, type_of(TYPE_BOOLEAN), -1);
-    return make(arena, EXPR_CASE, 5, a_null, b_null, b_null, no, equal);
+    return make(arena, EXPR_CASE, 5, (struct expr *[]){a_null, b_null, b_null, no, equal});
 }
 
 /* The member with the most values, which is a key if one of them is. */

@@ -26,6 +26,10 @@ bool unnest_uses_outer(const struct unnest *u, const struct expr *expr);
 bool unnest_below_uses_outer(const struct unnest *u, struct rel *rel);
 struct expr *unnest_zero_if_null(struct plan *plan, u32 col);
 
+/* unnest_carry.c: outer columns whose equal values are not the same become others; false when there
+ * are none. */
+bool unnest_carry(struct unnest *u);
+
 /* unnest_simple.c */
 /* A SINGLE join whose right side is not known to have one row at most for each of the left's. */
 bool unnest_may_find_two(struct opt *o, const struct rel *rel);

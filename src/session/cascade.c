@@ -592,7 +592,7 @@ static FALLIBLE append_changed(struct cascade *c, struct site *site, struct tabl
 
 static FALLIBLE finish_site(struct cascade *c, struct site *site) {
     i64 *rows = NEW_ARRAY(&c->arena, i64, site->dead_count + site->changed.entries.count + 1);
-    i64 count = 0, deleted;
+    i64 count = 0;
     TRY(arena_check(&c->arena, &c->conn->err));
     for (i64 word = 0; site->dead && word <= site->version->rows / 64; word++) {
         for (u64 bits = site->dead[word]; bits; bits &= bits - 1) {
@@ -605,8 +605,8 @@ static FALLIBLE finish_site(struct cascade *c, struct site *site) {
         count += !is_dead(site, changed->row);
     }
     struct table_version *less, *mine = NULL;
-    TRY(version_delete(site->table, site->version, count, rows, &less, NULL, &deleted,
-                       &c->conn->err));
+    struct deletion gone = {.count = count, .rows = rows};
+    TRY(version_delete(site->table, site->version, &gone, &less, &c->conn->err));
     wf_status status = append_changed(c, site, less, &mine);
     if (!status) {
         status = change_keep(c->conn, site->table, site->version, mine);

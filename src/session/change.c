@@ -178,10 +178,10 @@ static FALLIBLE insert_returning(struct wf_connection *conn, const struct run_re
     wf_status status = version_delta(table, base, mine, &delta, &conn->err);
     if (!status) {
         struct returning_arg arg = {request->parsed, beside};
-        struct inner_select select = {.script = request->script,
-                                      .text = parsed_text(request->parsed),
-                                      .bind = bind_returning,
-                                      .arg = &arg,
+        struct inner_select select = {.binding.script = request->script,
+                                      .binding.text = parsed_text(request->parsed),
+                                      .binding.bind = bind_returning,
+                                      .binding.arg = &arg,
                                       .table = beside,
                                       .version = delta,
                                       .old = table,
@@ -304,7 +304,10 @@ static FALLIBLE take_rows(struct wf_connection *conn, struct rowset *rows, struc
     TRY(change_row_numbers(rows, &ids, &conn->err));
     *fresh = NEW_ARRAY(&rows->arena, b8, rows->answer.rows + 1);
     TRY(arena_check(&rows->arena, &conn->err));
-    return version_delete(table, base, rows->answer.rows, ids, out, *fresh, out_count, &conn->err);
+    struct deletion gone = {.count = rows->answer.rows, .rows = ids, .fresh = *fresh};
+    wf_status status = version_delete(table, base, &gone, out, &conn->err);
+    *out_count = gone.deleted;
+    return status;
 }
 
 static FALLIBLE finish_change(struct wf_connection *conn, struct rowset *rows, u32 first,

@@ -81,8 +81,6 @@ static wf_status plan_to_program(void *arg) {
             break;
         }
     }
-    c->plan->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);
-    c->plan->evaluate = evaluator_run;
     TRY(opt_run(c->plan, &c->settings, err));
     TRY(arena_check(&c->arena, err));
     TRY(connection_check(conn));
@@ -93,7 +91,7 @@ static wf_status plan_to_program(void *arg) {
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
         .fast_floats = c->settings.float_sum == FLOAT_SUM_FAST,
-        .sets_grow = c->settings.device == DEVICE_CPU || (conn->db->gpu_tried && !conn->db->gpu_count),
+        .sets_grow = c->settings.device == DEVICE_CPU || database_without_gpu(conn->db),
         .max_live = MAX_LIVE_REGISTERS,
         .zone = (i32)c->settings.timezone,
     };
@@ -103,36 +101,30 @@ static wf_status plan_to_program(void *arg) {
     return connection_check(conn);
 }
 
-struct compile_job {
-    struct script *script;
-    struct sv text;
-    bind_fn bind;
-    void *arg;
-    struct snapshot *snap;
-};
-
 static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
-                               const struct compile_job *job) {
+                               const struct binding *binding, struct snapshot *snap) {
     struct error *err = &conn->err;
-    TRY(snapshot_open(job->snap, err));
-    c->catalog_version = job->snap->edition->definitions;
-    c->path = arena_printf(&c->arena, "%s", job->snap->path ? job->snap->path : "");
+    TRY(snapshot_open(snap, err));
+    c->catalog_version = snap->edition->definitions;
+    c->path = arena_printf(&c->arena, "%s", snap->path ? snap->path : "");
     struct file_reading files = {{file_read}, conn};
-    job->snap->files = &files.reader;
-    wf_status status = job->bind(job->arg, &c->arena, job->snap, c->param_types, &c->stmt, err);
-    job->snap->files = NULL;
+    snap->files = &files.reader;
+    snap->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);
+    wf_status status = binding->bind(binding->arg, &c->arena, snap, c->param_types, &c->stmt, err);
+    snap->files = NULL;
+    snap->evaluator = NULL;
     TRY(status);
     TRY(arena_check(&c->arena, err));
-    TRY(arena_check(job->snap->arena, err));
+    TRY(arena_check(snap->arena, err));
     TRY(connection_check(conn));
     c->plan = c->stmt.kind == STATEMENT_EXPLAIN ? c->stmt.explain.inner->plan : c->stmt.plan;
     struct plan_job plan = {conn, c};
-    return c->plan ? run_deep(conn, job->text, plan_to_program, &plan) : ERR_OK;
+    return c->plan ? run_deep(conn, binding->text, plan_to_program, &plan) : ERR_OK;
 }
 
-FALLIBLE compile_with(struct wf_connection *conn, struct script *script, struct sv text,
-                      bind_fn bind, void *arg, struct snapshot *snap, i32 param_count,
-                      const struct type *types, const b8 *nulls, struct compiled **out) {
+FALLIBLE compile_with(struct wf_connection *conn, const struct binding *binding,
+                      struct snapshot *snap, const struct param_facts *params,
+                      struct compiled **out) {
     struct wf_database *db = conn->db;
     struct compiled *c = mem_alloc(&db->mem, (i64)sizeof *c);
     if (!c) {
@@ -141,18 +133,17 @@ FALLIBLE compile_with(struct wf_connection *conn, struct script *script, struct 
     memset(c, 0, sizeof *c);
     atomic_init(&c->refs, 1);
     c->db = database_retain(db);
-    c->script = script ? script_retain(script) : NULL;
+    c->script = binding->script ? script_retain(binding->script) : NULL;
     arena_init(&c->arena, &db->mem);
     c->settings = conn->settings;
-    c->param_count = param_count;
-    c->param_types = NEW_ARRAY(&c->arena, struct type, param_count + 1);
-    c->param_nulls = NEW_ARRAY(&c->arena, b8, param_count + 1);
-    for (i32 i = 0; i < param_count; i++) {
-        c->param_types[i] = types ? types[i] : type_of(TYPE_UNKNOWN);
-        c->param_nulls[i] = nulls ? nulls[i] : 0;
+    c->param_count = params->count;
+    c->param_types = NEW_ARRAY(&c->arena, struct type, params->count + 1);
+    c->param_nulls = NEW_ARRAY(&c->arena, b8, params->count + 1);
+    for (i32 i = 0; i < params->count; i++) {
+        c->param_types[i] = params->types ? params->types[i] : type_of(TYPE_UNKNOWN);
+        c->param_nulls[i] = params->nulls ? params->nulls[i] : 0;
     }
-    struct compile_job job = {script, text, bind, arg, snap};
-    wf_status status = compile_stages(conn, c, &job);
+    wf_status status = compile_stages(conn, c, binding, snap);
     if (status) {
         compiled_release(c);
         return status;
@@ -167,10 +158,10 @@ static wf_status bind_parsed(void *arg, struct arena *arena, struct snapshot *sn
 }
 
 FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
-                 struct snapshot *snap, i32 param_count, const struct type *types, const b8 *nulls,
-                 struct compiled **out) {
-    return compile_with(conn, script, parsed_text(parsed), bind_parsed,
-                        (struct parsed *)(size_t)parsed, snap, param_count, types, nulls, out);
+                 struct snapshot *snap, const struct param_facts *params, struct compiled **out) {
+    struct binding binding = {script, parsed_text(parsed), bind_parsed,
+                              (struct parsed *)(size_t)parsed};
+    return compile_with(conn, &binding, snap, params, out);
 }
 
 bool compiled_fits(const struct compiled *c, const struct wf_connection *conn,

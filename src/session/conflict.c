@@ -220,10 +220,10 @@ static FALLIBLE run_updates(struct conflict *c, const struct run_request *reques
     if (!status) {
         rows = table_snapshot(excluded);
         struct conflict_arg arg = {request->parsed, excluded};
-        struct inner_select select = {.script = request->script,
-                                      .text = parsed_text(request->parsed),
-                                      .bind = bind_conflict,
-                                      .arg = &arg,
+        struct inner_select select = {.binding.script = request->script,
+                                      .binding.text = parsed_text(request->parsed),
+                                      .binding.bind = bind_conflict,
+                                      .binding.arg = &arg,
                                       .table = excluded,
                                       .version = rows,
                                       .request = request};
@@ -267,7 +267,7 @@ static FALLIBLE find_places(struct conflict *c, const i64 *ids, i64 count, i64 *
 static FALLIBLE apply_rows(struct conflict *c, struct rowset *changed, struct table_version **out) {
     struct error *err = &c->conn->err;
     struct arena *arena = &c->rows->arena;
-    i64 count = c->inserted + c->updated, deleted = 0, at = 0, *ids = NULL;
+    i64 count = c->inserted + c->updated, at = 0, *ids = NULL;
     i64 *place = NEW_ARRAY(arena, i64, c->all->rows + 1);
     i64 *old = NEW_ARRAY(arena, i64, count + 1);
     struct table_version *less = version_retain(c->base);
@@ -280,8 +280,9 @@ static FALLIBLE apply_rows(struct conflict *c, struct rowset *changed, struct ta
         struct table_version *next = NULL;
         status = change_row_numbers(changed, &ids, err);
         status = status ? status : find_places(c, ids, c->updated, place);
+        struct deletion gone = {.count = c->updated, .rows = ids};
         status = status ? status
-                        : version_delete(c->table, less, c->updated, ids, &next, NULL, &deleted, err);
+                        : version_delete(c->table, less, &gone, &next, err);
         status = status ? status : gather(changed, c->table, 1, NULL, c->updated, &all, err);
         if (next) {
             version_release(less);

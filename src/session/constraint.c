@@ -26,9 +26,9 @@ static FALLIBLE run_checks(struct wf_connection *conn, struct table *table,
     for (u32 i = 0; i < table->check_count; i++) {
         const struct table_check *check = &table->checks[i];
         struct check_arg arg = {table, check->text};
-        struct inner_select select = {.text = sv_from(check->text),
-                                      .bind = bind_check,
-                                      .arg = &arg,
+        struct inner_select select = {.binding.text = sv_from(check->text),
+                                      .binding.bind = bind_check,
+                                      .binding.arg = &arg,
                                       .table = table,
                                       .version = delta};
         struct rowset *found;

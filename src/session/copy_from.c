@@ -81,8 +81,8 @@ static FALLIBLE load_rows(struct wf_connection *conn, struct rowset *rows, struc
     wf_status status =
         input_open(&in, copy->path, packing, true, &rows->mem, &progress, &conn->err);
     if (!status) {
-        status = csv_load(table, &in, options, conn->db->pool, &rows->mem, &progress,
-                          &rows->rows_affected, &conn->err);
+        struct load_means means = {conn->db->pool, &rows->mem, &progress};
+        status = csv_load(table, &in, options, &means, &rows->rows_affected, &conn->err);
         input_close(&in);
     }
     watch_load(&conn->watch, NULL);
@@ -141,9 +141,9 @@ static FALLIBLE open_file_table(struct wf_connection *conn, struct rowset *rows,
 static FALLIBLE append_copied(struct wf_connection *conn, struct rowset *rows, struct table *table,
                               struct table *file, struct table_version *version) {
     struct copied_arg arg = {&rows->compiled->stmt, file};
-    struct inner_select select = {.text = SV("COPY"),
-                                  .bind = bind_copied,
-                                  .arg = &arg,
+    struct inner_select select = {.binding.text = SV("COPY"),
+                                  .binding.bind = bind_copied,
+                                  .binding.arg = &arg,
                                   .table = file,
                                   .version = version,
                                   .in_order = 1};

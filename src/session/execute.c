@@ -137,6 +137,7 @@ static FALLIBLE exec_fill_params(struct wf_connection *conn, const struct run_re
                                  struct rowset *rows) {
     struct exec *x = &rows->exec;
     const struct program *program = x->program;
+    struct when when = {(i32)rows->settings.timezone, conn->tx.start_us};
     for (u32 i = 0; i < program->param_count; i++) {
         u32 lit = program->param_lits[i];
         struct param late, *param = &late;
@@ -147,10 +148,9 @@ static FALLIBLE exec_fill_params(struct wf_connection *conn, const struct run_re
             param = (struct param *)(size_t)&request->params[i];
         }
         if (lit != NO_LIT && param->form != PARAM_NULL) {
-            TRY(param_convert(x->arena, param, (i32)i + 1, program->param_types[i],
-                              (enum kind)program->lit_kinds[lit],
-                              (struct when){(i32)rows->settings.timezone, conn->tx.start_us},
-                              &x->lits[lit], x->err));
+            struct param_target target = {(i32)i + 1, program->param_types[i],
+                                          (enum kind)program->lit_kinds[lit], when};
+            TRY(param_convert(x->arena, param, &target, &x->lits[lit], x->err));
         }
     }
     return arena_check(x->arena, x->err);
@@ -170,8 +170,8 @@ static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request
         return ERR_OK;
     }
     struct compiled *fresh;
-    TRY(compile(conn, request->script, request->parsed, &rows->snap, request->param_count,
-                request->types, nulls, &fresh));
+    struct param_facts params = {request->param_count, request->types, nulls};
+    TRY(compile(conn, request->script, request->parsed, &rows->snap, &params, &fresh));
     compiled_release(rows->compiled);
     rows->compiled = fresh;
     rows->compile_count++;
@@ -550,7 +550,7 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
 
 FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select,
                    struct rowset **out) {
-    const struct run_request none = {.script = select->script};
+    const struct run_request none = {.script = select->binding.script};
     const struct run_request *request = select->request ? select->request : &none;
     struct rowset *rows;
     TRY(rowset_new(conn, &rows));
@@ -566,9 +566,8 @@ FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select
     for (i32 i = 0; i < request->param_count; i++) {
         nulls[i] = request->params[i].form == PARAM_NULL;
     }
-    wf_status status =
-        compile_with(conn, select->script, select->text, select->bind, select->arg, &rows->snap,
-                     request->param_count, request->types, nulls, &rows->compiled);
+    struct param_facts params = {request->param_count, request->types, nulls};
+    wf_status status = compile_with(conn, &select->binding, &rows->snap, &params, &rows->compiled);
     if (!status) {
         status = rowset_open_exec(conn, request, rows);
     }

@@ -260,9 +260,11 @@ static void store_exact(i128 value, enum kind kind, union lit *out) {
     }
 }
 
-FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
-                       enum kind kind, struct when when, union lit *out, struct error *err) {
-    struct conversion v = {arena, param, number, type, err, when};
+FALLIBLE param_convert(struct arena *arena, const struct param *param,
+                       const struct param_target *target, union lit *out, struct error *err) {
+    struct type type = target->type;
+    enum kind kind = target->kind;
+    struct conversion v = {arena, param, target->number, type, err, target->when};
     i128 exact = 0;
     memset(out, 0, sizeof *out);
     switch ((enum type_id)type.id) {

@@ -153,10 +153,10 @@ static FALLIBLE execute_values(struct wf_connection *conn, const struct run_requ
         return arena_check(&rows->arena, &conn->err);
     }
     struct arguments arg = {request->parsed, found->types};
-    struct inner_select select = {.script = request->script,
-                                  .text = parsed_text(request->parsed),
-                                  .bind = bind_values,
-                                  .arg = &arg};
+    struct inner_select select = {.binding.script = request->script,
+                                  .binding.text = parsed_text(request->parsed),
+                                  .binding.bind = bind_values,
+                                  .binding.arg = &arg};
     struct rowset *values = NULL;
     TRY(inner_run(conn, &select, &values));
     const struct slice *slice = values->answer.rows == 1 ? &values->answer.slices[0] : NULL;

@@ -122,9 +122,9 @@ wf_status file_read(struct file_reader *reader, const struct file_request *reque
     struct load_progress progress = {.stop = &conn->stop};
     struct csv_file *file = NULL;
     watch_load(&conn->watch, &progress);
-    struct when when = {(i32)conn->settings.timezone, conn->tx.start_us};
+    given.options.when = (struct when){(i32)conn->settings.timezone, conn->tx.start_us};
     wf_status status =
-        csv_file_open(&conn->db->mem, request->path, packing, &given, when, &progress, &file, err);
+        csv_file_open(&conn->db->mem, request->path, packing, &given, &progress, &file, err);
     watch_load(&conn->watch, NULL);
     if (!status) {
         status = make_table(conn, file, out, err);

@@ -67,24 +67,31 @@ bool reference_bytes(struct text *out, const struct table *parent, const struct 
     return true;
 }
 
-/* Whether the parent has no row with this key any more; then *out is its bytes. */
-static FALLIBLE is_gone(struct arena *arena, struct text *bytes, struct table *parent,
-                        const struct table_foreign *fk, const struct values *values,
-                        struct table_version *now, bool *out_gone, struct sv *out,
-                        struct error *err) {
+/* A search for keys that a table had: the reference they matter to, the rows there are now. */
+struct key_search {
+    struct arena *arena;
+    struct text bytes;
+    struct table *parent;
+    const struct table_foreign *fk;
+    struct table_version *now;
+    struct error *err;
+};
+
+/* The key's bytes when the parent has no row with it any more; else out->ptr is NULL. */
+static FALLIBLE if_gone(struct key_search *s, const struct values *values, struct sv *out) {
+    const struct table_foreign *fk = s->fk;
     u32 key = 0, order[32];
     const void *in_order[32];
     bool still = false;
-    TRY(reference_key(parent, fk, &key, order, err));
+    TRY(reference_key(s->parent, fk, &key, order, s->err));
     for (u32 i = 0; i < fk->col_count; i++) {
         in_order[i] = values->at[order[i]];
     }
-    TRY(version_key_exists(parent, now, key, in_order, &still, err));
-    *out_gone = !still;
+    TRY(version_key_exists(s->parent, s->now, key, in_order, &still, s->err));
     *out = (struct sv){NULL, 0};
     if (!still) {
-        (void)reference_bytes(bytes, parent, fk, NULL, values->v);
-        *out = arena_sv(arena, (struct sv){bytes->ptr, bytes->len});
+        (void)reference_bytes(&s->bytes, s->parent, fk, NULL, values->v);
+        *out = arena_sv(s->arena, (struct sv){s->bytes.ptr, s->bytes.len});
     }
     return ERR_OK;
 }
@@ -92,20 +99,19 @@ static FALLIBLE is_gone(struct arena *arena, struct text *bytes, struct table *p
 FALLIBLE gone_keys(struct arena *arena, struct table *parent, const struct table_foreign *fk,
                    const struct table_version *removed, struct table_version *now, struct map *out,
                    struct error *err) {
-    struct text bytes;
-    text_init(&bytes, arena);
+    struct key_search search = {.arena = arena, .parent = parent, .fk = fk, .now = now, .err = err};
+    text_init(&search.bytes, arena);
     map_init(out, arena);
     for (i64 t = 0; t < removed->tablet_count; t++) {
         for (i64 pos = 0; pos < removed->tablet_rows[t]; pos++) {
             struct values values;
             struct sv key;
-            bool gone = false;
             if (!is_live(removed, t, pos) || !read_values(parent, removed->tablets[t], pos,
                                                           fk->col_count, fk->ref_cols, &values)) {
                 continue;
             }
-            TRY(is_gone(arena, &bytes, parent, fk, &values, now, &gone, &key, err));
-            if (gone) {
+            TRY(if_gone(&search, &values, &key));
+            if (key.ptr) {
                 map_set(out, key, out);
             }
         }
@@ -161,7 +167,8 @@ FALLIBLE default_value(struct wf_connection *conn, struct arena *arena, const st
     }
     char *text = arena_printf(arena, "SELECT CAST((%s) AS %s)", def->default_text,
                               type_print(def->type, word));
-    struct inner_select select = {.text = sv_from(text), .bind = bind_default, .arg = text};
+    struct inner_select select = {
+        .binding.text = sv_from(text), .binding.bind = bind_default, .binding.arg = text};
     struct rowset *rows;
     TRY(arena_check(arena, &conn->err));
     TRY(inner_run(conn, &select, &rows));

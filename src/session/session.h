@@ -46,6 +46,8 @@ void database_devices(struct wf_database *db, const struct settings *settings, i
                       bool explains, struct run_devices *out);
 /* Those that are open already. */
 void database_open_devices(struct wf_database *db, struct run_devices *out);
+/* Whether there is none, as far as anybody has looked. */
+bool database_without_gpu(struct wf_database *db);
 /* The first GPU, whatever the settings; NULL with the reason in db->no_gpu. */
 struct device *database_gpu(struct wf_database *db);
 
@@ -198,11 +200,15 @@ struct compiled {
     struct plan *plan;       /* of stmt, or of the statement it explains; NULL when there is none */
     struct program *program; /* NULL when there is no plan */
 };
-/* `nulls` may be NULL (none), `types` too (unknown). The snapshot gains the tables the statement
- * names. */
+/* What is known of parameters before binding. */
+struct param_facts {
+    i32 count;
+    const struct type *types; /* NULL: unknown */
+    const b8 *nulls;          /* NULL: none */
+};
+/* The snapshot gains the tables the statement names. */
 FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
-                 struct snapshot *snap, i32 param_count, const struct type *types, const b8 *nulls,
-                 struct compiled **out);
+                 struct snapshot *snap, const struct param_facts *params, struct compiled **out);
 /* Whether it still holds: same definitions, same settings, same parameters NULL. */
 bool compiled_fits(const struct compiled *compiled, const struct wf_connection *conn,
                    const struct snapshot *snap, const b8 *nulls);

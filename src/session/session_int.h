@@ -48,19 +48,32 @@ bool key_is_deferred(const struct wf_connection *conn, const struct table_key *k
 wf_status constraints_recheck(void *conn, const struct edition *base, const struct edition *mine,
                               const struct edition *merged, struct error *err);
 
-/* Statements that the system makes by itself: binds by `bind`, which gets `arg`. */
 typedef wf_status (*bind_fn)(void *arg, struct arena *arena, struct snapshot *snap,
                              struct type *param_types, struct statement *out, struct error *err);
-FALLIBLE compile_with(struct wf_connection *conn, struct script *script, struct sv text,
-                      bind_fn bind, void *arg, struct snapshot *snap, i32 param_count,
-                      const struct type *types, const b8 *nulls, struct compiled **out);
+/* Statements that the system makes by itself: bound by `bind`, which gets `arg`. */
+struct binding {
+    struct script *script; /* NULL: none */
+    struct sv text;
+    bind_fn bind;
+    void *arg;
+};
+FALLIBLE compile_with(struct wf_connection *conn, const struct binding *binding,
+                      struct snapshot *snap, const struct param_facts *params,
+                      struct compiled **out);
 /* Runs what recurses over the plan of a statement of this text, on a stack as deep as that takes.
  */
 FALLIBLE run_deep(struct wf_connection *conn, struct sv text, wf_status (*run)(void *arg),
                   void *arg);
-/* Converts to `type`, as held in `kind`. Strings it makes live in `arena`. */
-FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
-                       enum kind kind, struct when when, union lit *out, struct error *err);
+/* Where a bound value goes. */
+struct param_target {
+    i32 number; /* of the parameter, from 1 */
+    struct type type;
+    enum kind kind; /* as it is held */
+    struct when when;
+};
+/* Strings it makes live in `arena`. */
+FALLIBLE param_convert(struct arena *arena, const struct param *param,
+                       const struct param_target *target, union lit *out, struct error *err);
 
 /* Makes the rows `count` × `col_count` texts (row-major; a NULL pointer is NULL) under these names.
  */
@@ -148,10 +161,7 @@ FALLIBLE run_truncate(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_transaction(struct wf_connection *conn, struct rowset *rows);
 /* A SELECT of the system's own over the transaction's state, where `table` shows `version`. */
 struct inner_select {
-    struct script *script;
-    struct sv text;
-    bind_fn bind;
-    void *arg;
+    struct binding binding;
     struct table *table;
     struct table_version *version;
     struct table *old; /* another one, and the version it is read in; NULL = none */

@@ -317,7 +317,9 @@ static void merge_keys(struct bind *b, struct table_def *def, u32 first) {
             }
         }
     }
-    memcpy(def->keys + first, all + first, (size_t)(count - first) * sizeof *all);
+    if (count > first) {
+        memcpy(def->keys + first, all + first, (size_t)(count - first) * sizeof *all);
+    }
     def->key_count = count;
     for (u32 i = first; i < count; i++) {
         def->keys[i].name = def->keys[i].unnamed ? "" : def->keys[i].name;

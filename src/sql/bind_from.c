@@ -20,14 +20,18 @@ struct place {
     struct query *lateral; /* what LATERAL sees: items to the left, then the query around */
 };
 
-u32 bind_col_new(struct bind *b, const char *table, const char *name, struct type type,
-                 bool nullable) {
-    struct origin origin = {table, name};
+void bind_origins(struct bind *b) {
     while (b->origins.count < b->plan->cols.count) {
         VEC_PUSH(b->arena, &b->origins, ((struct origin){NULL, ""}));
     }
-    VEC_PUSH(b->arena, &b->origins, origin);
-    return plan_col_new(b->plan, name, type, nullable);
+}
+
+u32 bind_col_new(struct bind *b, const char *table, const char *name, struct type type,
+                 bool nullable) {
+    u32 col = plan_col_new(b->plan, name, type, nullable);
+    bind_origins(b);
+    b->origins.items[col] = (struct origin){table, name};
+    return col;
 }
 
 static void scope_add_table(struct bind *b, struct scope *scope, const char *alias,
@@ -369,11 +373,19 @@ static bool is_merged(const char *const *names, i64 count, const char *name) {
     return false;
 }
 
-/* Joins on equality of the named columns and merges them; `equals` gets the comparisons. */
+/* The columns of USING, and what becomes of them. */
+struct using {
+    const char **names;
+    i64 count;
+    struct expr **equals; /* the comparisons */
+};
+
+/* Joins on equality of the named columns and merges them. */
 static FALLIBLE join_using(struct bind *b, const struct scope *left, const struct scope *right,
-                           const char *const *names, i64 count, i32 position, struct scope *out,
-                           struct expr **equals) {
-    for (i64 i = 0; i < count; i++) {
+                           const struct using *using, i32 position, struct scope *out) {
+    const char **names = using->names;
+    struct expr **equals = using->equals;
+    for (i64 i = 0; i < using->count; i++) {
         struct expr *l = NULL;
         struct expr *r = NULL;
         TRY(using_column(b, left, names[i], "left", position, &l));
@@ -388,7 +400,7 @@ static FALLIBLE join_using(struct bind *b, const struct scope *left, const struc
     const struct scope *sides[2] = {left, right};
     for (i32 side = 0; side < 2; side++) {
         for (i64 i = 0; i < sides[side]->cols.count; i++) {
-            if (!is_merged(names, count, sides[side]->cols.items[i].name)) {
+            if (!is_merged(names, using->count, sides[side]->cols.items[i].name)) {
                 VEC_PUSH(b->arena, &out->cols, sides[side]->cols.items[i]);
             }
         }
@@ -416,15 +428,14 @@ static FALLIBLE from_item(struct bind *b, const struct json *node, const struct 
                           struct scope *out);
 
 static FALLIBLE using_names(struct bind *b, const struct json *body, const struct scope *left,
-                            const struct scope *right, i32 position, const char ***out,
-                            i64 *out_count) {
-    const struct json *using = json_get(body, "usingClause");
+                            const struct scope *right, i32 position, struct using *out) {
+    const struct json *list = json_get(body, "usingClause");
     i64 count = 0;
     if (json_flag(body, "isNatural")) {
-        count = natural_names(b, left, right, out);
-    } else if (using) {
-        const char **names = NEW_ARRAY(b->arena, const char *, json_count(using) + 1);
-        JSON_EACH(name, using) {
+        count = natural_names(b, left, right, &out->names);
+    } else if (list) {
+        const char **names = NEW_ARRAY(b->arena, const char *, json_count(list) + 1);
+        JSON_EACH(name, list) {
             const char *text = node_string(name);
             if (is_merged(names, count, text)) {
                 FAIL_AT(b->err, DUPLICATE_COLUMN, position,
@@ -432,9 +443,9 @@ static FALLIBLE using_names(struct bind *b, const struct json *body, const struc
             }
             names[count++] = text;
         }
-        *out = names;
+        out->names = names;
     }
-    *out_count = count;
+    out->count = count;
     return ERR_OK;
 }
 
@@ -471,12 +482,11 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
 static FALLIBLE join_condition(struct bind *b, const struct json *body, const struct scope *left,
                                const struct scope *right, const struct place *place, i32 position,
                                struct scope *out) {
-    const char **names = NULL;
-    i64 count = 0;
+    struct using using = {0};
     struct rel *join = out->rel;
-    TRY(using_names(b, body, left, right, position, &names, &count));
-    struct expr **equals = NEW_ARRAY(b->arena, struct expr *, count + 1);
-    TRY(join_using(b, left, right, names, count, position, out, equals));
+    TRY(using_names(b, body, left, right, position, &using));
+    using.equals = NEW_ARRAY(b->arena, struct expr *, using.count + 1);
+    TRY(join_using(b, left, right, &using, position, out));
     if (json_get(body, "quals")) {
         TRY(join_on(b, json_get(body, "quals"), place, out));
     }
@@ -489,8 +499,8 @@ static FALLIBLE join_condition(struct bind *b, const struct json *body, const st
     }
     if (join->join.kind == JOIN_FULL) {
         bind_nullable(b, rel_left(join));
-        if (count > 0) {
-            bind_full_using(b, out, equals, count);
+        if (using.count > 0) {
+            bind_full_using(b, out, using.equals, using.count);
         }
     }
     return ERR_OK;
@@ -717,7 +727,7 @@ FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct 
         TRY(join_tables(b, out, &item, JOIN_CROSS, node_position(node), &both));
         both.rel->join.dependent = item.lateral && bind_depends(b, out->rel, item.rel);
         both.lateral = out->lateral || item.lateral;
-        TRY(join_using(b, out, &item, NULL, 0, -1, &both, NULL));
+        TRY(join_using(b, out, &item, &(struct using){0}, -1, &both));
         *out = both;
     }
     return ERR_OK;

@@ -27,19 +27,19 @@ static void drop_empty_tail(struct writer *writer) {
     }
 }
 
-static FALLIBLE delete_rows(struct writer *writer, i64 count, const i64 *rows, b8 *fresh,
-                            i64 *out_deleted, struct error *err) {
+static FALLIBLE delete_rows(struct writer *writer, struct deletion *io, struct error *err) {
     const struct table_version *base = writer->base;
+    const i64 *rows = io->rows;
     i64 t = 0;
-    *out_deleted = 0;
-    for (i64 i = 0; i < count; i++) {
+    io->deleted = 0;
+    for (i64 i = 0; i < io->count; i++) {
         CHECK(rows[i] >= 0 && rows[i] < base->rows);
         t = tablet_of(base, rows[i], t);
         bool is_fresh;
         TRY(writer_delete(writer, t, (u32)(rows[i] - base->row_starts[t]), &is_fresh, err));
-        *out_deleted += is_fresh;
-        if (fresh) {
-            fresh[i] = is_fresh;
+        io->deleted += is_fresh;
+        if (io->fresh) {
+            io->fresh[i] = is_fresh;
         }
     }
     return ERR_OK;
@@ -61,15 +61,14 @@ wf_status version_truncate(struct table *table, struct table_version *base,
     return *out ? ERR_OK : memory_refused(table->mem, err, draft_bytes(table));
 }
 
-wf_status version_delete(struct table *table, struct table_version *base, i64 count,
-                         const i64 *rows, struct table_version **out, b8 *fresh, i64 *out_deleted,
-                         struct error *err) {
+wf_status version_delete(struct table *table, struct table_version *base, struct deletion *io,
+                         struct table_version **out, struct error *err) {
     struct writer writer;
     wf_status status = writer_begin(&writer, table, base, err);
     if (status == ERR_OK) {
-        status = delete_rows(&writer, count, rows, fresh, out_deleted, err);
+        status = delete_rows(&writer, io, err);
     }
-    if (status == ERR_OK && *out_deleted == base->live_rows) {
+    if (status == ERR_OK && io->deleted == base->live_rows) {
         status = version_truncate(table, base, out, err);
     } else if (status == ERR_OK) {
         drop_empty_tail(&writer);

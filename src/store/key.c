@@ -219,12 +219,23 @@ static bool is_live(const struct table_version *version, i64 t, i64 pos) {
     return !(bits && bits[pos >> 6] >> (pos & 63) & 1);
 }
 
+/* A key of a table in one version, and its index. */
+struct keyed {
+    struct table *table;
+    const struct table_key *key;
+    const struct table_version *version;
+    struct key_index *index;
+};
+
 /* The number of a live row of the version with this key, other than row `self` (0: none), or -1.
- * The key is `values` or, when that is NULL, that of row `pos` of tablet `t`. Under the index's
- * lock. */
-static i64 index_find(const struct key_index *index, const struct table *table,
-                      const struct table_key *key, const struct table_version *version, u32 hash,
-                      const struct key_values *values, i64 own_t, i64 own_pos, u64 self) {
+ * The key is `values` or, when that is NULL, that of row `own_pos` of tablet `own_t`. Under the
+ * index's lock. */
+static i64 index_find(const struct keyed *k, u32 hash, const struct key_values *values, i64 own_t,
+                      i64 own_pos, u64 self) {
+    const struct key_index *index = k->index;
+    const struct table *table = k->table;
+    const struct table_key *key = k->key;
+    const struct table_version *version = k->version;
     u64 mask = (u64)index->cap - 1;
     struct key_values own, other;
     for (u64 at = hash & mask; index->cap && index->rows[at]; at = (at + 1) & mask) {
@@ -257,15 +268,17 @@ struct key_run {
 };
 
 /* The live rows with a key of [from, to), at most RUN_ROWS positions. */
-static void run_fill(struct key_run *run, const struct key_index *index, const struct table *table,
-                     const struct table_key *key, const struct table_version *version, i64 t,
-                     i64 from, i64 to) {
+static void run_fill(struct key_run *run, const struct keyed *k, i64 t, i64 from, i64 to) {
+    const struct key_index *index = k->index;
+    const struct table *table = k->table;
+    const struct table_version *version = k->version;
     u64 mask = (u64)index->cap - 1;
     run->count = 0;
     for (i64 pos = from; pos < to; pos++) {
         struct key_values values;
-        if (is_live(version, t, pos) && read_key(table, key, version->tablets[t], pos, &values)) {
-            u32 hash = hash_key(table, key, &values);
+        if (is_live(version, t, pos) &&
+            read_key(table, k->key, version->tablets[t], pos, &values)) {
+            u32 hash = hash_key(table, k->key, &values);
             __builtin_prefetch(&index->rows[hash & mask], 1);
             __builtin_prefetch(&index->hashes[hash & mask], 1);
             run->pos[run->count] = (u32)pos;
@@ -283,11 +296,12 @@ static FALLIBLE index_build(struct table *table, const struct table_key *key,
         key_index_release(index);
         return memory_refused(table->mem, err, version->live_rows * 18);
     }
+    struct keyed keyed = {table, key, version, index};
     for (i64 t = 0; t < version->tablet_count; t++) {
         i64 rows = version->tablet_rows[t];
         for (i64 from = 0; from < rows; from += RUN_ROWS) {
             struct key_run run;
-            run_fill(&run, index, table, key, version, t, from, MIN_OF(from + RUN_ROWS, rows));
+            run_fill(&run, &keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
             for (i32 i = 0; i < run.count; i++) {
                 index_put(index, run.hash[i], row_id(version->slots[t], run.pos[i]) + 1);
             }
@@ -389,17 +403,15 @@ static FALLIBLE duplicate(const struct table *table, const struct table_key *key
     return ERR_UNIQUE;
 }
 
-static FALLIBLE enter_run(struct table *table, const struct table_key *key,
-                          const struct table_version *mine, i64 t, const struct key_run *run,
-                          struct key_index *index, bool known, struct error *err) {
+static FALLIBLE enter_run(const struct keyed *k, i64 t, const struct key_run *run, bool known,
+                          struct error *err) {
     for (i32 i = 0; i < run->count; i++) {
-        u64 self = row_id(mine->slots[t], run->pos[i]) + 1;
-        if (!known &&
-            index_find(index, table, key, mine, run->hash[i], NULL, t, run->pos[i], self) >= 0) {
-            return duplicate(table, key, mine->tablets[t], run->pos[i], err);
+        u64 self = row_id(k->version->slots[t], run->pos[i]) + 1;
+        if (!known && index_find(k, run->hash[i], NULL, t, run->pos[i], self) >= 0) {
+            return duplicate(k->table, k->key, k->version->tablets[t], run->pos[i], err);
         }
-        index_put(index, run->hash[i], self);
-        index->used++;
+        index_put(k->index, run->hash[i], self);
+        k->index->used++;
     }
     return ERR_OK;
 }
@@ -408,6 +420,7 @@ static FALLIBLE enter_run(struct table *table, const struct table_key *key,
 static FALLIBLE enter_new(struct table *table, const struct table_key *key,
                           const struct table_version *base, const struct table_version *mine,
                           struct key_index *index, bool known, struct error *err) {
+    struct keyed keyed = {table, key, mine, index};
     for (i64 t = 0; t < mine->tablet_count; t++) {
         i64 from = first_new(base, mine, t), rows = mine->tablet_rows[t];
         if (!index_reserve(index, rows - from)) {
@@ -415,8 +428,8 @@ static FALLIBLE enter_new(struct table *table, const struct table_key *key,
         }
         for (; from < rows; from += RUN_ROWS) {
             struct key_run run;
-            run_fill(&run, index, table, key, mine, t, from, MIN_OF(from + RUN_ROWS, rows));
-            TRY(enter_run(table, key, mine, t, &run, index, known, err));
+            run_fill(&run, &keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
+            TRY(enter_run(&keyed, t, &run, known, err));
         }
     }
     return ERR_OK;
@@ -483,16 +496,16 @@ wf_status version_keep_keys(struct table *table, struct table_version *base,
 /* Under the index's lock, which holds all rows of the version. */
 static FALLIBLE look_for_twins(struct table *table, const struct table_key *key,
                                const struct table_version *base, const struct table_version *mine,
-                               const struct key_index *index, struct error *err) {
+                               struct key_index *index, struct error *err) {
+    struct keyed keyed = {table, key, mine, index};
     for (i64 t = 0; t < mine->tablet_count; t++) {
         i64 rows = mine->tablet_rows[t];
         for (i64 from = base ? first_new(base, mine, t) : 0; from < rows; from += RUN_ROWS) {
             struct key_run run;
-            run_fill(&run, index, table, key, mine, t, from, MIN_OF(from + RUN_ROWS, rows));
+            run_fill(&run, &keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
             for (i32 i = 0; i < run.count; i++) {
                 u64 self = row_id(mine->slots[t], run.pos[i]) + 1;
-                if (index_find(index, table, key, mine, run.hash[i], NULL, t, run.pos[i], self) >=
-                    0) {
+                if (index_find(&keyed, run.hash[i], NULL, t, run.pos[i], self) >= 0) {
                     return duplicate(table, key, mine->tablets[t], run.pos[i], err);
                 }
             }
@@ -564,7 +577,8 @@ wf_status version_key_row(struct table *table, struct table_version *version, u3
     TRY(index_of(table, k, version, &index, err));
     mutex_lock(&index->lock);
     u32 hash = hash_key(table, key, &wanted);
-    *out_row = index_find(index, table, key, version, hash, &wanted, 0, 0, 0);
+    struct keyed keyed = {table, key, version, index};
+    *out_row = index_find(&keyed, hash, &wanted, 0, 0, 0);
     mutex_unlock(&index->lock);
     key_index_release(index);
     return ERR_OK;

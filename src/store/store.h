@@ -201,11 +201,16 @@ FALLIBLE version_key_row(struct table *table, struct table_version *version, u32
 FALLIBLE table_append(struct table *table, i64 rows, const struct input_col *cols,
                       struct error *err);
 
-/* A version without the rows of these numbers (as ROWNO counts them in `base`); a number may come
- * twice. fresh[i], when given, tells whether rows[i] is the first mention of a live row. Tablets
- * without live rows go. */
-FALLIBLE version_delete(struct table *table, struct table_version *base, i64 count, const i64 *rows,
-                        struct table_version **out, b8 *fresh, i64 *out_deleted, struct error *err);
+/* Rows that go, by their numbers (as ROWNO counts them in a version); a number may come twice. */
+struct deletion {
+    i64 count;
+    const i64 *rows;
+    b8 *fresh;   /* when given: whether rows[i] is the first mention of a live row */
+    i64 deleted; /* so many of them */
+};
+/* A version without them. Tablets without live rows go. */
+FALLIBLE version_delete(struct table *table, struct table_version *base, struct deletion *io,
+                        struct table_version **out, struct error *err);
 FALLIBLE version_truncate(struct table *table, struct table_version *base,
                           struct table_version **out, struct error *err);
 /* What led from base to mine, applied to current: 40001 when both took the same row. */
@@ -241,9 +246,5 @@ FALLIBLE load_finish(struct load *load, struct table_version *base, struct table
 /* Closes; appends to the current version and publishes; on error nothing changed. */
 FALLIBLE load_commit(struct load *load, struct error *err);
 void load_abort(struct load *load); /* closes */
-
-/* Row i of a segment, decoded to the kind of its type; for tests, results and single look-ups. */
-bool segment_get(const struct segment *seg, const struct dict *dict, struct type type, i64 i,
-                 void *out); /* false: NULL */
 
 #endif

@@ -128,8 +128,6 @@ static FALLIBLE call_mod(struct typing *t, const struct call *call, struct expr 
 
 /* The whole part of a quotient: (a - a % b) / b, exactly. */
 static FALLIBLE call_div(struct typing *t, const struct call *call, struct expr **out) {
-    struct expr *rest = NULL;
-    struct expr *whole = NULL;
     struct expr *args[2];
     for (i32 i = 0; i < 2; i++) {
         TRY(coerce_unknown(t, call->args[i], type_of(TYPE_INTEGER), &args[i]));
@@ -137,13 +135,11 @@ static FALLIBLE call_div(struct typing *t, const struct call *call, struct expr 
             return call_mismatch(t, call);
         }
         TRY(coerce_to(t, args[i], decimal_of(args[i]->type), &args[i]));
-        TRY(typing_sharable(t, args[i]));
     }
-    TRY(operator_arithmetic(t, FUNC_MOD, args[0], args[1], call->position, &rest));
-    TRY(operator_arithmetic(t, FUNC_SUB, args[0], rest, call->position, &whole));
-    TRY(operator_arithmetic(t, FUNC_DIV, whole, args[1], call->position, out));
-    *out = expr_call(t->arena, FUNC_ROUND, type_decimal(DECIMAL_DIGITS_MAX, 0), call->position, 2,
-                     *out, expr_int(t, 0, call->position));
+    i32 shift = args[1]->type.scale - args[0]->type.scale;
+    *out = scalar_call(t, FUNC_QUO_N, call->position, 3, args[0], args[1],
+                       expr_int(t, shift, call->position));
+    (*out)->type = type_decimal(DECIMAL_DIGITS_MAX, 0);
     return ERR_OK;
 }
 
@@ -205,15 +201,47 @@ static FALLIBLE call_scale(struct typing *t, const struct call *call, struct exp
     return ERR_OK;
 }
 
+/* How far x lies behind the first bound, where that may have more digits than there are: what lies
+ * outside the bounds becomes their distance, or the same before the first. */
+static FALLIBLE distance_within(struct typing *t, struct expr *const *x, struct expr *span,
+                                struct expr *from, i32 position, struct expr **out) {
+    static const u16 funcs[6] = {FUNC_LT, FUNC_GE, FUNC_LT, FUNC_GT, FUNC_LE, FUNC_GT};
+    const i32 sides[6][2] = {{1, 2}, {0, 2}, {0, 1}, {1, 2}, {0, 2}, {0, 1}};
+    struct type flag = type_of(TYPE_BOOLEAN);
+    struct expr *tests[6], *args[9], *back = NULL;
+    TRY(operator_unary(t, "-", span, position, &back));
+    for (i32 i = 0; i < 6; i++) { /* bounds up, x behind, x before; bounds down, and the same */
+        TRY(operator_compare(t, funcs[i], x[sides[i][0]], x[sides[i][1]], position, &tests[i]));
+    }
+    for (i32 i = 0; i < 4; i++) {
+        struct expr *both[2] = {tests[i / 2 * 3], tests[i / 2 * 3 + 1 + i % 2]};
+        args[2 * i] = expr_many(t, EXPR_AND, flag, position, 2, both);
+        args[2 * i + 1] = i % 2 ? back : span;
+    }
+    args[8] = from;
+    struct type type;
+    struct expr *values[3] = {span, back, from};
+    TRY(coerce_common(t, values, 3, "width_bucket", &type));
+    for (i32 i = 0; i < 4; i++) {
+        args[2 * i + 1] = values[i % 2];
+    }
+    args[8] = values[2];
+    *out = expr_many(t, EXPR_CASE, type, position, 9, args);
+    return ERR_OK;
+}
+
 static FALLIBLE call_bucket(struct typing *t, const struct call *call, struct expr **out) {
-    struct expr *args[4];
+    struct expr *args[4], *bounds[3];
     struct type number = type_of(TYPE_DOUBLE);
-    i32 scale = -1;
+    i32 scale = -1, whole = 0;
     bool floats = false;
     for (i32 i = 0; i < 3; i++) {
         struct type type = call->args[i]->type;
+        struct type digits = decimal_of(type);
         scale = type.id == TYPE_DECIMAL ? MAX_OF(scale, (i32)type.scale) : scale;
+        whole = digits.id == TYPE_DECIMAL ? MAX_OF(whole, digits.precision - digits.scale) : whole;
         floats = floats || type_is_float(type);
+        bounds[i] = call->args[i];
     }
     bool exact = scale >= 0 && !floats;
     number = exact ? type_decimal(DECIMAL_DIGITS_MAX, scale) : number;
@@ -225,6 +253,14 @@ static FALLIBLE call_bucket(struct typing *t, const struct call *call, struct ex
     struct expr *span = NULL;
     TRY(operator_arithmetic(t, FUNC_SUB, args[0], args[1], call->position, &from));
     TRY(operator_arithmetic(t, FUNC_SUB, args[2], args[1], call->position, &span));
+    if (exact && whole + scale >= DECIMAL_DIGITS_MAX) {
+        for (i32 i = 0; i < 3; i++) {
+            TRY(coerce_unknown(t, bounds[i], number, &bounds[i]));
+            TRY(typing_sharable(t, bounds[i]));
+        }
+        TRY(distance_within(t, bounds, span, from, call->position, &from));
+        TRY(coerce_to(t, span, from->type, &span));
+    }
     *out =
         scalar_call(t, exact ? FUNC_BUCKET_N : FUNC_BUCKET, call->position, 3, from, span, args[3]);
     return ERR_OK;
@@ -247,6 +283,31 @@ static FALLIBLE call_to_hex(struct typing *t, const struct call *call, struct ex
     return ERR_OK;
 }
 
+/* At the scale of the finer one the coarser may have too many digits: what it leaves, divided by the
+ * other, has the same divisors in common. */
+static FALLIBLE finer_remainder(struct typing *t, const struct call *call, struct type type,
+                                struct expr **io_args) {
+    struct expr *x[2], *zero = NULL, *rest = NULL;
+    i32 position = call->position;
+    for (i32 i = 0; i < 2; i++) {
+        TRY(coerce_unknown(t, call->args[i], type, &x[i]));
+        TRY(coerce_to(t, x[i], decimal_of(x[i]->type), &x[i]));
+    }
+    i32 coarse = x[0]->type.scale < x[1]->type.scale ? 0 : 1;
+    struct type wide = x[coarse]->type;
+    if (wide.precision - wide.scale + type.scale <= DECIMAL_DIGITS_MAX) {
+        return ERR_OK;
+    }
+    TRY(typing_sharable(t, x[0]));
+    TRY(typing_sharable(t, x[1]));
+    TRY(operator_arithmetic(t, FUNC_MOD, x[coarse], x[1 - coarse], position, &rest));
+    TRY(coerce_to(t, rest, type, &rest));
+    TRY(operator_compare(t, FUNC_EQ, x[1 - coarse], expr_int(t, 0, position), position, &zero));
+    struct expr *args[3] = {zero, io_args[coarse], rest};
+    io_args[coarse] = expr_many(t, EXPR_CASE, type, position, 3, args);
+    return ERR_OK;
+}
+
 /* gcd and lcm: of decimals at the scale of the finer one. */
 static FALLIBLE call_gcd(struct typing *t, const struct call *call, struct expr **out) {
     i32 scale = -1;
@@ -266,6 +327,9 @@ static FALLIBLE call_gcd(struct typing *t, const struct call *call, struct expr 
         TRY(coerce_to(t, call->args[i], type, &args[i]));
     }
     bool gcd = strcmp(call->name, "gcd") == 0;
+    if (gcd) {
+        TRY(finer_remainder(t, call, type, args));
+    }
     *out = scalar_call(t, gcd ? FUNC_GCD_N : FUNC_LCM_N, call->position, 2, args[0], args[1]);
     (*out)->type = type;
     return ERR_OK;

@@ -61,6 +61,10 @@ static const struct piece pieces[] = {
      "select sum(x)::bigint, count(*) from (select a x from t where g = 1 union all "
      "select v from e) u",
      2},
+    {"cached",
+     "select count(*), sum(n)::bigint from (select count(*) n from t where a < 700 "
+     "group by b * 1000000000007, a * 1000000000039) w",
+     2},
 };
 enum { PIECES = sizeof pieces / sizeof *pieces };
 

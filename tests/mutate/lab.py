@@ -295,7 +295,7 @@ class Lane:
         name, argv, needs = test
         out = self.lab.folder_of(flavour)
         env = {k: v for k, v in os.environ.items() if not k.startswith(("WARPFOX", "SIMT"))}
-        env.update(LD_LIBRARY_PATH=library, HOME=self.tmp, TMPDIR=self.tmp, FUZZ_SECONDS="2", SIMT_FILL="4M",
+        env.update(LD_LIBRARY_PATH=library, HOME=self.tmp, TMPDIR=self.tmp, FUZZ_SECONDS="2", SIMT_FILL="4M", START_UP_US="900000",
                    SIMT_CXX="0", SIMT_CACHE=os.path.join(self.lab.folder, "simt-cache"),
                    WARPFOX_CACHE=os.path.join(self.folder, "kernel-cache"),
                    ASAN_OPTIONS="detect_stack_use_after_return=0",

@@ -34,7 +34,8 @@ static wf_status create(const char *name) {
     struct column_def cols[] = {{.name = "k", .type = type_of(TYPE_INTEGER)},
                                 {.name = "s", .type = type_of(TYPE_TEXT)}};
     error_reset(&err);
-    return catalog_create_table(catalog, sv_from(name), 2, cols, 4, false, 13, &err);
+    struct table_def def = {.name = name, .col_count = 2, .cols = cols};
+    return catalog_create_table(catalog, &def, 4, false, 13, &err);
 }
 
 static void add_row(struct table *table, i32 k, const char *text) {
@@ -53,7 +54,8 @@ static void test_names(void **state) {
     assert_int_equal(err.position, 13);
     assert_int_equal(catalog_version(catalog), version);
     error_reset(&err);
-    assert_int_equal(catalog_create_table(catalog, SV("none"), 0, NULL, 4, false, 13, &err),
+    struct table_def none = {.name = "none"};
+    assert_int_equal(catalog_create_table(catalog, &none, 4, false, 13, &err),
                      ERR_INVALID_DEFINITION);
     struct sv *names;
     assert_int_equal(catalog_table_names(catalog, &arena, &names), 3);
@@ -141,7 +143,8 @@ static void crowd(void *arg, i64 i, i32 worker) {
     snprintf(name, sizeof name, "t%lld", i % 3);
     for (i32 round = 0; round < 50; round++) {
         error_reset(&own);
-        wf_status made = catalog_create_table(catalog, sv_from(name), 1, &col, 4, false, 0, &own);
+        struct table_def def = {.name = name, .col_count = 1, .cols = &col};
+        wf_status made = catalog_create_table(catalog, &def, 4, false, 0, &own);
         struct snapshot snap;
         struct snapshot_table found;
         snapshot_init(&snap, catalog, &scratch);

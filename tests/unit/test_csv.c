@@ -78,8 +78,8 @@ static wf_status load(struct table *table, const struct csv_options *options, i6
     struct input in;
     error_reset(&err);
     TRY(input_open(&in, path, PACKING_BY_NAME, false, &mem, NULL, &err));
-    wf_status status =
-        csv_load_blocks(table, &in, options, pool, &mem, NULL, block_bytes, &rows, &err);
+    struct load_means means = {pool, &mem, NULL};
+    wf_status status = csv_load_blocks(table, &in, options, &means, block_bytes, &rows, &err);
     input_close(&in);
     return status;
 }
@@ -89,7 +89,8 @@ static wf_status load_file(struct table *table, const char *from, const struct c
                            struct pool *workers, struct load_progress *progress, i64 *out_rows) {
     struct input in;
     TRY(input_open(&in, from, PACKING_BY_NAME, true, &mem, progress, &err));
-    wf_status status = csv_load(table, &in, options, workers, &mem, progress, out_rows, &err);
+    struct load_means means = {workers, &mem, progress};
+    wf_status status = csv_load(table, &in, options, &means, out_rows, &err);
     input_close(&in);
     return status;
 }
@@ -380,22 +381,10 @@ static void test_torn(void **state) {
     free(text);
 }
 
-/* Records like TPC-H's lineitem: the speed to compare with 150 MB/s on one core. */
-/* The text packed into the file; returns its bytes. */
-static i64 write_packed(struct sv text, enum packing packing, char *out, i64 cap) {
-    struct file_out file;
-    struct pack pack;
-    struct file_wait none = {0};
+/* The text packed into the file, and what the file holds then. */
+static i64 packed_bytes(struct sv text, enum packing packing, char *out, i64 cap) {
     struct file_view view;
-    assert_int_equal(file_out_open(&file, path, none, &err), ERR_OK);
-    assert_int_equal(pack_open(&pack, packing, &file, &mem, &err), ERR_OK);
-    for (i64 at = 0; at < text.len; at += 1000) {
-        assert_int_equal(pack_write(&pack, text.ptr + at, MIN_OF(1000, text.len - at), &err),
-                         ERR_OK);
-    }
-    assert_int_equal(pack_end(&pack, &err), ERR_OK);
-    pack_close(&pack);
-    assert_int_equal(file_out_close(&file, true, &err), ERR_OK);
+    write_packed(text, packing);
     assert_int_equal(file_view_open(&view, path, &err), ERR_OK);
     i64 bytes = view.bytes;
     assert_true(bytes <= cap);
@@ -423,7 +412,7 @@ static void test_packed(void **state) {
     }
     struct sv whole = {text, len};
     for (enum packing packing = PACKING_GZIP; packing <= PACKING_ZSTD; packing++) {
-        i64 bytes = write_packed(whole, packing, packed, sizeof packed);
+        i64 bytes = packed_bytes(whole, packing, packed, sizeof packed);
         assert_true(bytes < len);
         assert_int_equal(unpack_file(packing, whole), ERR_OK);
         for (i64 cut = 1; cut < bytes; cut += 1 + cut / 50) { /* cut short anywhere */
@@ -470,7 +459,7 @@ static void test_bomb(void **state) {
     static char text[1 << 20], packed[65536];
     memset(text, '7', sizeof text);
     for (enum packing packing = PACKING_GZIP; packing <= PACKING_ZSTD; packing++) {
-        i64 bytes = write_packed((struct sv){text, sizeof text}, packing, packed, sizeof packed);
+        i64 bytes = packed_bytes((struct sv){text, sizeof text}, packing, packed, sizeof packed);
         FILE *file = fopen(path, "wb");
         for (i64 i = 0; i < 200; i++) {
             assert_int_equal(fwrite(packed, 1, (size_t)bytes, file), bytes);
@@ -554,6 +543,7 @@ static void test_long_line(void **state) {
     table_close(table);
 }
 
+/* Records like TPC-H's lineitem: the speed to compare with 150 MB/s on one core. */
 static void test_speed(void **state) {
     (void)state;
 #ifdef WF_HARD

@@ -54,9 +54,7 @@ static inline wf_status fixture_bind(struct fixture *f, struct sv text) {
 static inline void fixture_create(struct fixture *f, const char *sql) {
     assert_int_equal(fixture_bind(f, sv_from(sql)), ERR_OK);
     const struct table_def *def = &f->statement.create.table.table.def;
-    assert_int_equal(catalog_create_table(f->catalog, sv_from(def->name), def->col_count, def->cols,
-                                          20, false, -1, &f->err),
-                     ERR_OK);
+    assert_int_equal(catalog_create_table(f->catalog, def, 20, false, -1, &f->err), ERR_OK);
 }
 
 static inline int fixture_setup(void **state) {
