@@ -263,12 +263,13 @@ static FALLIBLE part_of(struct typing *t, const struct call *call, struct expr *
     if (!found) {
         return call_mismatch(t, call);
     }
-    bool computed = part->kind == EXPR_CONST && !part->is_null;
-    i128 value = computed ? const_exact(part) : 0;
-    part->type = field_type(source->type, field);
-    if (computed) { /* the decimal may be wider than what the value came in */
+    struct type type = field_type(source->type, field);
+    if (part->kind == EXPR_CONST && !part->is_null) {
+        i128 value = const_exact(part);
+        part->type = type; /* the decimal may be wider than what the value came in */
         const_set_exact(part, value);
     }
+    part->type = type;
     *out = part;
     return is_endless(field) ? ERR_OK : finite_only(t, source, part, out);
 }
