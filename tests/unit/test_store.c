@@ -288,7 +288,8 @@ static void test_texts_apart(void **state) {
     for (i64 i = 0; i < 3; i++) {
         str got;
         assert_int_equal(version->tablet_rows[i], 1);
-        assert_true(segment_get(&version->tablets[i]->cols[0], table->dicts[0], spec.type, 0, &got));
+        const struct segment *seg = &version->tablets[i]->cols[0];
+        assert_true(segment_get(seg, table->dicts[0], spec.type, 0, &got));
         assert_int_equal(got.len, texts[i].len);
         assert_memory_equal(sv_of(got).ptr, sv_of(texts[i]).ptr, got.len);
     }
