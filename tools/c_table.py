@@ -1,8 +1,9 @@
 """An array in C, its lines as full as they can be; for the generators of tables."""
 
 
-def write(kind, name, values):
-    print(f"static const {kind} {name}[] = {{")
+def write(what, values):
+    """`what`: what stands before the values: `static const u16 name[]`."""
+    print(f"{what} = {{")
     line = "   "
     for v in values:
         word = f" {v},"

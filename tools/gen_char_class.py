@@ -42,6 +42,6 @@ print("/* char_class.h: letters, punctuation and the like beyond ASCII, as range
 print("#ifndef WF_HOST_CHAR_CLASS_H\n#define WF_HOST_CHAR_CLASS_H\n\n#include \"base/word.h\"\n")
 print("struct class_range {\n    u32 first;\n    u32 last;\n    u32 step;\n};\n\n/* clang-format off */")
 for name in CLASSES:
-    write("struct class_range", "class_" + name,
+    write(f"static const struct class_range class_{name}[]",
           (f"{{0x{first:x}, 0x{last:x}, {step}}}" for first, last, step in ranges(name)))
 print("/* clang-format on */\n\n#endif")

@@ -38,7 +38,7 @@ def head(file, what):
           " * Made by tools/gen_normal_map.py from Python's unicodedata, where the form of the tables is explained\n"
           " * as well. Read by normal.c only. clang-format has no say here: lines are as full as they can be,\n"
           " * to keep the file short. */")
-    guard = "WF_DEFS_" + file.upper().replace(".", "_")
+    guard = "WF_HOST_" + file.upper().replace(".", "_")
     print(f"#ifndef {guard}\n#define {guard}\n\n#include \"base/word.h\"\n\n/* clang-format off */")
 
 
@@ -54,11 +54,11 @@ def write_map():
         keys.append(c | compat << 21 | len(u) << 22)
         pool += u
     print("/* Code point, from bit 21 on: whether it is a compatibility one; from bit 22 on: its units in the pool. */")
-    write("u32", "normal_keys", [f"0x{k:x}" for k in keys])
+    write("static const u32 normal_keys[]", [f"0x{k:x}" for k in keys])
     print("/* Where the units of every sixteenth key begin. */")
-    write("u16", "normal_blocks", blocks)
+    write("static const u16 normal_blocks[]", blocks)
     print("/* UTF-16. */")
-    write("u16", "normal_pool", [f"0x{u:x}" for u in pool])
+    write("static const u16 normal_pool[]", [f"0x{u:x}" for u in pool])
     print("/* clang-format on */\n\n#endif")
 
 
@@ -75,15 +75,15 @@ def write_pairs():
             runs.append([c, c, k])
     print("/* Runs of code points of one class other than 0: the first, and from bit 21 on how many follow it. */")
     assert all(last - first < 2048 for first, last, _ in runs)
-    write("u32", "class_runs", [f"0x{first | last - first << 21:x}" for first, last, _ in runs])
-    write("u8", "class_of_runs", [k for _, _, k in runs])
+    write("static const u32 class_runs[]", [f"0x{first | last - first << 21:x}" for first, last, _ in runs])
+    write("static const u8 class_of_runs[]", [k for _, _, k in runs])
     pairs = []
     for i, (c, compat, parts) in enumerate(decompositions()):
         # A composition is excluded where composing its parts does not give it back.
         if not compat and len(parts) == 2 and unicodedata.normalize("NFC", "".join(map(chr, parts))) == chr(c):
             pairs.append((parts, i))
     print("/* Pairs that compose, ascending by the pair: the composition's place among the keys. */")
-    write("u16", "normal_pairs", [i for _, i in sorted(pairs)])
+    write("static const u16 normal_pairs[]", [i for _, i in sorted(pairs)])
     print("/* clang-format on */\n\n#endif")
 
 

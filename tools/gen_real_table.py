@@ -9,6 +9,8 @@ leaves out. All digits come from Python's decimal numbers.
 from decimal import Decimal as D, getcontext
 import struct
 
+from c_table import write
+
 getcontext().prec = 120
 SLOTS = 128
 
@@ -60,15 +62,8 @@ def rest(x, *taken):
 
 
 def table(name, values, about):
-    print(f"\n/* {about} */\nCONST_TABLE f64 {name}[{len(values)}] = {{")
-    line = "   "
-    for v in values:
-        word = f" {float(v)!r},"
-        if len(line) + len(word) > 98:
-            print(line)
-            line = "   "
-        line += word
-    print(line + "\n};")
+    print(f"\n/* {about} */")
+    write(f"CONST_TABLE f64 {name}[{len(values)}]", [repr(float(v)) for v in values])
 
 
 def chain(name, x, bits, count):

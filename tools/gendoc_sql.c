@@ -1,6 +1,5 @@
 /* gendoc_sql.c: the parts of docs/sql.md that the tables can say. The page is written by hand; what
- * stands between
- * `<!-- made: NAME -->` and `<!-- end -->` is made from src/defs. */
+ * stands between `<!-- made: NAME -->` and `<!-- end -->` is made from src/defs. */
 #include "gendoc.h"
 
 #include <stdbool.h>
@@ -62,68 +61,40 @@ static void print_names(FILE *out, const char **names, size_t count) {
     fprintf(out, " (%d)\n", shown);
 }
 
-static void made_functions(FILE *out) {
-    const char *names[] = {
-#define X(A, name, sql, arguments, text) sql,
-        WF_FUNCS(X, )
-#undef X
-#define X(A, name, sql, arguments, result, op, text) sql,
-            WF_SCALARS(X, )
-#undef X
-    };
-    print_names(out, names, sizeof names / sizeof *names);
-}
+#define SQL_NAME(A, name, sql, ...) sql,
+#define OWN_NAME(A, name, ...) #name,
+static const char *functions[] = {WF_FUNCS(SQL_NAME, ) WF_SCALARS(SQL_NAME, )};
+static const char *aggregates[] = {WF_AGGS(SQL_NAME, )};
+static const char *windows[] = {WF_WINDOWS(SQL_NAME, )};
+static const char *table_functions[] = {WF_TABLE_FUNCS(SQL_NAME, )};
+static const char *settings[] = {WF_SETTINGS(OWN_NAME, )};
 
-static void made_aggregates(FILE *out) {
-    const char *names[] = {
-#define X(A, name, sql, arguments, how, text) sql,
-        WF_AGGS(X, )
-#undef X
-    };
-    print_names(out, names, sizeof names / sizeof *names);
-}
-
-static void made_windows(FILE *out) {
-    const char *names[] = {
-#define X(A, name, sql, fewest, most, text) sql,
-        WF_WINDOWS(X, )
-#undef X
-    };
-    print_names(out, names, sizeof names / sizeof *names);
-}
-
-static void made_table_functions(FILE *out) {
-    const char *names[] = {
-#define X(A, name, sql, fewest, most, text) sql,
-        WF_TABLE_FUNCS(X, )
-#undef X
-    };
-    print_names(out, names, sizeof names / sizeof *names);
-}
-
-static void made_settings(FILE *out) {
-    const char *names[] = {
-#define X(A, name, kind, value, least, most, scope, text) #name,
-        WF_SETTINGS(X, )
-#undef X
-    };
-    print_names(out, names, sizeof names / sizeof *names);
-}
-
+#define LIST(list) list, sizeof list / sizeof *list
 static const struct {
-    const char *name;
-    void (*write)(FILE *out);
-} parts[] = {
-    {"types", made_types},           {"functions", made_functions},
-    {"aggregates", made_aggregates}, {"window functions", made_windows},
-    {"settings", made_settings},     {"table functions", made_table_functions},
+    const char *part;
+    const char **names; /* they are sorted when they are written */
+    size_t count;
+} lists[] = {
+    {"functions", LIST(functions)},
+    {"aggregates", LIST(aggregates)},
+    {"window functions", LIST(windows)},
+    {"table functions", LIST(table_functions)},
+    {"settings", LIST(settings)},
 };
+
+static bool is_part(const char *part, const char *name, int len) {
+    return (int)strlen(part) == len && strncmp(name, part, (size_t)len) == 0;
+}
 
 static void write_part(FILE *out, const char *name, int len, const char *root) {
     char path[1024];
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if ((int)strlen(parts[i].name) == len && strncmp(name, parts[i].name, (size_t)len) == 0) {
-            parts[i].write(out);
+    if (is_part("types", name, len)) {
+        made_types(out);
+        return;
+    }
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (is_part(lists[i].part, name, len)) {
+            print_names(out, lists[i].names, lists[i].count);
             return;
         }
     }

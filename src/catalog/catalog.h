@@ -209,7 +209,8 @@ struct file_reader {
 
 enum { PATH_MAX_SCHEMAS = 16 };
 struct snapshot {
-    struct file_reader *files; /* NULL: no statement is being compiled */
+    struct file_reader *files;   /* NULL: no statement is being compiled */
+    struct evaluator *evaluator; /* of constants; NULL, too */
     struct arena *arena;
     struct catalog *catalog;
     struct edition *edition;           /* NULL until first needed */

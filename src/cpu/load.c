@@ -34,42 +34,8 @@ static void fill(void *dst, u8 width, const void *value, i64 n) {
 }
 
 static void fill_const(void *dst, u8 kind, const struct segment *seg, i64 n) {
-    union lit value;
-    memset(&value, 0, sizeof value);
-    switch (kind) {
-    case KIND_B8:
-        value.b8 = (b8)seg->base;
-        break;
-    case KIND_I32:
-        value.i32 = (i32)seg->base;
-        break;
-    case KIND_I64:
-        value.i64 = (i64)seg->base;
-        break;
-    case KIND_I128:
-        value.i128 = seg->base;
-        break;
-    case KIND_F32:
-        value.f32 = (f32)seg->fbase;
-        break;
-    case KIND_F64:
-        value.f64 = seg->fbase;
-        break;
-    default:
-        break;
-    }
+    union lit value = segment_const(seg, kind);
     fill(dst, width_of_kind(kind), &value, n);
-}
-
-static i64 code_at(const struct segment *seg, i64 i) {
-    switch (seg->width) {
-    case 1:
-        return ((const u8 *)seg->data)[i];
-    case 2:
-        return ((const u16 *)seg->data)[i];
-    default:
-        return ((const u32 *)seg->data)[i];
-    }
 }
 
 static void load_codes_as_text(struct worker *w, struct frame *fr, const struct segment *seg,
@@ -78,9 +44,8 @@ static void load_codes_as_text(struct worker *w, struct frame *fr, const struct 
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
         i64 row = ROW_AT(fr, i);
-        bool is_null = seg->valid && !(seg->valid[row >> 6] >> (row & 63) & 1);
-        i64 code = seg->encoding == ENC_CONST ? (i64)seg->base : code_at(seg, row);
-        dst[i] = is_null ? str_from(SV("")) : str_from(dict_get(dict, (i32)code));
+        bool is_null = segment_is_null(seg, row);
+        dst[i] = str_from(is_null ? SV("") : dict_get(dict, segment_code(seg, (u32)row)));
     }
 }
 
@@ -102,8 +67,8 @@ static void load_integers(struct worker *w, struct frame *fr, const struct segme
     const struct vec_table *vec = w->run->pipe.vec;
     static const u8 widths[17] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3, [16] = 4};
     u8 width = widths[seg->width];
-    i128 base = seg->encoding == ENC_DICT ? 0 : seg->base;
-    b8 is_signed = seg->encoding == ENC_INT && seg->is_signed;
+    i128 base = segment_base(seg);
+    b8 is_signed = segment_is_signed(seg);
     const u8 *data = (const u8 *)seg->data + fr->first * seg->width;
     if (fr->pos) {
         vec->decode_at[is_signed][width][kind](dst, data, base, fr->pos, fr->n);
@@ -116,8 +81,7 @@ static bool same_form(const struct segment *seg, u8 kind) {
     if (kind_bytes[kind] != seg->width) {
         return false;
     }
-    return seg->encoding == ENC_FLOAT || seg->encoding == ENC_DICT ||
-           (seg->encoding == ENC_INT && seg->base == 0);
+    return seg->encoding != ENC_CONST && segment_base(seg) == 0;
 }
 
 static void from_tablet(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 col) {

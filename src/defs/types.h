@@ -68,6 +68,9 @@ struct range {
     i32 lsb; /* -1074 when nothing is known */
     b8 may_special;
 };
+static inline i32 type_scale(struct type t) { /* digits after the point that it always has */
+    return t.id == TYPE_DECIMAL ? t.scale : 0;
+}
 struct range range_of_type(struct type t); /* everything the type can hold */
 struct range range_of_value(i128 value);
 struct range range_union(struct range a, struct range b);

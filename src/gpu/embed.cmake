@@ -73,6 +73,7 @@ set(WF_EMBEDDED
   gather.h=gpu/kernels/gather.h
   histogram.h=gpu/kernels/histogram.h
   scan.h=gpu/kernels/scan.h
+  scan_u32.h=gpu/kernels/scan_u32.h
   defs/kalgebra.h=defs/kalgebra.h
   tuple.h=gpu/kernels/tuple.h
   relmap.h=gpu/kernels/relmap.h

@@ -27,7 +27,7 @@ struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls) {
     } else if (seg->encoding == ENC_FLOAT) {
         out.form = seg->width == 4 ? SEG_F32 : SEG_F64;
     } else if (seg->encoding != ENC_CONST) {
-        bool is_signed = seg->encoding == ENC_INT && seg->is_signed;
+        bool is_signed = segment_is_signed(seg);
         switch (seg->width) {
         case 1:
             out.form = SEG_U8;
@@ -302,7 +302,7 @@ static i64 missing_bytes(const struct job *j) {
             u32 col = j->pipe->source.cols[c];
             struct seg_bytes seg = gpu_segment_bytes(part->tablet, col, part->rows);
             i64 size = seg.total_bytes;
-            if (j->plan.col_used[c] && size && !gpu_cache_find(j->g->card, part->tablet->id, col)) {
+            if (j->plan.col_used[c] && size && !gpu_cache_has(j->g->card, part->tablet->id, col)) {
                 bytes += ALIGN_UP(size + 256, GPU_ALIGN);
             }
         }
@@ -353,7 +353,8 @@ static void cut_batches(struct job *j, i64 most_rows, i64 most_parts) {
 }
 
 i64 gpu_job_slot_share(const struct job *j) {
-    return j->g->card->heap.budget_bytes / 2 / GPU_STREAMS;
+    const struct gpu_card *card = j->g->card;
+    return card->heap.budget_bytes / 2 / GPU_STREAMS / card->worker_count;
 }
 
 /* Rows of a batch that crosses the bus, by the wider of its two directions. */
@@ -459,17 +460,13 @@ static bool can_map(struct job *j, const struct seg_bytes *seg) {
 }
 
 static void set_base(const struct segment *seg, u8 kind, struct kseg *out) {
-    if (seg->encoding == ENC_CONST && kind == KIND_F32) {
-        f32 value = (f32)seg->fbase;
-        u32 bits;
-        memcpy(&bits, &value, sizeof bits);
-        out->base = bits;
-    } else if (seg->encoding == ENC_CONST && kind == KIND_F64) {
-        memcpy(&out->base, &seg->fbase, sizeof out->base);
-    } else if (seg->encoding == ENC_CONST || (seg->encoding == ENC_INT && !seg->is_signed)) {
-        out->base = (u64)seg->base;
-        out->base_high = (u64)((u128)seg->base >> 64);
+    bool real = kind == KIND_F32 || kind == KIND_F64;
+    union lit value = {.i128 = segment_base(seg)};
+    if (seg->encoding == ENC_CONST && real) {
+        value = segment_const(seg, kind);
     }
+    out->base = (u64)value.i128;
+    out->base_high = (u64)((u128)value.i128 >> 64);
 }
 
 /* Where a part's column is. A slot holds the columns of its batch one after the other, in the order

@@ -245,7 +245,9 @@ static FALLIBLE unpack_piece(struct scan *s, struct piece *p, bool *out_end, str
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
+/* What was sniffed is read leniently, so that any line may be a gap. */
 static FALLIBLE reserve_columns(struct scan *s, struct piece *p, struct error *err) {
+    ASSERT(p->job.gaps);
     enum { PAD = 64 }; /* vector loops may read behind the last row */
     i64 bytes = p->job.tablet_bytes + PAD;
     if (bytes > p->block_bytes) {
@@ -256,9 +258,7 @@ static FALLIBLE reserve_columns(struct scan *s, struct piece *p, struct error *e
             return memory_refused(s->mem, err, bytes);
         }
     }
-    if (p->job.gaps) {
-        memset(p->block + p->job.gaps_at, 0, (size_t)p->record_count);
-    }
+    memset(p->block + p->job.gaps_at, 0, (size_t)p->record_count);
     return ERR_OK;
 }
 

@@ -110,11 +110,7 @@ static void exact_sum(struct words *s, struct call_state *c) {
 /* floats */
 
 static u16 float_flag(struct builder *b, u16 x, f64 value) { /* 1 where x is that special value */
-    union lit lit;
-    memset(&lit, 0, sizeof lit);
-    lit.f64 = value;
-    u16 other = build_lit(b, KIND_F64, lit, range_none());
-    return build_op(b, OP_EQN_F64, x, other, NO_REG, range_bool());
+    return build_op(b, OP_EQN_F64, x, build_float(b, KIND_F64, value), NO_REG, range_bool());
 }
 
 static i32 flag_word(struct words *s, u16 flag, u16 null) {
@@ -549,13 +545,6 @@ static u16 exact_total(struct builder *f, const struct call_state *c, i32 row_bi
     return acc;
 }
 
-static u16 float_value(struct builder *f, f64 value) {
-    union lit lit;
-    memset(&lit, 0, sizeof lit);
-    lit.f64 = value;
-    return build_lit(f, KIND_F64, lit, range_none());
-}
-
 static u16 seen(struct builder *f, const struct call_state *c, i32 word) {
     return build_not(f, no_input(f, c, word));
 }
@@ -598,14 +587,10 @@ static u16 float_total(struct builder *f, const struct call_state *c, enum kind 
     u16 plus = seen(f, c, c->plus_word);
     u16 minus = seen(f, c, c->minus_word);
     u16 nan = build_or(f, seen(f, c, c->nan_word), build_and(f, plus, minus));
-    sum = build_sel(f, plus, float_value(f, (f64)INFINITY), sum);
-    sum = build_sel(f, minus, float_value(f, -(f64)INFINITY), sum);
-    sum = build_sel(f, nan, float_value(f, (f64)NAN), sum);
+    sum = build_sel(f, plus, build_float(f, KIND_F64, (f64)INFINITY), sum);
+    sum = build_sel(f, minus, build_float(f, KIND_F64, -(f64)INFINITY), sum);
+    sum = build_sel(f, nan, build_float(f, KIND_F64, (f64)NAN), sum);
     return kind == KIND_F32 ? build_safe(f, OP_F32_F64, sum, NO_REG, NO_REG, all) : sum;
-}
-
-static i32 scale_of(struct type t) {
-    return t.id == TYPE_DECIMAL ? t.scale : 0;
 }
 
 static struct value finish_sum(struct builder *f, const struct call_state *c, i32 row_bits) {
@@ -615,7 +600,7 @@ static struct value finish_sum(struct builder *f, const struct call_state *c, i3
         return v;
     }
     u16 total = exact_total(f, c, row_bits);
-    total = lower_scale(f, total, scale_of(c->arg_type), scale_of(c->type));
+    total = lower_scale(f, total, type_scale(c->arg_type), type_scale(c->type));
     v.reg = lower_check(f, total, NO_REG, c->type);
     return v;
 }
@@ -636,7 +621,7 @@ static struct value finish_avg(struct builder *f, const struct call_state *c, i3
     }
     u16 total = build_kind(f, exact_total(f, c, row_bits), KIND_I128);
     u16 divisor = build_kind(f, count, KIND_I128);
-    i32 shift = scale_of(c->type) - scale_of(c->arg_type);
+    i32 shift = type_scale(c->type) - type_scale(c->arg_type);
     if (shift < 0) {
         divisor = build_kind(f, lower_scale(f, divisor, 0, -shift), KIND_I128);
         shift = 0;
@@ -693,7 +678,7 @@ static struct value finish_extreme(struct builder *f, const struct call_state *c
 static u16 nan_where(struct builder *f, const struct call_state *c, i32 nan, i32 plus, i32 minus,
                      u16 reg) {
     u16 odd = build_or(f, seen(f, c, plus), seen(f, c, minus));
-    return build_sel(f, build_or(f, seen(f, c, nan), odd), float_value(f, (f64)NAN), reg);
+    return build_sel(f, build_or(f, seen(f, c, nan), odd), build_float(f, KIND_F64, (f64)NAN), reg);
 }
 
 /* The words go to VARIANCE in neighbouring registers: the count, the sum, the sum of squares. */
@@ -710,10 +695,10 @@ static struct value finish_variance(struct builder *f, const struct call_state *
     for (i64 i = 0; i < c->parts.count; i++) {
         load_word(f, c, c->parts.items[i].word, any, true);
     }
-    i32 shift = is_float ? c->lsb : scale_of(c->arg_type);
+    i32 shift = is_float ? c->lsb : type_scale(c->arg_type);
     union lit how;
     memset(&how, 0, sizeof how);
-    how.i64 = (i64)((u64)(u32)shift << 32 | (u64)c->n2 << 24 | (u64)scale_of(c->type) << 16 |
+    how.i64 = (i64)((u64)(u32)shift << 32 | (u64)c->n2 << 24 | (u64)type_scale(c->type) << 16 |
                     (u64)root << 9 | (u64)population << 8 | (u64)c->spacing);
     if (f->l->status) {
         return v;

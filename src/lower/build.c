@@ -321,6 +321,17 @@ u16 build_int(struct builder *b, enum kind kind, i128 value) {
     return build_lit(b, kind, lit, range_exact(value, value));
 }
 
+u16 build_float(struct builder *b, enum kind kind, f64 value) {
+    union lit lit;
+    memset(&lit, 0, sizeof lit);
+    if (kind == KIND_F32) {
+        lit.f32 = (f32)value;
+    } else {
+        lit.f64 = value;
+    }
+    return build_lit(b, kind, lit, range_none());
+}
+
 u16 build_exact(struct builder *b, i128 value) {
     return build_int(b, range_kind(range_exact(value, value)), value);
 }

@@ -9,17 +9,11 @@
 #include "codes/op.h"
 #include "defs/value.h"
 
-static i32 scale_of(struct type t) {
-    return t.id == TYPE_DECIMAL ? t.scale : 0;
-}
-
 static u16 op1(struct builder *b, u16 code, u16 a, struct range r) {
     return build_op(b, code, a, NO_REG, NO_REG, r);
 }
 
 static u16 rescale(struct builder *b, u16 reg, u16 null, i32 from, i32 to) {
-    static const u16 codes[KIND_COUNT] = {
-        [KIND_I32] = OP_ROUNDDIV_I32, [KIND_I64] = OP_ROUNDDIV_I64, [KIND_I128] = OP_ROUNDDIV_I128};
     struct range r = reg_range(b, reg);
     if (to > from) {
         i128 power = pow10_i128(to - from);
@@ -31,19 +25,11 @@ static u16 rescale(struct builder *b, u16 reg, u16 null, i32 from, i32 to) {
         return build_op(b, OP_MULX_I128, safe, build_int(b, KIND_I128, power), NO_REG,
                         range_of_type(type_decimal(38, 0)));
     }
-    if (to == from) {
-        return reg;
-    }
-    i128 power = pow10_i128(from - to);
-    struct range q = range_exact(r.lo / power - 1, r.hi / power + 1);
-    enum kind kind = kind_wider(reg_kind(b, reg), range_kind(range_exact(power, power)));
-    reg = build_op(b, codes[kind], build_kind(b, reg, kind),
-                   build_int(b, kind, power), NO_REG, q);
-    return build_kind(b, reg, range_kind(q));
+    return lower_divide(b, reg, from - to, true);
 }
 
 static u16 exact_to_exact(struct builder *b, struct value v, struct type from, struct type to) {
-    u16 reg = rescale(b, v.reg, v.null, scale_of(from), scale_of(to));
+    u16 reg = rescale(b, v.reg, v.null, type_scale(from), type_scale(to));
     return lower_check(b, reg, v.null, to);
 }
 
@@ -53,17 +39,6 @@ static u16 format_exact(struct builder *b, u16 reg, struct type from) {
                         NO_REG, range_none());
     }
     return op1(b, OP_FORMAT_I64, build_kind(b, reg, KIND_I64), range_none());
-}
-
-static u16 float_lit(struct builder *b, enum kind kind, f64 value) {
-    union lit lit;
-    memset(&lit, 0, sizeof lit);
-    if (kind == KIND_F32) {
-        lit.f32 = (f32)value;
-    } else {
-        lit.f64 = value;
-    }
-    return build_lit(b, kind, lit, range_none());
 }
 
 static u16 int_to_float(struct builder *b, u16 reg, enum kind kind) {
@@ -85,7 +60,7 @@ static u16 int_to_float(struct builder *b, u16 reg, enum kind kind) {
 }
 
 static u16 exact_to_float(struct builder *b, struct value v, struct type from, enum kind kind) {
-    i32 scale = scale_of(from);
+    i32 scale = type_scale(from);
     if (scale == 0) {
         return int_to_float(b, v.reg, kind);
     }
@@ -94,7 +69,7 @@ static u16 exact_to_float(struct builder *b, struct value v, struct type from, e
     struct range r =
         range_float((f64)range_abs(reg_range(b, v.reg)), kind == KIND_F32 ? -149 : -1074, false);
     if (range_abs(reg_range(b, v.reg)) <= exact && scale <= most_scale) {
-        u16 divisor = float_lit(b, kind, (f64)pow10_i128(scale));
+        u16 divisor = build_float(b, kind, (f64)pow10_i128(scale));
         u16 code = kind == KIND_F32 ? OP_DIV_F32 : OP_DIV_F64;
         return build_safe(b, code, int_to_float(b, v.reg, kind), divisor, NO_REG, r);
     }
@@ -104,7 +79,7 @@ static u16 exact_to_float(struct builder *b, struct value v, struct type from, e
 
 static u16 float_to_exact(struct builder *b, struct value v, struct type to) {
     enum kind kind = reg_kind(b, v.reg);
-    u16 safe = lower_guard(b, v.reg, v.null, float_lit(b, kind, 0));
+    u16 safe = lower_guard(b, v.reg, v.null, build_float(b, kind, 0));
     if (to.id == TYPE_DECIMAL) {
         u16 code = kind == KIND_F32 ? OP_DEC_F32 : OP_DEC_F64;
         u16 reg = build_op(b, code, safe, build_i32(b, to.scale), NO_REG,
@@ -133,7 +108,7 @@ static u16 float_to_float(struct builder *b, struct value v, enum kind kind) {
     }
     struct range out = range_float(r.abs_max * (1 + 1e-6), -149, r.may_special);
     out.abs_max = MIN_OF(out.abs_max, 3.4028234663852886e38);
-    u16 safe = lower_guard(b, v.reg, v.null, float_lit(b, KIND_F64, 0));
+    u16 safe = lower_guard(b, v.reg, v.null, build_float(b, KIND_F64, 0));
     if (!r.may_special && r.abs_max < 3.4e38 && r.lsb >= -149) {
         return build_safe(b, OP_F32_F64, v.reg, NO_REG, NO_REG, out);
     }

@@ -1,8 +1,8 @@
 /* constant.c: the value of an expression of constants.
  *
  * The expression is lowered into a pipeline that is never run: opcodes of literals are folded as
- * they are emitted (build.c), so what is left is one literal, or opcodes that fault. The optimiser
- * asks for it through plan.evaluate, one call or cast at a time; rows of VALUES are read off in the
+ * they are emitted (build.c), so what is left is one literal, or opcodes that fault. Binding and
+ * the optimiser ask for it through plan.evaluator, one call or cast at a time; rows of VALUES are read off in the
  * same way. One scratch pipeline serves all, and is set back after each. */
 #include "lower/lower_int.h"
 
@@ -24,29 +24,18 @@ bool lower_const_lit(struct builder *b, struct value v, struct type type, union 
     return build_is_const(b, reg, out) && reg_kind(b, reg) == kind;
 }
 
-struct evaluator {
+struct scratch {
+    struct evaluator evaluator; /* first: a pointer to it is one to the whole */
     struct lower lower;
     struct lower_limits limits;
     struct plan none; /* expressions of constants name no columns */
     struct error err;
-    struct builder *scratch;
+    struct builder *builder;
 };
 
-struct evaluator *evaluator_new(struct arena *arena, i32 zone) {
-    struct evaluator *e = NEW(arena, struct evaluator);
-    e->limits.zone = zone;
-    e->none.arena = arena;
-    e->lower.plan = &e->none;
-    e->lower.limits = &e->limits;
-    e->lower.arena = arena;
-    e->lower.err = &e->err;
-    e->scratch = build_new(&e->lower, SOURCE_ONE, 0, 1, 1);
-    return e;
-}
-
-struct expr *evaluator_run(void *evaluator, const struct expr *expr) {
-    struct evaluator *e = evaluator;
-    struct builder *b = e->scratch;
+static struct expr *evaluate(struct evaluator *evaluator, const struct expr *expr) {
+    struct scratch *e = (struct scratch *)evaluator;
+    struct builder *b = e->builder;
     struct mark mark = build_mark(b);
     union lit lit;
     bool is_null;
@@ -64,4 +53,17 @@ struct expr *evaluator_run(void *evaluator, const struct expr *expr) {
         value->value = lit;
     }
     return value;
+}
+
+struct evaluator *evaluator_new(struct arena *arena, i32 zone) {
+    struct scratch *e = NEW(arena, struct scratch);
+    e->evaluator.run = evaluate;
+    e->limits.zone = zone;
+    e->none.arena = arena;
+    e->lower.plan = &e->none;
+    e->lower.limits = &e->limits;
+    e->lower.arena = arena;
+    e->lower.err = &e->err;
+    e->builder = build_new(&e->lower, SOURCE_ONE, 0, 1, 1);
+    return &e->evaluator;
 }

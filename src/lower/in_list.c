@@ -11,10 +11,6 @@
 
 enum { SET_MIN = 32 }; /* constants from which a set pays */
 
-static i32 scale_of(struct type t) {
-    return t.id == TYPE_DECIMAL ? t.scale : 0;
-}
-
 static bool is_counted(struct type type) {
     enum kind kind = type_kind(type);
     return type.id == TYPE_DECIMAL || kind == KIND_I32 || kind == KIND_I64;
@@ -38,7 +34,7 @@ static i128 const_value(const struct expr *expr) {
 /* The key of a constant at the set's scale; false when it has none. */
 static bool const_key(const struct expr *item, i32 scale, i64 *out) {
     struct range value = range_exact(const_value(item), const_value(item));
-    i128 power = pow10_i128(scale - scale_of(item->type));
+    i128 power = pow10_i128(scale - type_scale(item->type));
     struct range scaled = range_mul(value, range_exact(power, power));
     *out = (i64)scaled.lo;
     return range_within(scaled, range_exact(I64_MIN, I64_MAX));
@@ -96,9 +92,9 @@ static struct in_set make_set(struct lower *l, const struct expr *expr) {
     bool text = is_plain_text(expr->args[0]->type);
     VEC(u32) lits = {0};
     set.member = NEW_ARRAY(l->arena, b8, expr->arg_count);
-    set.scale = scale_of(expr->args[0]->type);
+    set.scale = type_scale(expr->args[0]->type);
     for (i32 i = 1; i < expr->arg_count; i++) {
-        set.scale = MAX_OF(set.scale, scale_of(expr->args[i]->type));
+        set.scale = MAX_OF(set.scale, type_scale(expr->args[i]->type));
     }
     for (i32 i = 1; i < expr->arg_count; i++) {
         const struct expr *item = expr->args[i];
@@ -137,7 +133,7 @@ static struct in_set make_set(struct lower *l, const struct expr *expr) {
 /* Whether x, at the scale of the set, is a 64-bit key. */
 static bool key_of(struct builder *b, const struct expr *expr, const struct in_set *set,
                    struct value x, u16 *out) {
-    i32 from = scale_of(expr->args[0]->type);
+    i32 from = type_scale(expr->args[0]->type);
     i128 power = pow10_i128(set->scale - from);
     struct range r = range_mul(reg_range(b, x.reg), range_exact(power, power));
     if (!range_within(r, range_exact(I64_MIN, I64_MAX))) {

@@ -16,8 +16,6 @@ FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, 
                     struct program **out, struct error *err);
 /* Values of expressions of constants, for plan.evaluate: NULL where the expression faults. `zone`
  * as above. Lives in the arena, as what it returns does. */
-struct evaluator;
 struct evaluator *evaluator_new(struct arena *arena, i32 zone);
-struct expr *evaluator_run(void *evaluator, const struct expr *expr);
 
 #endif

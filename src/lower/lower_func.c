@@ -146,21 +146,17 @@ static u16 exact_op(struct builder *b, u16 func, u16 x, u16 y, u16 null, struct 
     return lower_check(b, reg, null, type);
 }
 
-static i32 scale_of(struct type t) {
-    return t.id == TYPE_DECIMAL ? t.scale : 0;
-}
-
-u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits) {
-    static by_kind codes = BY_KIND(ROUNDDIV);
+u16 lower_divide(struct builder *b, u16 reg, i32 digits, bool round) {
+    static by_kind rounded = BY_KIND(ROUNDDIV), cut = BY_KIND(DIV);
     if (b->l->status || digits <= 0) {
         return reg;
     }
-    i128 divisor = pow10_i128(digits);
+    i128 power = pow10_i128(digits);
     struct range r = reg_range(b, reg);
-    struct range q = range_exact(r.lo / divisor - 1, r.hi / divisor + 1);
-    enum kind kind = kind_wider(reg_kind(b, reg), range_kind(range_exact(divisor, divisor)));
-    reg = build_op(b, codes[kind], build_kind(b, reg, kind),
-                   build_int(b, kind, divisor), NO_REG, q);
+    struct range q = range_exact(r.lo / power - round, r.hi / power + round);
+    enum kind kind = kind_wider(reg_kind(b, reg), range_kind(range_exact(power, power)));
+    reg = build_safe(b, round ? rounded[kind] : cut[kind], build_kind(b, reg, kind),
+                     build_int(b, kind, power), NO_REG, q);
     return build_kind(b, reg, range_kind(q));
 }
 
@@ -168,7 +164,7 @@ u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits) {
 static u16 multiply_rounded(struct builder *b, const struct expr *expr, struct value x,
                             struct value y, u16 null) {
     i32 extra =
-        scale_of(expr->args[0]->type) + scale_of(expr->args[1]->type) - scale_of(expr->type);
+        type_scale(expr->args[0]->type) + type_scale(expr->args[1]->type) - type_scale(expr->type);
     struct range wide = range_of_type(type_decimal(38, 0));
     if (b->l->status) {
         return 0;
@@ -176,7 +172,7 @@ static u16 multiply_rounded(struct builder *b, const struct expr *expr, struct v
     struct range r = range_mul(reg_range(b, x.reg), reg_range(b, y.reg));
     if (range_within(r, wide)) {
         u16 reg = exact_plain(b, mul_codes, x.reg, y.reg, r);
-        return lower_check(b, lower_divide_rounded(b, reg, extra), null, expr->type);
+        return lower_check(b, lower_divide(b, reg, extra, true), null, expr->type);
     }
     u16 zero = build_int(b, KIND_I128, 0);
     u16 a = lower_guard(b, build_kind(b, x.reg, KIND_I128), null, zero);
@@ -187,9 +183,9 @@ static u16 multiply_rounded(struct builder *b, const struct expr *expr, struct v
 
 static u16 exact_arith(struct builder *b, const struct expr *expr, struct value x, struct value y,
                        u16 null) {
-    i32 sx = scale_of(expr->args[0]->type);
-    i32 sy = scale_of(expr->args[1]->type);
-    i32 scale = scale_of(expr->type);
+    i32 sx = type_scale(expr->args[0]->type);
+    i32 sy = type_scale(expr->args[1]->type);
+    i32 scale = type_scale(expr->type);
     u16 func = expr->func;
     if (func == FUNC_MUL && sx + sy > scale) {
         return multiply_rounded(b, expr, x, y, null);
@@ -203,7 +199,7 @@ static u16 exact_arith(struct builder *b, const struct expr *expr, struct value 
     y.reg = lower_scale(b, y.reg, sy, common);
     if (common > scale) {
         u16 reg = exact_op(b, func, x.reg, y.reg, null, type_decimal(38, 0));
-        return lower_check(b, lower_divide_rounded(b, reg, common - scale), null, expr->type);
+        return lower_check(b, lower_divide(b, reg, common - scale, true), null, expr->type);
     }
     x.reg = lower_scale(b, x.reg, common, scale);
     y.reg = lower_scale(b, y.reg, common, scale);
@@ -213,7 +209,7 @@ static u16 exact_arith(struct builder *b, const struct expr *expr, struct value 
 static u16 divide_decimal(struct builder *b, const struct expr *expr, struct value x,
                           struct value y, u16 null) {
     i32 shift =
-        scale_of(expr->type) - scale_of(expr->args[0]->type) + scale_of(expr->args[1]->type);
+        type_scale(expr->type) - type_scale(expr->args[0]->type) + type_scale(expr->args[1]->type);
     u16 divisor = shift < 0 ? lower_scale(b, y.reg, 0, -shift) : y.reg;
     shift = MAX_OF(shift, 0);
     if (shift > 38) { /* the rest by scaling the dividend first */
@@ -242,7 +238,7 @@ static u16 divide_decimal(struct builder *b, const struct expr *expr, struct val
 /* The remainder of decimals that 128 bits do not hold at one scale. */
 static u16 modulo_wide(struct builder *b, const struct expr *expr, struct value x, struct value y,
                        u16 null) {
-    i32 shift = scale_of(expr->args[1]->type) - scale_of(expr->args[0]->type);
+    i32 shift = type_scale(expr->args[1]->type) - type_scale(expr->args[0]->type);
     struct range wide = range_of_type(type_decimal(38, 0));
     u16 a = build_kind(b, x.reg, KIND_I128);
     u16 d = build_kind(b, y.reg, KIND_I128);
@@ -271,14 +267,14 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
     if (expr->type.id == TYPE_DECIMAL && !mod) {
         return divide_decimal(b, expr, x, y, null);
     }
-    i32 scale = MAX_OF(scale_of(expr->args[0]->type), scale_of(expr->args[1]->type));
+    i32 scale = MAX_OF(type_scale(expr->args[0]->type), type_scale(expr->args[1]->type));
     if (mod && !b->l->status &&
-        (lower_outgrows(b, x.reg, scale - scale_of(expr->args[0]->type)) ||
-         lower_outgrows(b, y.reg, scale - scale_of(expr->args[1]->type)))) {
+        (lower_outgrows(b, x.reg, scale - type_scale(expr->args[0]->type)) ||
+         lower_outgrows(b, y.reg, scale - type_scale(expr->args[1]->type)))) {
         return modulo_wide(b, expr, x, y, null);
     }
-    u16 a = lower_scale(b, x.reg, scale_of(expr->args[0]->type), scale);
-    u16 d = lower_scale(b, y.reg, scale_of(expr->args[1]->type), scale);
+    u16 a = lower_scale(b, x.reg, type_scale(expr->args[0]->type), scale);
+    u16 d = lower_scale(b, y.reg, type_scale(expr->args[1]->type), scale);
     struct range ra = reg_range(b, a);
     struct range r = range_div(ra, reg_range(b, d));
     if (mod) {
@@ -300,7 +296,7 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
         d = lower_guard(b, d, null, build_int(b, kind, 1));
         reg = build_op(b, code, a, d, NO_REG, r);
     }
-    reg = lower_scale(b, reg, scale, scale_of(expr->type));
+    reg = lower_scale(b, reg, scale, type_scale(expr->type));
     return lower_check(b, reg, null, expr->type);
 }
 
@@ -312,17 +308,6 @@ static f64 float_most(enum kind kind) {
 
 static i32 float_least(enum kind kind) {
     return kind == KIND_F32 ? -126 : -1022;
-}
-
-static u16 float_const(struct builder *b, enum kind kind, f64 value) {
-    union lit lit;
-    memset(&lit, 0, sizeof lit);
-    if (kind == KIND_F32) {
-        lit.f32 = (f32)value;
-    } else {
-        lit.f64 = value;
-    }
-    return build_lit(b, kind, lit, range_none());
 }
 
 static u16 float_kind(struct builder *b, u16 reg, enum kind kind) {
@@ -360,9 +345,9 @@ static u16 float_arith(struct builder *b, u16 func, enum kind kind, u16 x, u16 y
                        : func == FUNC_SUB ? sub
                        : func == FUNC_MUL ? mul
                                           : div;
-    y = lower_guard(b, y, null, float_const(b, kind, func == FUNC_DIV ? 1 : 0));
+    y = lower_guard(b, y, null, build_float(b, kind, func == FUNC_DIV ? 1 : 0));
     if (func == FUNC_MUL && null != NO_REG) { /* 0 times an infinity is harmless too, but NaN */
-        x = lower_guard(b, x, null, float_const(b, kind, 0));
+        x = lower_guard(b, x, null, build_float(b, kind, 0));
     }
     return build_op(b, codes[kind], x, y, NO_REG, all);
 }
@@ -402,7 +387,7 @@ static struct value lower_negate(struct builder *b, const struct expr *expr, str
 static struct value lower_abs(struct builder *b, const struct expr *expr, struct value x) {
     if (type_is_float(expr->type)) { /* 0 - x also turns -0 into 0 */
         bool narrow = reg_kind(b, x.reg) == KIND_F32;
-        u16 zero = float_const(b, reg_kind(b, x.reg), 0);
+        u16 zero = build_float(b, reg_kind(b, x.reg), 0);
         u16 minus =
             build_op(b, narrow ? OP_SUB_F32 : OP_SUB_F64, zero, x.reg, NO_REG, reg_range(b, x.reg));
         u16 below = build_op(b, narrow ? OP_LE_F32 : OP_LE_F64, x.reg, zero, NO_REG, range_bool());
@@ -548,9 +533,9 @@ struct value lower_compare(struct builder *b, u16 func, struct value x, struct v
     } else if (tx.id == TYPE_BOOLEAN) {
         r.reg = compare_op(b, func, KIND_B8, x.reg, y.reg);
     } else {
-        i32 scale = MAX_OF(scale_of(tx), scale_of(ty));
-        u16 a = lower_scale(b, x.reg, scale_of(tx), scale);
-        u16 c = lower_scale(b, y.reg, scale_of(ty), scale);
+        i32 scale = MAX_OF(type_scale(tx), type_scale(ty));
+        u16 a = lower_scale(b, x.reg, type_scale(tx), scale);
+        u16 c = lower_scale(b, y.reg, type_scale(ty), scale);
         r.reg = compare_exact(b, func, a, c);
     }
     return lower_bool(b, r.reg, r.null);
@@ -573,7 +558,7 @@ static bool compare_as_reals(struct builder *b, const struct expr *expr, struct 
             continue;
         }
         struct value x = lower_expr(b, wide->args[0]);
-        y.reg = float_const(b, KIND_F32, lit.f64);
+        y.reg = build_float(b, KIND_F32, lit.f64);
         struct type real = type_of(TYPE_REAL);
         *out = lower_compare(b, expr->func, i == 0 ? x : y, i == 0 ? y : x, real, real);
         return true;
@@ -663,7 +648,7 @@ static struct value lower_date_part(struct builder *b, const struct expr *expr, 
         v.null = build_null_or(b, v.null, build_not(b, finite));
     }
     v.reg = build_op(b, code, date, NO_REG, NO_REG, r);
-    v.reg = lower_scale(b, v.reg, 0, scale_of(expr->type));
+    v.reg = lower_scale(b, v.reg, 0, type_scale(expr->type));
     return v;
 }
 

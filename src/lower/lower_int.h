@@ -198,6 +198,7 @@ void build_plain(struct builder *b, u16 code, u16 a, u32 imm);
 u16 build_lit(struct builder *b, enum kind kind, union lit value, struct range range);
 u16 build_param(struct builder *b, u32 lit, enum kind kind, struct range range);
 u16 build_int(struct builder *b, enum kind kind, i128 value);
+u16 build_float(struct builder *b, enum kind kind, f64 value);
 u16 build_exact(struct builder *b, i128 value); /* at its narrowest kind */
 u16 build_bool(struct builder *b, bool value);
 u16 build_i32(struct builder *b, i32 value);
@@ -302,7 +303,8 @@ struct value lower_scalar(struct builder *b, const struct expr *expr, const stru
 /* An opcode whose operands may be those of a NULL: it cannot raise for them. */
 u16 lower_masked(struct builder *b, u16 code, const u16 *regs, u16 null,
                  struct range range);
-u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits); /* lower_func.c */
+/* lower_func.c: reg / 10^digits, rounded half away from zero or cut; itself for 0 digits. */
+u16 lower_divide(struct builder *b, u16 reg, i32 digits, bool round);
 struct value lower_round(struct builder *b, const struct expr *expr, const struct value *v);
 struct value lower_floor(struct builder *b, const struct expr *expr, struct value v);
 struct value lower_time(struct builder *b, enum exec_time time);

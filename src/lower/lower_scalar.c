@@ -204,18 +204,6 @@ struct value lower_scalar(struct builder *b, const struct expr *expr, const stru
 
 /* round and trunc of decimals */
 
-static u16 cut_digits(struct builder *b, u16 reg, i32 digits) {
-    static const u16 codes[KIND_COUNT] = {
-        [KIND_I32] = OP_DIV_I32, [KIND_I64] = OP_DIV_I64, [KIND_I128] = OP_DIV_I128};
-    i128 power = pow10_i128(MIN_OF(digits, 38));
-    struct range r = reg_range(b, reg);
-    struct range q = range_exact(r.lo / power, r.hi / power);
-    enum kind kind = kind_wider(reg_kind(b, reg), range_kind(range_exact(power, power)));
-    reg = build_safe(b, codes[kind], build_kind(b, reg, kind),
-                     build_int(b, kind, power), NO_REG, q);
-    return build_kind(b, reg, range_kind(q));
-}
-
 /* The last `digits` (a register or, when that is NO_REG, the number) digits become zeros. */
 static u16 zero_digits(struct builder *b, u16 reg, u16 digits, bool round) {
     struct range r = reg_range(b, reg);
@@ -239,14 +227,13 @@ struct value lower_round(struct builder *b, const struct expr *expr, const struc
         if (n >= from) {
             r.reg = lower_scale(b, r.reg, from, n);
         } else {
-            r.reg =
-                round ? lower_divide_rounded(b, r.reg, from - n) : cut_digits(b, r.reg, from - n);
+            r.reg = lower_divide(b, r.reg, MIN_OF(from - n, 38), round);
         }
         r.reg = lower_scale(b, r.reg, MAX_OF(n, MIN_OF(from, n)), to);
     } else if (digits->kind == EXPR_CONST) {
         i32 n = MAX_OF(digits->value.i32, -100); /* beyond 38 nothing is left */
         r.reg = zero_digits(b, r.reg, build_i32(b, from - n), round);
-        r.reg = cut_digits(b, r.reg, from);
+        r.reg = lower_divide(b, r.reg, from, false);
     } else {
         u16 place = lower_sub_exact(b, build_i32(b, from), v[1].reg);
         struct range small = range_exact(-100, 100);

@@ -64,7 +64,7 @@ static bool is_worth(const struct opt *o, const struct rel *join) {
 static bool can_be_early(const struct opt *o, const struct rel *agg) {
     const struct rel *join = rel_input(agg);
     if (agg->agg.keys.count == 0 || join->kind != REL_JOIN || join->join.kind != JOIN_LEFT ||
-        join->join.dependent || join->join.conds.count > 0 || join->join.left_keys.count == 0) {
+        join->join.conds.count > 0 || join->join.left_keys.count == 0) {
         return false;
     }
     for (i64 i = 0; i < join->join.null_safe.count; i++) {

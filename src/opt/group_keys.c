@@ -137,7 +137,7 @@ static void spread_join(struct deps *d, const struct rel *rel, bool extended) {
     bool inner = opt_is_inner(rel);
     bool outer =
         rel->join.kind == JOIN_LEFT || rel->join.kind == JOIN_SINGLE || rel->join.kind == JOIN_FULL;
-    bool keyed = rel->join.right_unique && !rel->join.dependent && rel->join.left_keys.count > 0 &&
+    bool keyed = rel->join.right_unique && rel->join.left_keys.count > 0 &&
                  (inner || (!extended && rel->join.conds.count == 0 &&
                             rel->join.kind != JOIN_FULL && outer));
     for (i64 i = 0; i < rel->join.left_keys.count; i++) {

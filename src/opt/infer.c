@@ -25,8 +25,9 @@ static u32 find(const struct region *r, u32 col) {
     return col;
 }
 
+/* Two columns: of one type, as what is compared is, but for the length of texts. */
 static void unite(struct region *r, const struct expr *a, const struct expr *b) {
-    if (a->kind != EXPR_COL || b->kind != EXPR_COL || !type_eq(a->type, b->type)) {
+    if (a->kind != EXPR_COL || b->kind != EXPR_COL) {
         return;
     }
     u32 x = find(r, a->col);

@@ -30,7 +30,7 @@ static bool visit_other(const struct expr *expr, void *arg) {
 
 /* Whether the right side is the same for every row: conditions may guard it, no more. */
 static bool is_apart(const struct rel *rel) {
-    bool apart = rel->kind == REL_JOIN && !rel->join.dependent && rel->join.left_keys.count == 0 &&
+    bool apart = rel->kind == REL_JOIN && rel->join.left_keys.count == 0 &&
                  (rel->join.kind == JOIN_SINGLE || rel->join.kind == JOIN_MARK);
     for (i64 i = 0; apart && i < rel->join.conds.count; i++) {
         apart = expr_walk(rel->join.conds.items[i], visit_other, rel_right(rel));

@@ -67,8 +67,6 @@ bool opt_first_visit(struct opt *o, const struct rel *input);
  * `visited` was emptied, in its place, which all users hold, and keeps its columns. */
 typedef struct rel *(*rel_change_fn)(struct rel *rel, void *arg);
 void opt_change_inputs(struct opt *o, struct rel *rel, rel_change_fn change, void *arg);
-/* A SHARED over the given columns of input. */
-struct rel *opt_shared(struct plan *plan, struct rel *input, const u32 *cols, i64 count);
 /* Puts a SHARED between parent and one of its inputs, which others may then use too; everything
  * above sees the columns under new numbers. */
 void opt_share(struct plan *plan, struct rel *parent, i32 which);

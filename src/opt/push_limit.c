@@ -1,10 +1,10 @@
 /* push_limit.c: who wants few rows says so early.
  *
  * A LIMIT goes down through projections into both arms of UNION ALL, and to the left side of a join
- * that gives every left row exactly once (left joins with a unique right side, scalar subqueries,
- * marks). The same with ORDER BY below it: an arm need only give its own first rows, and a side
- * whose columns decide the order need only give those. The LIMIT above stays, since arms together
- * have too many rows; it counts from the first row, so below it limit and offset are added up.
+ * that loses no left row (left joins, scalar subqueries, marks). The same with ORDER BY below it: an
+ * arm need only give its own first rows, and a side whose columns decide the order need only give
+ * those. The LIMIT above stays, since arms together have too many rows; it counts from the first
+ * row, so below it limit and offset are added up.
  *
  * A recursion stops when it has as many rows as are wanted; without that an endless one could not
  * be asked for its first rows, so this part is done even when the optimiser is off.
@@ -24,7 +24,7 @@ struct wish {
 static void add_limit(const struct wish *w, struct rel *parent, i32 which) {
     struct plan *plan = w->o->plan;
     struct rel *at = parent->inputs[which];
-    if (at->rows <= w->rows || at->kind == REL_LIMIT || at->kind == REL_VALUES) {
+    if (at->rows <= w->rows) {
         return;
     }
     if (w->order.count > 0) {
@@ -74,17 +74,15 @@ static bool visit_left(const struct expr *expr, void *arg) {
     return expr->kind != EXPR_COL || rel_has_out(arg, expr->col);
 }
 
-/* Whether every left row comes out once, and the left side decides the order. */
+/* Whether every left row comes out, and the left side decides the order. Keys are columns, or have
+ * come through a projection. */
 static bool below_join(const struct wish *w, const struct rel *rel) {
-    bool once = rel->join.kind == JOIN_MARK || rel->join.kind == JOIN_SINGLE ||
-                (rel->join.kind == JOIN_LEFT && rel->join.right_unique);
-    if (!once || rel->join.dependent) {
+    if (rel->join.kind != JOIN_MARK && rel->join.kind != JOIN_SINGLE &&
+        rel->join.kind != JOIN_LEFT) {
         return false;
     }
     for (i64 i = 0; i < w->order.count; i++) {
-        const struct expr *key = w->order.items[i].expr;
-        if (!expr_walk(key, visit_left, rel_left(rel)) || facts_can_raise(w->o, key) ||
-            expr_is_volatile(key)) {
+        if (!expr_walk(w->order.items[i].expr, visit_left, rel_left(rel))) {
             return false;
         }
     }
@@ -114,7 +112,7 @@ static void push_arms(const struct wish *w, struct rel *rel) {
 static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
     for (;;) {
         struct rel *at = parent->inputs[which];
-        if (at->kind == REL_FIX && w.order.count == 0 && !at->fix.limit) {
+        if (at->kind == REL_FIX && w.order.count == 0) {
             at->fix.limit = w.limit;
             return;
         }
@@ -156,9 +154,10 @@ static bool wanted(struct opt *o, const struct rel *rel, struct wish *out) {
     if (limit->kind == EXPR_PARAM) {
         return true;
     }
-    i64 rows = limit->is_null ? -1 : limit->value.i64;
+    i64 rows = limit->value.i64;
     i64 skipped = offset && !offset->is_null ? offset->value.i64 : 0;
-    if (rows < 0 || skipped < 0 || rows > I64_MAX - skipped) {
+    ASSERT(rows >= 0 && skipped >= 0); /* binding has seen to that */
+    if (limit->is_null || rows > I64_MAX - skipped) {
         return false;
     }
     out->rows = rows + skipped;

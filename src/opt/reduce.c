@@ -150,7 +150,7 @@ static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct 
     struct plan *plan = o->plan;
     struct rel *small = other_side(join, side);
     struct expr **keys = side == 0 ? join->join.right_keys.items : join->join.left_keys.items;
-    struct rel *use = opt_shared(plan, small, small->out.items, small->out.count);
+    struct rel *use = rel_shared(plan, small, small->out.items, NULL, small->out.count);
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
     for (i64 i = 0; i < small->out.count; i++) {
         map[small->out.items[i]] = expr_col(plan, use->out.items[i], -1);
@@ -171,7 +171,7 @@ static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct 
 static void consider(struct opt *o, struct rel *join) {
     struct target target;
     bool inner = opt_is_inner(join);
-    if (join->join.left_keys.count == 0 || join->join.kind == JOIN_FULL || join->join.dependent) {
+    if (join->join.left_keys.count == 0 || join->join.kind == JOIN_FULL) {
         return;
     }
     for (i32 side = 1; side >= (inner ? 0 : 1); side--) {

@@ -5,18 +5,6 @@
  * numbers: one walk from the root does it, stopping at the shared input itself. */
 #include "opt/opt_int.h"
 
-struct rel *opt_shared(struct plan *plan, struct rel *input, const u32 *cols, i64 count) {
-    struct rel *shared = rel_new(plan, REL_SHARED, input, NULL);
-    for (i64 i = 0; i < count; i++) {
-        struct plan_col like = plan->cols.items[cols[i]];
-        VEC_PUSH(plan->arena, shared->shared.cols, cols[i]);
-        u32 to = plan_col_new(plan, like.name, like.type, like.nullable);
-        VEC_PUSH(plan->arena, &shared->out, to);
-    }
-    shared->rows = input->rows;
-    return shared;
-}
-
 struct renaming {
     struct plan *plan;
     const struct rel *stop;
@@ -36,7 +24,7 @@ static bool rename_rel(struct rel *rel, void *arg) {
 
 void opt_share(struct plan *plan, struct rel *parent, i32 which) {
     struct rel *input = parent->inputs[which];
-    struct rel *use = opt_shared(plan, input, input->out.items, input->out.count);
+    struct rel *use = rel_shared(plan, input, input->out.items, NULL, input->out.count);
     struct renaming r = {.plan = plan, .stop = input, .map_count = plan->cols.count};
     r.map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
     for (i64 i = 0; i < input->out.count; i++) {

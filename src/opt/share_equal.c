@@ -89,14 +89,12 @@ static void forget_below(struct parts *p, const struct part *part) {
 static void join_use(struct parts *p, struct expr *const *map, struct part *first,
                      struct part *second) {
     struct plan *plan = p->o->plan;
-    struct rel *use = rel_new(plan, REL_SHARED, first->rel, NULL);
-    for (i64 i = 0; i < second->rel->out.count; i++) {
-        u32 col = second->rel->out.items[i];
-        VEC_PUSH(plan->arena, use->shared.cols, map[col]->col);
-        VEC_PUSH(plan->arena, &use->out, col);
+    const col_list *as = &second->rel->out;
+    u32 *cols = NEW_ARRAY(plan->arena, u32, as->count + 1);
+    for (i64 i = 0; i < as->count; i++) {
+        cols[i] = map[as->items[i]]->col;
     }
-    use->rows = first->rel->rows;
-    second->parent->inputs[second->which] = use;
+    second->parent->inputs[second->which] = rel_shared(plan, first->rel, cols, as->items, as->count);
     forget_below(p, second);
 }
 

@@ -118,14 +118,7 @@ static void remap_slot(struct expr **slot, void *arg) {
 
 static struct rel *use_input(struct plan *plan, struct rel *input, struct part *part,
                              struct expr **keys, i64 count) {
-    struct rel *shared = rel_new(plan, REL_SHARED, input, NULL);
-    for (i64 i = 0; i < input->out.count; i++) {
-        struct plan_col like = plan->cols.items[input->out.items[i]];
-        VEC_PUSH(plan->arena, shared->shared.cols, input->out.items[i]);
-        u32 col = plan_col_new(plan, like.name, like.type, like.nullable);
-        VEC_PUSH(plan->arena, &shared->out, col);
-    }
-    shared->rows = input->rows;
+    struct rel *shared = rel_shared(plan, input, input->out.items, NULL, input->out.count);
     struct remap r = {plan->arena, NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1)};
     for (i64 i = 0; i < input->out.count; i++) {
         r.map[input->out.items[i]] = expr_col(plan, shared->out.items[i], -1);

@@ -38,11 +38,6 @@ static struct arena *arena_of(const struct unnest *u) {
     return u->o->plan->arena;
 }
 
-static u32 col_like(struct plan *plan, u32 col) {
-    struct plan_col like = plan->cols.items[col];
-    return plan_col_new(plan, like.name, like.type, like.nullable);
-}
-
 static bool is_outer(const struct unnest *u, u32 col) {
     return col < u->is_outer_count && u->is_outer[col];
 }
@@ -165,7 +160,7 @@ static struct rel *asking_rows(const struct unnest *u) {
     struct plan *plan = plan_of(u);
     const struct rel *left = u->left;
     if (!is_guarded(u)) {
-        return opt_shared(plan, u->left, u->outer, u->count);
+        return rel_shared(plan, u->left, u->outer, NULL, u->count);
     }
     u32 *cols = NEW_ARRAY(plan->arena, u32, u->count + left->out.count);
     i64 count = u->count;
@@ -174,7 +169,7 @@ static struct rel *asking_rows(const struct unnest *u) {
         cols[count] = left->out.items[i];
         count += !is_outer(u, left->out.items[i]);
     }
-    struct rel *rows = opt_shared(plan, u->left, cols, count);
+    struct rel *rows = rel_shared(plan, u->left, cols, NULL, count);
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
     for (i64 i = 0; i < count; i++) {
         map[cols[i]] = expr_col(plan, rows->out.items[i], -1);
@@ -203,12 +198,12 @@ static struct rel *use_domain(struct unnest *u, u32 *cols) {
         u->domain = rel_new(plan, REL_AGG, values, NULL);
         for (i64 i = 0; i < u->count; i++) {
             VEC_PUSH(plan->arena, &u->domain->agg.keys, expr_col(plan, values->out.items[i], -1));
-            u32 key = col_like(plan, u->outer[i]);
+            u32 key = plan_col_like(plan, u->outer[i]);
             VEC_PUSH(plan->arena, &u->domain->out, key);
         }
         u->domain->rows = u->left->rows;
     }
-    struct rel *use = opt_shared(plan, u->domain, u->domain->out.items, u->count);
+    struct rel *use = rel_shared(plan, u->domain, u->domain->out.items, NULL, u->count);
     memcpy(cols, use->out.items, sizeof(u32) * (size_t)u->count);
     return use;
 }
@@ -404,7 +399,7 @@ static struct rel *push_project(struct unnest *u, struct rel *rel, u32 *cols) {
     remap_rel(u, rel, cols);
     for (i64 i = 0; i < u->count; i++) {
         VEC_PUSH(arena_of(u), &rel->project.exprs, expr_col(plan_of(u), cols[i], -1));
-        cols[i] = col_like(plan_of(u), cols[i]);
+        cols[i] = plan_col_like(plan_of(u), cols[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
     return rel;
@@ -556,7 +551,7 @@ static struct rel *push_full(struct unnest *u, struct rel *rel, u32 *cols) {
     rel_each_expr(join, remap_slot, &r);
     join_values(u, join, cols, other);
     for (i64 i = 0; i < u->count; i++) {
-        cols[i] = col_like(plan, cols[i]);
+        cols[i] = plan_col_like(plan, cols[i]);
         VEC_PUSH(plan->arena, &project->out, cols[i]);
     }
     return project;
@@ -574,7 +569,7 @@ static struct rel *fill_groups(struct unnest *u, struct rel *agg, u32 *cols) {
     for (i64 i = 0; i < agg->agg.calls.count; i++) {
         struct agg_call *call = &agg->agg.calls.items[i];
         u32 old = call->col;
-        call->col = col_like(plan, old);
+        call->col = plan_col_like(plan, old);
         plan->cols.items[call->col].nullable = 1;
         agg->out.items[agg->agg.keys.count + i] = call->col;
         struct expr *value =
@@ -587,7 +582,7 @@ static struct rel *fill_groups(struct unnest *u, struct rel *agg, u32 *cols) {
     join_values(u, join, own, cols);
     for (i64 i = 0; i < u->count; i++) {
         VEC_PUSH(plan->arena, &project->project.exprs, expr_col(plan, own[i], -1));
-        cols[i] = col_like(plan, own[i]);
+        cols[i] = plan_col_like(plan, own[i]);
         VEC_PUSH(plan->arena, &project->out, cols[i]);
     }
     rel_set_input(project, join);
@@ -607,7 +602,7 @@ static struct rel *push_agg(struct unnest *u, struct rel *rel, u32 *cols, bool f
     }
     for (i64 i = 0; i < u->count; i++) {
         VEC_PUSH(plan->arena, &rel->agg.keys, expr_col(plan, cols[i], -1));
-        cols[i] = col_like(plan, cols[i]);
+        cols[i] = plan_col_like(plan, cols[i]);
         VEC_PUSH(plan->arena, &rel->out, cols[i]);
     }
     for (i64 i = keys; i < out.count; i++) {
@@ -692,7 +687,7 @@ static struct rel *add_both(struct unnest *u, struct rel *rel, u32 *cols, const 
     for (i64 i = 0; i < u->count; i++) {
         VEC_PUSH(arena_of(u), left, cols[i]);
         VEC_PUSH(arena_of(u), right, other[i]);
-        cols[i] = col_like(plan_of(u), cols[i]);
+        cols[i] = plan_col_like(plan_of(u), cols[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
     return rel;
@@ -716,7 +711,7 @@ static struct rel *push_fix(struct unnest *u, struct rel *rel, u32 *cols) {
 
 static struct rel *push_work(struct unnest *u, struct rel *rel, u32 *cols) {
     for (i64 i = 0; i < u->count; i++) {
-        cols[i] = col_like(plan_of(u), u->outer[i]);
+        cols[i] = plan_col_like(plan_of(u), u->outer[i]);
         plan_of(u)->cols.items[cols[i]].nullable = 1;
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -740,7 +735,7 @@ static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
     const u32 *made = u->shared_cols.items[at];
     for (i64 i = 0; i < u->count; i++) {
         VEC_PUSH(arena_of(u), rel->shared.cols, made[i]);
-        cols[i] = col_like(plan_of(u), made[i]);
+        cols[i] = plan_col_like(plan_of(u), made[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
     return rel;
@@ -758,7 +753,7 @@ static struct rel *push_values(struct unnest *u, struct rel *rel, u32 *cols) {
         struct rel *row = rel_new(plan, REL_PROJECT, one, NULL);
         for (i64 c = 0; c < width; c++) {
             VEC_PUSH(plan->arena, &row->project.exprs, rel->values.exprs.items[r * width + c]);
-            u32 to = rows == 1 ? rel->out.items[c] : col_like(plan, rel->out.items[c]);
+            u32 to = rows == 1 ? rel->out.items[c] : plan_col_like(plan, rel->out.items[c]);
             VEC_PUSH(plan->arena, &row->out, to);
         }
         if (!all) {
@@ -769,7 +764,7 @@ static struct rel *push_values(struct unnest *u, struct rel *rel, u32 *cols) {
         for (i64 c = 0; c < width; c++) {
             VEC_PUSH(plan->arena, &both->arms.cols[0], all->out.items[c]);
             VEC_PUSH(plan->arena, &both->arms.cols[1], row->out.items[c]);
-            u32 to = r == rows - 1 ? rel->out.items[c] : col_like(plan, rel->out.items[c]);
+            u32 to = r == rows - 1 ? rel->out.items[c] : plan_col_like(plan, rel->out.items[c]);
             VEC_PUSH(plan->arena, &both->out, to);
         }
         all = both;

@@ -311,9 +311,8 @@ static void export_col(u32 col, void *arg) {
     if (w->map[col] || !rel_has_out(rel_input(w->project), col)) {
         return;
     }
-    struct plan_col like = w->plan->cols.items[col];
     VEC_PUSH(w->plan->arena, &w->project->project.exprs, expr_col(w->plan, col, -1));
-    u32 to = plan_col_new(w->plan, like.name, like.type, like.nullable);
+    u32 to = plan_col_like(w->plan, col);
     VEC_PUSH(w->plan->arena, &w->project->out, to);
     w->map[col] = expr_col(w->plan, to, -1);
 }

@@ -22,10 +22,8 @@ static struct rel *copy_rel(struct copying *c, struct rel *rel);
 
 static void note_made(u32 col, void *arg) {
     struct copying *c = arg;
-    struct plan_col like = c->plan->cols.items[col];
     if (col < c->map_count && !c->map[col]) {
-        u32 to = plan_col_new(c->plan, like.name, like.type, like.nullable);
-        c->map[col] = expr_col(c->plan, to, -1);
+        c->map[col] = expr_col(c->plan, plan_col_like(c->plan, col), -1);
     }
 }
 

@@ -1,7 +1,7 @@
 /* fold.c: expressions of constants computed ahead of time.
  *
  * Logic, CASE and its kin, comparisons and integer arithmetic are done here; any other immutable
- * call or cast is computed by the opcodes it lowers to (plan.evaluate), so that no function has a
+ * call or cast is computed by the opcodes it lowers to (plan.evaluator), so that no function has a
  * second body. Whatever would fault is left to run time, where a branch that is not taken raises
  * nothing; branches that are never taken are not even looked at. What depends on the session or the
  * time stays as it is: it decides no errors in PostgreSQL either. Nodes are rebuilt, never changed.
@@ -175,10 +175,10 @@ static struct expr *with_args(struct arena *arena, const struct expr *expr, stru
 
 /* A call or cast of constants; expr itself when it must wait. */
 static struct expr *evaluate(const struct plan *plan, struct expr *expr) {
-    if (!plan->evaluate || !expr_node_is_immutable(expr)) {
+    if (!plan->evaluator || !expr_node_is_immutable(expr)) {
         return expr;
     }
-    struct expr *value = plan->evaluate(plan->evaluator, expr);
+    struct expr *value = plan->evaluator->run(plan->evaluator, expr);
     return value ? value : expr;
 }
 

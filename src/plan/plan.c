@@ -44,6 +44,11 @@ u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nul
     return (u32)(plan->cols.count - 1);
 }
 
+u32 plan_col_like(struct plan *plan, u32 col) {
+    struct plan_col like = plan->cols.items[col];
+    return plan_col_new(plan, like.name, like.type, like.nullable);
+}
+
 static void set_kind(struct plan *plan, struct rel *rel, enum rel_kind kind, struct rel **inputs,
                      i32 count) {
     CHECK(count == rel_infos[kind].inputs);
@@ -115,6 +120,18 @@ struct rel *rel_body(struct plan *plan, const struct rel *place) {
     body->inputs = NEW_ARRAY(plan->arena, struct rel *, place->input_count);
     memcpy(body->inputs, place->inputs, sizeof(struct rel *) * (size_t)place->input_count);
     return body;
+}
+
+struct rel *rel_shared(struct plan *plan, struct rel *input, const u32 *cols, const u32 *as,
+                       i64 count) {
+    struct rel *shared = rel_new(plan, REL_SHARED, input, NULL);
+    for (i64 i = 0; i < count; i++) {
+        u32 col = as ? as[i] : plan_col_like(plan, cols[i]);
+        VEC_PUSH(plan->arena, shared->shared.cols, cols[i]);
+        VEC_PUSH(plan->arena, &shared->out, col);
+    }
+    shared->rows = input->rows;
+    return shared;
 }
 
 void rel_unshare(struct plan *plan, struct rel *shared) {

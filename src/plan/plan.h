@@ -188,6 +188,11 @@ struct relied { /* a column whose uniqueness shaped the plan */
     b8 no_nulls; /* NULLs are equal where groups are made */
 };
 
+/* Gives the value of a call or cast of constants, as a constant; NULL where it faults. */
+struct evaluator {
+    struct expr *(*run)(struct evaluator *evaluator, const struct expr *expr);
+};
+
 struct plan {
     struct arena *arena;
     VEC(struct plan_col) cols;
@@ -201,13 +206,11 @@ struct plan {
     /* At most `max` texts of a column of a scan's table, an empty one for NULL; returns how many.
      * NULL: there are none to be had. */
     i64 (*sample)(const struct snapshot_table *source, u32 table_col, str *out, i64 max);
-    /* The value of a call or cast of constants, as a constant in the plan's arena; NULL where it
-     * faults. NULL: expr_fold knows logic and integers alone. */
-    struct expr *(*evaluate)(void *evaluator, const struct expr *expr);
-    void *evaluator;
+    struct evaluator *evaluator; /* NULL: expr_fold knows logic and integers alone */
 };
 
 u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nullable);
+u32 plan_col_like(struct plan *plan, u32 col); /* a new one, called and typed as that */
 /* FILTER, SORT, LIMIT, WINDOW and JOIN (SEMI, ANTI, MARK: see rel_join) start with their inputs'
  * columns in `out`; others start empty. */
 struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, struct rel *right);
@@ -219,6 +222,9 @@ struct rel *rel_over(struct plan *plan, enum rel_kind kind, struct rel *const *i
 /* An operator becomes one of another kind over `input`, in its place and with its columns and rows;
  * fields of its own are empty then. */
 void rel_become(struct plan *plan, struct rel *rel, enum rel_kind kind, struct rel *input);
+/* A SHARED: one more use of `input`, whose columns `cols` are called `as` there; NULL: by new numbers. */
+struct rel *rel_shared(struct plan *plan, struct rel *input, const u32 *cols, const u32 *as,
+                       i64 count);
 /* A SHARED whose input nobody else uses becomes a projection. */
 void rel_unshare(struct plan *plan, struct rel *shared);
 /* A join of the given kind with the columns it makes visible; MARK makes mark_col. */

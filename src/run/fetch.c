@@ -12,7 +12,6 @@
 
 enum {
     FETCH_ROWS = 1 << 15, /* of one chunk */
-    FETCH_BATCH = 512,    /* values between reading and widening */
     GUIDE_BITS_MAX = 12
 };
 
@@ -98,174 +97,6 @@ static void find_places(const struct fetcher *f, const i64 *row, i64 n, struct p
     }
 }
 
-#define READ(type)                                    \
-    for (i64 i = 0; i < n; i++) {                     \
-        value[i] = (i64)((const type *)data)[pos[i]]; \
-    }                                                 \
-    break
-
-static void read_integers(const struct segment *seg, const u32 *pos, i64 n, i64 *value) {
-    const void *data = seg->data;
-    bool is_signed = seg->encoding == ENC_INT && seg->is_signed;
-    switch (seg->width) {
-    case 1:
-        if (is_signed) {
-            READ(i8);
-        }
-        READ(u8);
-    case 2:
-        if (is_signed) {
-            READ(i16);
-        }
-        READ(u16);
-    case 4:
-        if (is_signed) {
-            READ(i32);
-        }
-        READ(u32);
-    default:
-        READ(i64);
-    }
-}
-#undef READ
-
-#define PUT(type)                                            \
-    for (i64 i = 0; i < n; i++) {                            \
-        ((type *)out)[to[i]] = (type)((u64)value[i] + base); \
-    }                                                        \
-    break
-
-/* Integers and codes: unsigned ones of 64 bits wrap as their base does. */
-static void take_integers(const struct segment *seg, u8 kind, const u32 *pos, const u32 *to,
-                          i64 count, void *out) {
-    i64 value[FETCH_BATCH];
-    u64 base = seg->encoding == ENC_DICT ? 0 : (u64)seg->base;
-    for (i64 at = 0; at < count; at += FETCH_BATCH, pos += FETCH_BATCH, to += FETCH_BATCH) {
-        i64 n = MIN_OF(count - at, FETCH_BATCH);
-        read_integers(seg, pos, n, value);
-        switch (kind) {
-        case KIND_B8:
-            PUT(b8);
-        case KIND_I32:
-            PUT(i32);
-        default:
-            PUT(i64);
-        }
-    }
-}
-#undef PUT
-
-static i128 wide_at(const struct segment *seg, i64 at) {
-    i64 narrow = 0;
-    u32 pos = (u32)at;
-    if (seg->width == 16) {
-        return (i128)((u128)((const i128 *)seg->data)[at] + (u128)seg->base);
-    }
-    read_integers(seg, &pos, 1, &narrow);
-    bool is_signed = seg->is_signed || seg->width < 8;
-    return (i128)((is_signed ? (u128)(i128)narrow : (u128)(u64)narrow) + (u128)seg->base);
-}
-
-static f64 real_at(const struct segment *seg, i64 at) {
-    return seg->width == 4 ? (f64)((const f32 *)seg->data)[at] : ((const f64 *)seg->data)[at];
-}
-
-static bool is_null(const struct segment *seg, u32 at) {
-    return seg->valid && !(seg->valid[at >> 6] >> (at & 63) & 1);
-}
-
-/* Text by its ends: its bytes are not touched before the answer is read, and as nobody compares the
- * texts of an answer, they have no prefix. */
-static void take_bytes(const struct segment *seg, const u32 *pos, const u32 *to, i64 count,
-                       str *out) {
-    u32 first[FETCH_BATCH];
-    u32 len[FETCH_BATCH];
-    const u32 *end = seg->data;
-    for (i64 at = 0; at < count; at += FETCH_BATCH, pos += FETCH_BATCH, to += FETCH_BATCH) {
-        i64 n = MIN_OF(count - at, FETCH_BATCH);
-        for (i64 i = 0; i < n; i++) {
-            first[i] = pos[i] > 0 ? end[pos[i] - 1] : 0;
-            len[i] = end[pos[i]] - first[i];
-        }
-        for (i64 i = 0; i < n; i++) {
-            out[to[i]] = (str){len[i], 0, (u64)(size_t)(seg->bytes + first[i])};
-        }
-    }
-}
-
-/* Text by codes. */
-static void take_entries(const struct segment *seg, const struct dict *dict, const u32 *pos,
-                         const u32 *to, i64 n, str *out) {
-    for (i64 i = 0; i < n; i++) {
-        i64 code = (i64)seg->base;
-        if (seg->encoding == ENC_DICT) {
-            read_integers(seg, &pos[i], 1, &code);
-        }
-        out[to[i]] = str_from(is_null(seg, pos[i]) ? SV("") : dict_get(dict, (i32)code));
-    }
-}
-
-/* A segment of one value. */
-static void take_const(const struct segment *seg, u8 kind, const u32 *to, i64 n, void *out) {
-    for (i64 i = 0; i < n; i++) {
-        switch (kind) {
-        case KIND_B8:
-            ((b8 *)out)[to[i]] = (b8)seg->base;
-            break;
-        case KIND_I32:
-            ((i32 *)out)[to[i]] = (i32)seg->base;
-            break;
-        case KIND_I64:
-            ((i64 *)out)[to[i]] = (i64)seg->base;
-            break;
-        case KIND_I128:
-            ((i128 *)out)[to[i]] = seg->base;
-            break;
-        case KIND_F32:
-            ((f32 *)out)[to[i]] = (f32)seg->fbase;
-            break;
-        default:
-            ((f64 *)out)[to[i]] = seg->fbase;
-            break;
-        }
-    }
-}
-
-static void take_values(const struct segment *seg, const struct dict *dict, u8 kind, const u32 *pos,
-                        const u32 *to, i64 n, void *out) {
-    if (kind != KIND_STR && seg->encoding == ENC_CONST) {
-        take_const(seg, kind, to, n, out);
-        return;
-    }
-    switch (kind) {
-    case KIND_STR:
-        if (seg->encoding == ENC_STR) {
-            take_bytes(seg, pos, to, n, out);
-        } else {
-            take_entries(seg, dict, pos, to, n, out);
-        }
-        break;
-    case KIND_I128:
-        for (i64 i = 0; i < n; i++) {
-            ((i128 *)out)[to[i]] = wide_at(seg, pos[i]);
-        }
-        break;
-    case KIND_F32:
-        for (i64 i = 0; i < n; i++) {
-            ((f32 *)out)[to[i]] = (f32)real_at(seg, pos[i]);
-        }
-        break;
-    case KIND_F64:
-        for (i64 i = 0; i < n; i++) {
-            ((f64 *)out)[to[i]] = real_at(seg, pos[i]);
-        }
-        break;
-    default:
-        take_integers(seg, kind, pos, to, n, out);
-        break;
-    }
-}
-
 static bool column_nulls(struct exec *x, struct chunk *chunk, u32 c) {
     struct buffer *nulls = buffer_new(x->mem, MAX_OF(chunk->rows, 1));
     chunk->buffers[2 * c + 1] = nulls;
@@ -286,7 +117,7 @@ static bool take_column(const struct fetcher *f, u32 c, const struct places *p,
         if (n == 0) {
             continue;
         }
-        take_values(seg, dict, to->kind, p->pos + first, p->to + first, n, to->data);
+        segment_take(seg, dict, to->kind, p->pos + first, p->to + first, n, to->data);
         if (!seg->valid) {
             continue;
         }
@@ -297,7 +128,7 @@ static bool take_column(const struct fetcher *f, u32 c, const struct places *p,
             memset(to->nulls, 0, (size_t)chunk->rows);
         }
         for (i64 i = first; i < first + n; i++) {
-            to->nulls[p->to[i]] = is_null(seg, p->pos[i]);
+            to->nulls[p->to[i]] = segment_is_null(seg, p->pos[i]);
         }
     }
     return true;

@@ -55,7 +55,7 @@ static FALLIBLE check_all(struct wf_connection *conn, u32 oid, struct table *tab
             const struct segment *seg = &version->tablets[t]->cols[c];
             for (i64 i = 0; seg->valid && i < version->tablet_rows[t]; i++) {
                 bool live = !(gone && gone[i >> 6] >> (i & 63) & 1);
-                if (live && !(seg->valid[i >> 6] >> (i & 63) & 1)) {
+                if (live && segment_is_null(seg, i)) {
                     FAIL(&conn->err, NOT_NULL,
                          "column \"%.100s\" of relation \"%.100s\" contains null values",
                          table->cols[c].name, table->name);

@@ -10,10 +10,9 @@
 #include "session/session_int.h"
 #include "session/read_file.h"
 
+#include "gpu/gpu.h"
 #include "lower/lower.h"
 #include "opt/opt.h"
-
-enum { MAX_LIVE_REGISTERS = 32 };
 
 static struct expr *null_param(struct expr *expr, void *arg) {
     const struct compiled *c = arg;
@@ -81,8 +80,6 @@ static wf_status plan_to_program(void *arg) {
             break;
         }
     }
-    c->plan->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);
-    c->plan->evaluate = evaluator_run;
     TRY(opt_run(c->plan, &c->settings, err));
     TRY(arena_check(&c->arena, err));
     TRY(connection_check(conn));
@@ -93,8 +90,8 @@ static wf_status plan_to_program(void *arg) {
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
         .fast_floats = c->settings.float_sum == FLOAT_SUM_FAST,
-        .sets_grow = c->settings.device == DEVICE_CPU || (conn->db->gpu_tried && !conn->db->gpu_count),
-        .max_live = MAX_LIVE_REGISTERS,
+        .sets_grow = c->settings.device == DEVICE_CPU || database_without_gpu(conn->db),
+        .max_live = GPU_LIVE_MOST,
         .zone = (i32)c->settings.timezone,
     };
     TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));
@@ -111,8 +108,10 @@ static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
     c->path = arena_printf(&c->arena, "%s", snap->path ? snap->path : "");
     struct file_reading files = {{file_read}, conn};
     snap->files = &files.reader;
+    snap->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);
     wf_status status = binding->bind(binding->arg, &c->arena, snap, c->param_types, &c->stmt, err);
     snap->files = NULL;
+    snap->evaluator = NULL;
     TRY(status);
     TRY(arena_check(&c->arena, err));
     TRY(arena_check(snap->arena, err));

@@ -20,14 +20,18 @@ struct place {
     struct query *lateral; /* what LATERAL sees: items to the left, then the query around */
 };
 
-u32 bind_col_new(struct bind *b, const char *table, const char *name, struct type type,
-                 bool nullable) {
-    struct origin origin = {table, name};
+void bind_origins(struct bind *b) {
     while (b->origins.count < b->plan->cols.count) {
         VEC_PUSH(b->arena, &b->origins, ((struct origin){NULL, ""}));
     }
-    VEC_PUSH(b->arena, &b->origins, origin);
-    return plan_col_new(b->plan, name, type, nullable);
+}
+
+u32 bind_col_new(struct bind *b, const char *table, const char *name, struct type type,
+                 bool nullable) {
+    u32 col = plan_col_new(b->plan, name, type, nullable);
+    bind_origins(b);
+    b->origins.items[col] = (struct origin){table, name};
+    return col;
 }
 
 static void scope_add_table(struct bind *b, struct scope *scope, const char *alias,

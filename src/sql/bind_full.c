@@ -78,16 +78,12 @@ static struct rel *share_side(struct bind *b, struct rel **io_side, u32 *to, u32
     struct rel *side = rel_numbered(b->plan, *io_side, number);
     struct expr **map = NEW_ARRAY(b->arena, struct expr *, b->plan->cols.count + 1);
     struct rel *input = rel_copy(b->plan, side, map);
-    while (b->origins.count < b->plan->cols.count) {
-        VEC_PUSH(b->arena, &b->origins, ((struct origin){NULL, ""}));
-    }
+    bind_origins(b);
     struct rel *other = bind_shared(b, input);
-    struct rel *same = rel_new(b->plan, REL_SHARED, input, NULL);
-    same->rows = input->rows;
+    struct rel *same =
+        rel_shared(b->plan, input, input->out.items, side->out.items, side->out.count);
     for (i64 i = 0; i < side->out.count; i++) {
         u32 col = side->out.items[i];
-        VEC_PUSH(b->arena, same->shared.cols, input->out.items[i]);
-        VEC_PUSH(b->arena, &same->out, col);
         to[col] = other->out.items[i];
         b->origins.items[to[col]] = b->origins.items[col];
     }

@@ -547,9 +547,7 @@ struct numbered_side {
 static void number_side(struct bind *b, struct rel *rel, i64 map_count, struct numbered_side *out) {
     struct expr **wide = NEW_ARRAY(b->arena, struct expr *, map_count + 1);
     struct rel *copy = rel_copy(b->plan, rel, wide);
-    while (b->origins.count < b->plan->cols.count) {
-        VEC_PUSH(b->arena, &b->origins, ((struct origin){NULL, ""}));
-    }
+    bind_origins(b);
     u32 row = bind_col_new(b, NULL, "row", type_of(TYPE_BIGINT), false);
     struct rel *window = rel_numbered(b->plan, copy, row);
     for (i32 k = 0; k < 2; k++) {

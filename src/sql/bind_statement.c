@@ -359,6 +359,7 @@ static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const st
     struct plan *plan = NEW(arena, struct plan);
     plan->arena = arena;
     plan->sample = sample_texts;
+    plan->evaluator = snap->evaluator;
     plan->param_count = (u32)parsed->param_count;
     plan->param_types = param_types;
     job->bind.plan = plan;

@@ -91,13 +91,12 @@ FALLIBLE bind_with_unused(struct bind *b, const struct cte *ctes, const struct c
 }
 
 struct rel *bind_shared(struct bind *b, struct rel *input) {
-    struct rel *shared = rel_new(b->plan, REL_SHARED, input, NULL);
-    shared->rows = input->rows;
-    for (i64 i = 0; i < input->out.count; i++) {
-        struct plan_col col = b->plan->cols.items[input->out.items[i]];
-        u32 to = bind_col_new(b, NULL, col.name, col.type, col.nullable);
-        VEC_PUSH(b->arena, shared->shared.cols, input->out.items[i]);
-        VEC_PUSH(b->arena, &shared->out, to);
+    struct rel *shared =
+        rel_shared(b->plan, input, input->out.items, NULL, input->out.count);
+    bind_origins(b);
+    for (i64 i = 0; i < shared->out.count; i++) {
+        u32 col = shared->out.items[i];
+        b->origins.items[col].name = b->plan->cols.items[col].name;
     }
     return shared;
 }

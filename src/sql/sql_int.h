@@ -404,6 +404,8 @@ FALLIBLE bind_star(struct bind *b, struct query *q, const struct json *node,
                    const struct scope_col **out_cols, i64 *out_count);
 /* A column visible without qualification; NULL when there is none. */
 const struct scope_col *scope_find(const struct scope *scope, const char *name);
+/* Columns of the plan that have no origin yet get an empty one. */
+void bind_origins(struct bind *b);
 u32 bind_col_new(struct bind *b, const char *table, const char *name, struct type type,
                  bool nullable);
 

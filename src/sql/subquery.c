@@ -36,9 +36,7 @@ static struct rel *join_on(struct bind *b, enum join_kind kind, struct rel *left
     join->join.dependent = bind_depends(b, left, right);
     join->rows = left->rows;
     join->position = right->position;
-    while (b->origins.count < b->plan->cols.count) {
-        VEC_PUSH(b->arena, &b->origins, ((struct origin){NULL, ""}));
-    }
+    bind_origins(b);
     return join;
 }
 

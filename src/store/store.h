@@ -249,8 +249,4 @@ FALLIBLE load_finish(struct load *load, struct table_version *base, struct table
 FALLIBLE load_commit(struct load *load, struct error *err);
 void load_abort(struct load *load); /* closes */
 
-/* Row i of a segment, decoded to the kind of its type; for tests, results and single look-ups. */
-bool segment_get(const struct segment *seg, const struct dict *dict, struct type type, i64 i,
-                 void *out); /* false: NULL */
-
 #endif

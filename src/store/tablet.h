@@ -7,7 +7,7 @@
 #define WF_STORE_TABLET_H
 
 #include "base/mem.h"
-#include "defs/types.h"
+#include "defs/ops.h"
 
 #define ZONE_SHIFT 14
 #define ZONE_ROWS (1 << ZONE_SHIFT)
@@ -93,5 +93,27 @@ i64 dict_bytes(const struct dict *dict);
 /* rank[code] = position in byte order, for the first len codes; cached until the dictionary grows.
  * The arrays stay valid while the dictionary is retained. False when memory is refused. */
 bool dict_ranks(struct dict *dict, i32 len, const i32 **out_rank, const i32 **out_code_at);
+
+/* segment.c: decoding. Integers are data + base, extended as `signed` says; codes have no base. */
+static inline bool segment_is_null(const struct segment *seg, i64 i) {
+    return seg->valid && !(seg->valid[i >> 6] >> (i & 63) & 1);
+}
+static inline i128 segment_base(const struct segment *seg) {
+    return seg->encoding == ENC_DICT ? 0 : seg->base;
+}
+static inline bool segment_is_signed(const struct segment *seg) {
+    return seg->encoding == ENC_INT && seg->is_signed;
+}
+/* The one value of a CONST segment, as a register of that kind holds it. */
+union lit segment_const(const struct segment *seg, u8 kind);
+/* The code in row `at` of a DICT segment. */
+i32 segment_code(const struct segment *seg, u32 at);
+/* Rows pos[0..n) as values of `kind`, to places `to` of out; anything where a row is NULL. Texts are
+ * views, and have no prefix unless they have codes: for answers, of which nobody compares the texts. */
+void segment_take(const struct segment *seg, const struct dict *dict, u8 kind, const u32 *pos,
+                  const u32 *to, i64 n, void *out);
+/* Row i, decoded to the kind of its type; false: NULL. For tests, results and single look-ups. */
+bool segment_get(const struct segment *seg, const struct dict *dict, struct type type, i64 i,
+                 void *out);
 
 #endif

@@ -18,12 +18,16 @@ static bool constant(const struct expr *expr, f64 *out) {
     return known;
 }
 
+enum { CONSTANT_NODES = 64 }; /* what cannot be computed is met again by every operator above it */
+
+static bool visit_constant(const struct expr *expr, void *arg) {
+    i32 *left = arg;
+    return (expr->kind == EXPR_CONST || expr->arg_count > 0) && --*left > 0;
+}
+
 struct expr *decimal_constant(struct typing *t, struct expr *expr) {
-    bool plain = true;
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        plain = plain && expr->args[i]->kind == EXPR_CONST;
-    }
-    return plain && expr->kind != EXPR_CONST ? expr_fold(t->plan, expr) : expr;
+    i32 left = CONSTANT_NODES;
+    return expr_walk(expr, visit_constant, &left) ? expr_fold(t->plan, expr) : expr;
 }
 
 enum { PLACE_MAX = 1 << 20 };

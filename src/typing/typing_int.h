@@ -25,7 +25,7 @@ FALLIBLE decimal_call(struct typing *t, u16 func, struct expr *const *args, i32 
                       i32 position, struct expr **out);
 /* Whether arguments are decimals, or, with `integers`, exact numbers of any kind. */
 bool decimal_takes(struct expr *const *args, i32 count, bool integers);
-/* A call or cast of nothing but constants as a constant; anything else as it is. */
+/* A small expression of nothing but constants as a constant; anything else as it is. */
 struct expr *decimal_constant(struct typing *t, struct expr *expr);
 /* The digits after the point of a quotient of constants, as in PostgreSQL. */
 bool decimal_quotient(const struct expr *x, const struct expr *y, i32 *out_scale);

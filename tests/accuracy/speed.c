@@ -2,6 +2,7 @@
  * operands in cache.
  *
  *   speed [RUNS]     best of RUNS, as a table */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -5,10 +5,7 @@
  * than a few questions, tables are as they were, and the memory comes back. One thread works, so a
  * statement asks the same questions every time; in test builds loops ask much more often. */
 #include "base/stop.h"
-#include "fault.h"
-
-static struct fault_db f;
-static char csv_path[300];
+#include "fault_big.h"
 
 /* Of a statement that asks often the first and the last questions are tried, and some between. */
 enum { TRIED_ENDS = 28, TRIED_BETWEEN = 24 };
@@ -19,22 +16,7 @@ enum { CSV_LINES = 3000 };
 
 static int setup(void **state) {
     (void)state;
-    f = open_with("1", NULL);
-    make_control(f.conn);
-    run(f.conn, "set tablet_rows = 1024");
-    run(f.conn, "create table big (i int, g int, s text, x double precision)");
-    run(f.conn, "insert into big select i, i % 50, 'text ' || i % 900, i * 0.25 "
-                "from generate_series(0, 2999) v(i)");
-    run(f.conn, "create table target (i bigint, g int, s text)");
-    write_csv(scratch_path(csv_path, "ask.csv"), CSV_LINES);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    remove(csv_path);
-    close_both(f);
-    return 0;
+    return big_open(&(struct big){"1", "ask.csv", 1024, 3000, 1, 50, 900, CSV_LINES});
 }
 
 #define KEYED                                                                                    \
@@ -219,5 +201,5 @@ static void test_pieces(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, big_close);
 }

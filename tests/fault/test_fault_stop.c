@@ -7,10 +7,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "fault.h"
-
-static struct fault_db f;
-static char csv_path[300];
+#include "fault_big.h"
 
 enum { ROWS = 300000, CSV_LINES = 200000 };
 /* What a test may take of a processor after it was told to stop: time on the clock says more of
@@ -19,34 +16,7 @@ enum { SECONDS_MOST = 2 };
 
 static int setup(void **state) {
     (void)state;
-    f = open_with("3", NULL);
-    make_control(f.conn);
-    run(f.conn, "set tablet_rows = 65536");
-    run(f.conn, "create table big (i int, g int, s text, x double precision)");
-    static int32_t numbers[ROWS];
-    static int32_t groups[ROWS];
-    static double values[ROWS];
-    static wf_text texts[ROWS];
-    static char bytes[ROWS][16];
-    for (int i = 0; i < ROWS; i++) {
-        numbers[i] = (int32_t)(((int64_t)i * 7919) % ROWS);
-        groups[i] = i % 300;
-        values[i] = i * 0.25;
-        texts[i].len = snprintf(bytes[i], sizeof bytes[i], "text %d", i % 100000);
-        texts[i].ptr = bytes[i];
-    }
-    wf_input columns[] = {{numbers, NULL}, {groups, NULL}, {texts, NULL}, {values, NULL}};
-    assert_int_equal(wf_append(f.conn, "big", ROWS, 4, columns), WF_OK);
-    run(f.conn, "create table target (i bigint, g int, s text)");
-    write_csv(scratch_path(csv_path, "stop.csv"), CSV_LINES);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    remove(csv_path);
-    close_both(f);
-    return 0;
+    return big_open(&(struct big){"3", "stop.csv", 65536, ROWS, 7919, 300, 100000, CSV_LINES});
 }
 
 /* Not by SET: that is a statement, too, and on a busy machine it may not end in time itself. */
@@ -620,5 +590,5 @@ int main(void) {
         cmocka_unit_test(test_nuisance),    cmocka_unit_test(test_intruders),
         cmocka_unit_test(test_any_order),   cmocka_unit_test(test_parameter_text),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, big_close);
 }

@@ -188,13 +188,18 @@ else
     WARPFOX_CUDA=/nowhere/libcuda.so "$fox" -c "explain analyze select 1" >"$tmp/out" 2>&1
     grep -q '^why there: WARPFOX_CUDA=/nowhere/libcuda.so cannot be loaded$' "$tmp/out"
     note $? "no GPU is said to rest where there is none" "$(cat "$tmp/out")"
+    for room in 128 64K; do # a card that is nearly full
+        SIMT_MEMORY=$room WARPFOX_CUDA=$simt "$fox" devices >"$tmp/out" 2>&1 && grep -q '^gpu: simt' "$tmp/out" &&
+            grep -q 'pinned copies could not be measured' "$tmp/out" && ! grep -q 'device read' "$tmp/out"
+        note $? "devices: a card with $room bytes" "$(cat "$tmp/out")"
+    done
     gone="create table r as select i as a, i % 10 as g from generate_series(1, 1000) s(i); delete from r where a > 990"
     for query in "select g, count(*) from r group by g" "select count(*) from r" "select g, max(a) from r where a > 500 group by g" \
         "select a from r where a > 500 order by a limit 3" "select count(*) from r join r u on r.a = u.a"; do
         WARPFOX_CUDA=$simt "$fox" -d gpu -c "$gone" -c "explain analyze $query" >"$tmp/out" 2>&1
         # each row that is told is that of the CPU, and scans always tell theirs
         ! grep -E '^ +(Scan|Filter|Join|Sort|Project).*actual' "$tmp/out" | grep -Evq 'actual (990|490|3)\]' && grep -Eq 'Scan r.*actual 990\]' "$tmp/out" &&
-            grep -q 'gpu vm: ' "$tmp/out"
+            grep -Eq 'gpu (vm|woven): ' "$tmp/out" # woven where an earlier run left the kernel
         note $? "EXPLAIN ANALYZE on the GPU counts rows, not groups: $query" "$(cat "$tmp/out")"
     done
 fi
@@ -718,13 +723,13 @@ expect "INSERT in little memory" 0 $'n\n4000000' --memory 160MB --format csv \
 
 # --- start-up: the best of several, since others may want the machine ---
 best=1000000
-for ((i = 0; i < 40 && best >= 20000; i++)); do
+for ((i = 0; i < 40 && best >= ${START_UP_US:-20000}; i++)); do
     a=$(date +%s%N)
     "$fox" --format none -c "" </dev/null
     b=$(date +%s%N)
     best=$(((b - a) / 1000 < best ? (b - a) / 1000 : best))
 done
-[ "$best" -lt 20000 ]
+[ "$best" -lt "${START_UP_US:-20000}" ] # an instrumented build takes longer
 note $? "start-up under 20 ms" "$best us"
 
 echo "$passed passed, $failed failed"

@@ -105,7 +105,8 @@ static int fail_code(const char *name) {
     if (simt_settings.fail_code != 0) {
         return simt_settings.fail_code;
     }
-    return strstr(name, "Alloc") != NULL ? SIMT_OUT_OF_MEMORY : SIMT_UNKNOWN;
+    /* a launch takes memory, too: for stacks of threads */
+    return strstr(name, "Alloc") || strstr(name, "Launch") ? SIMT_OUT_OF_MEMORY : SIMT_UNKNOWN;
 }
 
 static int count_call(const char *name) {

@@ -381,22 +381,10 @@ static void test_torn(void **state) {
     free(text);
 }
 
-/* Records like TPC-H's lineitem: the speed to compare with 150 MB/s on one core. */
-/* The text packed into the file; returns its bytes. */
-static i64 write_packed(struct sv text, enum packing packing, char *out, i64 cap) {
-    struct file_out file;
-    struct pack pack;
-    struct file_wait none = {0};
+/* The text packed into the file, and what the file holds then. */
+static i64 packed_bytes(struct sv text, enum packing packing, char *out, i64 cap) {
     struct file_view view;
-    assert_int_equal(file_out_open(&file, path, none, &err), ERR_OK);
-    assert_int_equal(pack_open(&pack, packing, &file, &mem, &err), ERR_OK);
-    for (i64 at = 0; at < text.len; at += 1000) {
-        assert_int_equal(pack_write(&pack, text.ptr + at, MIN_OF(1000, text.len - at), &err),
-                         ERR_OK);
-    }
-    assert_int_equal(pack_end(&pack, &err), ERR_OK);
-    pack_close(&pack);
-    assert_int_equal(file_out_close(&file, true, &err), ERR_OK);
+    write_packed(text, packing);
     assert_int_equal(file_view_open(&view, path, &err), ERR_OK);
     i64 bytes = view.bytes;
     assert_true(bytes <= cap);
@@ -424,7 +412,7 @@ static void test_packed(void **state) {
     }
     struct sv whole = {text, len};
     for (enum packing packing = PACKING_GZIP; packing <= PACKING_ZSTD; packing++) {
-        i64 bytes = write_packed(whole, packing, packed, sizeof packed);
+        i64 bytes = packed_bytes(whole, packing, packed, sizeof packed);
         assert_true(bytes < len);
         assert_int_equal(unpack_file(packing, whole), ERR_OK);
         for (i64 cut = 1; cut < bytes; cut += 1 + cut / 50) { /* cut short anywhere */
@@ -471,7 +459,7 @@ static void test_bomb(void **state) {
     static char text[1 << 20], packed[65536];
     memset(text, '7', sizeof text);
     for (enum packing packing = PACKING_GZIP; packing <= PACKING_ZSTD; packing++) {
-        i64 bytes = write_packed((struct sv){text, sizeof text}, packing, packed, sizeof packed);
+        i64 bytes = packed_bytes((struct sv){text, sizeof text}, packing, packed, sizeof packed);
         FILE *file = fopen(path, "wb");
         for (i64 i = 0; i < 200; i++) {
             assert_int_equal(fwrite(packed, 1, (size_t)bytes, file), bytes);
@@ -555,6 +543,7 @@ static void test_long_line(void **state) {
     table_close(table);
 }
 
+/* Records like TPC-H's lineitem: the speed to compare with 150 MB/s on one core. */
 static void test_speed(void **state) {
     (void)state;
 #ifdef WF_HARD

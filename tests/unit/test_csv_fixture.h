@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "io/csv_int.h"
+#include "io/pack.h"
 
 static struct memory mem;
 static struct pool *pool;
@@ -40,6 +41,22 @@ static void write_file(struct sv text) {
     struct error own;
     error_reset(&own);
     assert_int_equal(file_write_all(path, text.ptr, text.len, &own), ERR_OK);
+}
+
+/* The text packed into the file. */
+static inline void write_packed(struct sv text, enum packing packing) {
+    struct file_out file;
+    struct pack pack;
+    struct file_wait none = {0};
+    assert_int_equal(file_out_open(&file, path, none, &err), ERR_OK);
+    assert_int_equal(pack_open(&pack, packing, &file, &mem, &err), ERR_OK);
+    for (i64 at = 0; at < text.len; at += 1000) {
+        assert_int_equal(pack_write(&pack, text.ptr + at, MIN_OF(1000, text.len - at), &err),
+                         ERR_OK);
+    }
+    assert_int_equal(pack_end(&pack, &err), ERR_OK);
+    pack_close(&pack);
+    assert_int_equal(file_out_close(&file, true, &err), ERR_OK);
 }
 
 #endif

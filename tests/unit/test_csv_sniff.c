@@ -128,13 +128,14 @@ static wf_status scan_all(struct scanning *s, i64 part_bytes) {
 }
 
 /* The rows, as dump prints them behind the columns. */
-static wf_status scan_text(const struct csv_given *given, i64 bytes, char *out) {
+static wf_status scan_text(const struct csv_given *given, enum packing packing, i64 bytes,
+                           char *out) {
     static struct scanning s;
     memset(&s, 0, sizeof s);
     s.bad_number = I64_MAX;
     mutex_init(&s.lock);
     *out = 0;
-    TRY(csv_file_open(&mem, path, PACKING_BY_NAME, given, NULL, &s.file, &err));
+    TRY(csv_file_open(&mem, path, packing, given, NULL, &s.file, &err));
     const struct csv_sniffed *found = csv_file_sniffed(s.file);
     s.table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(s.file, s.table);
@@ -148,19 +149,24 @@ static wf_status scan_text(const struct csv_given *given, i64 bytes, char *out) 
     return status;
 }
 
-/* What a load said is what a scan says. */
-static void compare_scan(const struct csv_given *given, i64 bytes, wf_status status,
+/* What a load said is what a scan says, of an archive, too. */
+static void compare_scan(const struct csv_given *given, struct sv text, wf_status status,
                          const char *rows) {
-    static char got[1 << 20];
+    static char got[1 << 22];
     struct error loaded = err;
-    error_reset(&err);
-    wf_status scanned = scan_text(given, bytes, got);
-    assert_int_equal(scanned, status);
-    if (status) {
-        assert_string_equal(err.message, loaded.message);
-        assert_string_equal(err.hint, loaded.hint);
-    } else {
-        assert_string_equal(got, rows);
+    for (enum packing packing = PACKING_NONE; packing <= PACKING_ZSTD; packing++) {
+        error_reset(&err);
+        if (packing) {
+            write_packed(text, packing);
+        }
+        wf_status scanned = scan_text(given, packing, text.len, got);
+        assert_int_equal(scanned, status);
+        if (status) {
+            assert_string_equal(err.message, loaded.message);
+            assert_string_equal(err.hint, loaded.hint);
+        } else {
+            assert_string_equal(got, rows);
+        }
     }
     err = loaded;
 }
@@ -191,7 +197,7 @@ static wf_status read_text(struct sv text, const struct csv_given *given, char *
     }
     input_close(&in);
     arena_fini(&arena);
-    compare_scan(given, text.len, status, behind);
+    compare_scan(given, text, status, behind);
     return status;
 }
 
@@ -450,6 +456,61 @@ static void test_late(void **state) {
     }
 }
 
+/* Records longer than a part, of text that no archive makes shorter; lines within them count. */
+static void test_long(void **state) {
+    (void)state;
+    enum { LONG = 60000 };
+    static char text[3 * LONG], got[1 << 20];
+    struct csv_given none = {0};
+    u64 r = 1;
+    i64 n = snprintf(text, sizeof text, "id,t\n1,\"");
+    for (i64 i = 0; i < LONG; i++) {
+        r = r * 6364136223846793005u + 1442695040888963407u;
+        text[n++] = i % 5000 ? (char)('!' + (r >> 33) % 90 + ((r >> 33) % 90 == 1)) : '\n';
+    }
+    n += snprintf(text + n, 100, "\"\n2,b\n3,\"");
+    memcpy(text + n, text + 8, LONG);
+    n += LONG;
+    n += snprintf(text + n, 100, "\"");
+    assert_int_equal(read_text((struct sv){text, n}, &none, got, sizeof got), ERR_OK);
+    assert_int_equal(strlen(got), strlen("id integer,t text|1,|2,b|3,") + 2 * LONG);
+}
+
+/* What is wrong far behind the sample, in the text or in an archive of it. */
+static void test_far(void **state) {
+    (void)state;
+    enum { BYTES = 2200000 };
+    char *text = malloc(BYTES + 100), *got = malloc(2 * BYTES);
+    struct csv_given none = {0};
+    u64 r = 1;
+    i64 n = 0;
+    while (n < BYTES) {
+        r = r * 6364136223846793005u + 1442695040888963407u;
+        n += snprintf(text + n, 32, "%lld\n", (i64)(r >> 34) + 1000000000);
+    }
+    struct sv whole = {text, n};
+    for (enum packing packing = PACKING_GZIP; packing <= PACKING_ZSTD; packing++) {
+        struct file_view view;
+        write_packed(whole, packing);
+        assert_int_equal(file_view_open(&view, path, &err), ERR_OK);
+        char *packed = malloc((size_t)view.bytes);
+        memcpy(packed, view.data, (size_t)view.bytes);
+        write_file((struct sv){packed, view.bytes - 10});
+        assert_int_equal(scan_text(&none, packing, n, got), ERR_BAD_COPY_FORMAT);
+        assert_non_null(strstr(err.message, "cut short"));
+        memset(packed + view.bytes - 2000, 0x55, 1000);
+        write_file((struct sv){packed, view.bytes});
+        error_reset(&err);
+        assert_int_equal(scan_text(&none, packing, n, got), ERR_BAD_COPY_FORMAT);
+        free(packed);
+        file_view_close(&view);
+    }
+    n += snprintf(text + n, 32, "x\n");
+    assert_true(read_text((struct sv){text, n}, &none, got, 2 * BYTES) != ERR_OK);
+    free(text);
+    free(got);
+}
+
 static void test_wide(void **state) {
     (void)state;
     static char text[200000];
@@ -482,17 +543,21 @@ static void test_changed(void **state) {
 }
 
 /* The memory a scan needs is refused, at every place where it asks. */
-static void test_refused(void **state) {
-    (void)state;
+static void check_refused(enum packing packing) {
     static char got[1 << 16];
     struct csv_given none = {0};
     wf_status status = ERR_OUT_OF_MEMORY;
-    write_file(SV("a,b\n1,\"x\"\"y\"\n3,\"a\nb\"\n"));
+    struct sv text = SV("a,b\n1,\"x\"\"y\"\n3,\"a\nb\"\n");
+    if (packing) {
+        write_packed(text, packing);
+    } else {
+        write_file(text);
+    }
     for (i64 nth = 1; status; nth++) {
         error_reset(&err);
         memory_fail_at(nth);
         struct csv_file *file = NULL;
-        status = csv_file_open(&mem, path, PACKING_BY_NAME, &none, NULL, &file, &err);
+        status = csv_file_open(&mem, path, packing, &none, NULL, &file, &err);
         if (!status) {
             csv_file_close(file);
         } else {
@@ -501,7 +566,7 @@ static void test_refused(void **state) {
     }
     memory_fail_at(0);
     struct csv_file *file = NULL;
-    assert_int_equal(csv_file_open(&mem, path, PACKING_BY_NAME, &none, NULL, &file, &err), ERR_OK);
+    assert_int_equal(csv_file_open(&mem, path, packing, &none, NULL, &file, &err), ERR_OK);
     const struct csv_sniffed *found = csv_file_sniffed(file);
     struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(file, table);
@@ -528,6 +593,13 @@ static void test_refused(void **state) {
     table_close(table);
 }
 
+static void test_refused(void **state) {
+    (void)state;
+    for (enum packing packing = PACKING_NONE; packing <= PACKING_ZSTD; packing++) {
+        check_refused(packing);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_types, set_up, tear_down),
@@ -537,6 +609,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_options, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_late, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_long, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_far, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wide, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_changed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),

@@ -260,6 +260,10 @@ static void test_verify(void **state) {
     expect_bad(&s, "PROBE");
     s.ops[4].code = 9999;
     expect_bad(&s, "unknown code");
+    s.ops[6] = (struct op){.code = OP_INTERN2, .dst = 5, .a = 0, .b = 3, .imm = 0};
+    expect_bad(&s, "opcode 6 (INTERN2): a variable has the wrong kind");
+    s.ops[6] = (struct op){.code = OP_INTERN2, .dst = 5, .a = 0, .b = 3, .imm = 5};
+    expect_bad(&s, "a variable that does not exist");
 }
 
 /* An aggregation: the state's words are i64, and so is the key. */

@@ -349,7 +349,7 @@ static void check_float_segments(wf_place place, wf_elem type, int64_t n, int sh
                                            prim_array(type, out, segments), prim_array(type, in, n),
                                            prim_array(WF_ELEM_I64, offsets, segments + 1), NULL));
     for (int64_t s = 0; s < segments; s++) {
-        char want[8];
+        _Alignas(8) char want[8];
         int64_t first = offsets[s];
         assert_prim_ok(wf_prim_reduce(prim, WF_ON_CPU, WF_FOLD_ADD, prim_array(type, want, 1),
                                       prim_array(type, in + first * width, offsets[s + 1] - first),
