@@ -67,14 +67,27 @@ static FALLIBLE setting_text_of(struct bind *b, const struct json *node, const c
     return ERR_OK;
 }
 
-/* SET search_path = a, "B": the list again, every name quoted. */
+static bool is_plain_name(const char *name) {
+    bool plain = (name[0] >= 'a' && name[0] <= 'z') || name[0] == '_';
+    for (; *name && plain; name++) {
+        plain = (*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9') || *name == '_';
+    }
+    return plain;
+}
+
+/* SET search_path = a, "B": the list again, names quoted that have to be. */
 static FALLIBLE set_path(struct bind *b, const struct json *args, struct statement *out) {
     struct text path;
     text_init(&path, b->arena);
     JSON_EACH(node, args) {
         const char *name = "";
         TRY(setting_text_of(b, node, &name));
-        text_print(&path, "%s\"", path.len ? ", " : "");
+        text_print(&path, "%s", path.len ? ", " : "");
+        if (is_plain_name(name)) {
+            text_print(&path, "%s", name);
+            continue;
+        }
+        text_print(&path, "\"");
         for (; *name; name++) {
             text_print(&path, *name == '"' ? "\"\"" : "%c", *name);
         }
