@@ -23,7 +23,7 @@ struct bench_options {
     const char *answers;  /* folder of answer files; NULL = the answers known here */
     const char *text;     /* TPC-H: "dbgen" or "duckdb"; NULL = dbgen */
     const char *plot;     /* SVG file to draw; NULL = none */
-    struct option_settings settings; /* device, threads, memory, gpu_memory, as given */
+    struct option_settings settings; /* device, threads, memory, gpu_memory, gpu_workers, as given */
 };
 
 /* `warpfox bench NAME …`: runs an experiment; returns the exit status. */

@@ -411,7 +411,7 @@ struct buffer *buffer_wrap(struct memory *mem, u8 *data, i64 bytes,
         return NULL;
     }
     atomic_init(&buf->refs, 1);
-    buf->pinned = 0;
+    atomic_init(&buf->pinned, 0);
     buf->device_addr = 0;
     buf->mem = mem;
     buf->bytes = bytes;

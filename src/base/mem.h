@@ -88,8 +88,8 @@ void *vec_grow(struct arena *arena, const void *items, i64 *cap, i64 count, i64 
 /* A counted block of column data: 64-byte aligned, padded by 64 readable bytes. */
 struct buffer {
     _Atomic i32 refs;
-    i32 pinned;      /* set by the GPU device while registered for direct transfer */
-    u64 device_addr; /* where the card finds `data` while pinned */
+    _Atomic i32 pinned; /* set by the GPU device while registered for direct transfer */
+    u64 device_addr;    /* where the card finds `data` while pinned */
     struct memory *mem;
     i64 bytes;
     u8 *data;

@@ -1,10 +1,13 @@
 /* gpu_cache.c: columns on the card: cached segments, and host buffers pinned for direct transfer.
  *
  * A cached segment is keyed by tablet and column and never goes stale, because a tablet never
- * changes. The least recently used goes first when memory is short, but never one that the step
- * being run uses. Buffers that cross the bus are registered with the driver the first time and stay
- * so until they are freed: registering costs 65 ms per GiB once, a copy from ordinary memory eight
- * times the bus each time. */
+ * changes. The least recently used goes first when memory is short, but never one that a step being
+ * run uses. Whoever misses a segment first enters it and copies it without the card's lock; other
+ * workers wait until the copy is queued, and their streams until it is done.
+ *
+ * Buffers that cross the bus are registered with the driver the first time and stay so until they
+ * are freed: registering costs 65 ms per GiB once, a copy from ordinary memory eight times the bus
+ * each time. */
 #include "gpu/gpu_int.h"
 
 #include <stdlib.h>
@@ -93,11 +96,15 @@ bool gpu_pin(struct gpu *g, struct buffer *buf) {
     if (!buf || buf->bytes < PIN_LEAST_BYTES) {
         return false;
     }
-    if (buf->pinned) {
+    if (atomic_load_explicit(&buf->pinned, memory_order_acquire)) {
         return true;
     }
     pins_open();
     mutex_lock(&pins.lock);
+    if (buf->pinned) { /* by another worker, meanwhile */
+        mutex_unlock(&pins.lock);
+        return true;
+    }
     bool done = pins_grow() && g->api->host_register(buf->data, (size_t)buf->bytes,
                                                      CU_HOST_PORTABLE_MAPPED) == CU_OK;
     if (done && g->api->host_device_ptr(&buf->device_addr, buf->data, 0) != CU_OK) {
@@ -105,7 +112,7 @@ bool gpu_pin(struct gpu *g, struct buffer *buf) {
         done = false;
     }
     if (done) {
-        buf->pinned = 1;
+        atomic_store_explicit(&buf->pinned, 1, memory_order_release);
         pins.items[pins.count++] = (struct pin){buf, g->card};
         buffer_unpin = unpin;
     }
@@ -151,7 +158,8 @@ static u64 cache_hash(u64 tablet_id, u32 col) {
     return hash_u64(tablet_id * 4096 + col);
 }
 
-struct cached *gpu_cache_find(struct gpu_card *card, u64 tablet_id, u32 col) {
+/* The card's lock is held, here and in what follows that does not take it. */
+static struct cached *cache_find(struct gpu_card *card, u64 tablet_id, u32 col) {
     struct gpu_cache *cache = &card->cache;
     if (!cache->slot_count) {
         return NULL;
@@ -213,76 +221,163 @@ static void cache_drop(struct gpu_card *card, struct cached *c) {
     mem_free(card->mem, c, (i64)sizeof *c);
 }
 
-wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows,
-                         void *stream, struct cached **out, i64 *moved, struct error *err) {
-    struct gpu_cache *cache = &g->card->cache;
-    struct cached *c = gpu_cache_find(g->card, tablet->id, col);
-    if (c) {
-        order_remove(cache, c);
-        order_add(cache, c);
-        c->run_no = g->run_no;
-        *out = c;
-        return ERR_OK;
-    }
-    struct seg_bytes seg = gpu_segment_bytes(tablet, col, rows);
-    i64 data_room = ALIGN_UP(seg.data_bytes + 64, 64);
-    i64 valid_room = ALIGN_UP(seg.valid_bytes, 64);
-    struct gpu_block *block = NULL;
-    if (seg.total_bytes > 0) {
-        TRY(gpu_alloc(g, data_room + valid_room + seg.text_bytes, &block, err));
-    }
-    c = cache_grow(g->card) ? mem_alloc(g->card->mem, (i64)sizeof *c) : NULL;
+bool gpu_cache_has(struct gpu_card *card, u64 tablet_id, u32 col) {
+    mutex_lock(&card->lock);
+    bool found = cache_find(card, tablet_id, col) != NULL;
+    mutex_unlock(&card->lock);
+    return found;
+}
+
+/* --- loading --- */
+
+static void use(struct gpu *g, struct cached *c) {
+    order_remove(&g->card->cache, c);
+    order_add(&g->card->cache, c);
+    c->used_by[g->number] = g->run_no;
+}
+
+static struct cached *cache_add(struct gpu *g, const struct tablet *tablet, u32 col) {
+    struct gpu_card *card = g->card;
+    struct gpu_cache *cache = &card->cache;
+    struct cached *c = cache_grow(card) ? mem_alloc(card->mem, (i64)sizeof *c) : NULL;
     if (!c) {
-        gpu_heap_free(g->card, block);
-        return memory_refused(g->card->mem, err, (i64)sizeof *c);
+        return NULL;
     }
-    *c = (struct cached){.tablet_id = tablet->id, .col = col, .block = block, .run_no = g->run_no};
-    c->data = block && seg.data_bytes ? block->addr : 0;
-    c->nulls = block && seg.valid_bytes ? block->addr + (u64)data_room : 0;
-    c->text = block && seg.text_bytes ? block->addr + (u64)(data_room + valid_room) : 0;
+    *c = (struct cached){.tablet_id = tablet->id, .col = col, .load_no = g->run_no, .loading = 1};
+    c->used_by[g->number] = g->run_no;
     struct cached **slot =
         &cache->slots[cache_hash(tablet->id, col) & (u64)(cache->slot_count - 1)];
     c->chain = *slot;
     *slot = c;
     order_add(cache, c);
     cache->count++;
-    cache->bytes += block ? block->bytes : 0;
-    wf_status status =
-        gpu_upload(g, c->data, seg.data, seg.data_bytes, seg.data_buffer, stream, err);
-    if (!status) {
-        status = gpu_upload(g, c->nulls, seg.valid, seg.valid_bytes, seg.valid_buffer, stream, err);
+    return c;
+}
+
+/* Room for the segment, and its copy queued. Without the lock: nobody else touches what is loading.
+ */
+static FALLIBLE load(struct gpu *g, struct cached *c, const struct seg_bytes *seg, void *stream,
+                     struct error *err) {
+    i64 data_room = ALIGN_UP(seg->data_bytes + 64, 64);
+    i64 valid_room = ALIGN_UP(seg->valid_bytes, 64);
+    if (seg->total_bytes == 0) {
+        return ERR_OK;
     }
-    if (!status) {
-        status = gpu_upload(g, c->text, seg.text, seg.text_bytes, seg.text_buffer, stream, err);
+    TRY(gpu_alloc(g, data_room + valid_room + seg->text_bytes, &c->block, err));
+    u64 at = c->block->addr;
+    c->data = seg->data_bytes ? at : 0;
+    c->nulls = seg->valid_bytes ? at + (u64)data_room : 0;
+    c->text = seg->text_bytes ? at + (u64)(data_room + valid_room) : 0;
+    TRY(gpu_upload(g, c->data, seg->data, seg->data_bytes, seg->data_buffer, stream, err));
+    TRY(gpu_upload(g, c->nulls, seg->valid, seg->valid_bytes, seg->valid_buffer, stream, err));
+    TRY(gpu_upload(g, c->text, seg->text, seg->text_bytes, seg->text_buffer, stream, err));
+    if (g->card->worker_count > 1) {
+        CU(g->api->event_record(g->uploaded, stream));
     }
-    if (status) {
-        cache_drop(g->card, c);
-        return status;
-    }
-    *moved += seg.total_bytes;
-    *out = c;
     return ERR_OK;
 }
 
+/* The event after which a segment is there; NULL: it is. */
+static void *pending_copy(const struct gpu *g, const struct cached *c) {
+    for (i32 w = 0; w < GPU_WORKERS_MOST; w++) {
+        const struct gpu *other = g->card->workers[w];
+        if (other && other != g && other->inside && other->run_no == c->load_no) {
+            return other->uploaded;
+        }
+    }
+    return NULL;
+}
+
+/* Finds it, or enters it as loading. */
+static struct cached *find_or_add(struct gpu *g, const struct tablet *tablet, u32 col,
+                                  bool *out_missed, void **out_event) {
+    struct gpu_card *card = g->card;
+    mutex_lock(&card->lock);
+    struct cached *c = cache_find(card, tablet->id, col);
+    while (c && c->loading) {
+        cond_wait(&card->changed, &card->lock);
+        c = cache_find(card, tablet->id, col);
+    }
+    *out_missed = !c;
+    *out_event = NULL;
+    if (c) {
+        use(g, c);
+        *out_event = pending_copy(g, c);
+    } else {
+        c = cache_add(g, tablet, col);
+    }
+    mutex_unlock(&card->lock);
+    return c;
+}
+
+wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows,
+                         void *stream, struct cached **out, i64 *moved, struct error *err) {
+    struct gpu_card *card = g->card;
+    bool missed = false;
+    void *event = NULL;
+    struct cached *c = find_or_add(g, tablet, col, &missed, &event);
+    if (!c) {
+        return memory_refused(card->mem, err, (i64)sizeof *c);
+    }
+    *out = c;
+    if (event) {
+        CU(g->api->stream_wait_event(stream, event, 0));
+    }
+    if (!missed) {
+        return ERR_OK;
+    }
+    struct seg_bytes seg = gpu_segment_bytes(tablet, col, rows);
+    wf_status status = load(g, c, &seg, stream, err);
+    if (status) { /* nothing may still be writing what is freed */
+        (void)g->api->stream_synchronize(stream);
+    }
+    mutex_lock(&card->lock);
+    c->loading = 0;
+    card->cache.bytes += c->block ? c->block->bytes : 0;
+    if (status) {
+        cache_drop(card, c);
+    }
+    cond_broadcast(&card->changed);
+    mutex_unlock(&card->lock);
+    *moved += status ? 0 : seg.total_bytes;
+    return status;
+}
+
+/* --- making room --- */
+
+static bool is_used(const struct gpu_card *card, const struct cached *c) {
+    bool used = c->loading;
+    for (i32 w = 0; w < GPU_WORKERS_MOST; w++) {
+        const struct gpu *g = card->workers[w];
+        used = used || (g && g->inside && c->used_by[w] == g->run_no);
+    }
+    return used;
+}
+
 i64 gpu_cache_evict(struct gpu *g, i64 bytes) {
+    struct gpu_card *card = g->card;
     i64 freed = 0;
-    struct cached *c = g->card->cache.oldest;
+    mutex_lock(&card->lock);
+    struct cached *c = card->cache.oldest;
     while (c && freed < bytes) {
         struct cached *newer = c->newer;
-        if (c->run_no != g->run_no && c->block) {
+        if (!is_used(card, c) && c->block) {
             freed += c->block->bytes;
-            cache_drop(g->card, c);
+            cache_drop(card, c);
         }
         c = newer;
     }
+    mutex_unlock(&card->lock);
     return freed;
 }
 
-i64 gpu_cache_evictable(const struct gpu *g) {
+i64 gpu_cache_evictable(struct gpu *g) {
     i64 bytes = 0;
+    mutex_lock(&g->card->lock);
     for (const struct cached *c = g->card->cache.newest; c; c = c->older) {
-        bytes += c->run_no != g->run_no && c->block ? c->block->bytes : 0;
+        bytes += !is_used(g->card, c) && c->block ? c->block->bytes : 0;
     }
+    mutex_unlock(&g->card->lock);
     return bytes;
 }
 

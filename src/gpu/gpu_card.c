@@ -1,10 +1,16 @@
-/* gpu_card.c: a card and its worker: opening, resetting, entering, launching.
+/* gpu_card.c: a card and its workers: opening, resetting, entering, launching.
  *
  * A card is opened on first use only, so a session that never touches the GPU never initialises
- * CUDA. Every entry takes the worker's lock and makes the context current. An error that poisons
- * the context marks the card broken: the statement fails with the driver's words, and the next
- * entry throws everything away, resets the primary context and starts afresh, with compiled code
- * kept. The process and the database live on. See decision 0008. */
+ * CUDA. Every entry takes the worker's lock and makes the context current. Steps of several workers
+ * run side by side: each has streams of its own and waits for nothing but those.
+ *
+ * An error that poisons the context marks the card broken. The statement fails with the driver's
+ * words, and so do those of other workers that are inside. When all have left, the next entry throws
+ * everything away, resets the primary context and starts afresh, with compiled code kept. The
+ * process and the database live on. See decision 0008.
+ *
+ * A step that runs out of memory while others hold some runs once more alone: several workers
+ * refuse nothing that one would not. */
 #include "gpu/gpu_int.h"
 
 #include <stdio.h>
@@ -58,6 +64,7 @@ static FALLIBLE open_streams(struct gpu *g, struct error *err) {
         CU(g->api->event_create(&g->slot_down[s], CU_EVENT_NO_TIMING));
     }
     CU(g->api->stream_create(&g->down, CU_STREAM_NON_BLOCKING));
+    CU(g->api->event_create(&g->uploaded, CU_EVENT_NO_TIMING));
     return ERR_OK;
 }
 
@@ -87,6 +94,7 @@ static void close_streams(struct gpu *g) {
         drop_stream(g, &g->streams[s]);
     }
     drop_stream(g, &g->down);
+    drop_event(g, &g->uploaded);
     gpu_heap_free(card, g->args_block);
     g->args_block = NULL;
     memset(g->fits, 0, sizeof g->fits);
@@ -109,8 +117,10 @@ static void close_context(struct gpu_card *card) {
     gpu_unpin_all(card);
     gpu_cache_fini(card);
     gpu_host_detach(card->host);
-    if (card->worker) {
-        close_streams(card->worker);
+    for (i32 w = 0; w < GPU_WORKERS_MOST; w++) {
+        if (card->workers[w]) {
+            close_streams(card->workers[w]);
+        }
     }
     gpu_heap_fini(card, true);
     (void)api->ctx_release(card->ordinal);
@@ -118,31 +128,91 @@ static void close_context(struct gpu_card *card) {
 }
 
 static FALLIBLE revive(struct gpu_card *card, struct error *err) {
+    ASSERT(card->inside == 0);
     close_context(card);
     (void)card->api->ctx_reset(card->ordinal);
     wf_status status = open_context(card, err);
-    status = status ? status : open_streams(card->worker, err);
+    for (i32 w = 0; !status && w < GPU_WORKERS_MOST; w++) {
+        status = card->workers[w] ? open_streams(card->workers[w], err) : ERR_OK;
+    }
     card->broken = status != ERR_OK;
     return status;
 }
 
 /* --- entering --- */
 
-wf_status gpu_enter(struct gpu *g, struct error *err) {
+/* A broken card is reset by the first that comes when nobody is inside. */
+static bool must_wait(const struct gpu_card *card, bool alone) {
+    if (card->alone) {
+        return true;
+    }
+    return alone || card->broken ? card->inside > 0 : card->waiting_alone > 0;
+}
+
+static void note_company(struct gpu_card *card) {
+    card->inside_most = MAX_OF(card->inside_most, card->inside);
+    for (i32 w = 0; w < GPU_WORKERS_MOST && card->inside > 1; w++) {
+        if (card->workers[w]) {
+            card->workers[w]->had_company = 1;
+        }
+    }
+}
+
+static FALLIBLE enter(struct gpu *g, bool alone, struct error *err) {
     struct gpu_card *card = g->card;
     mutex_lock(&g->lock);
+    mutex_lock(&card->lock);
+    card->waiting_alone += alone;
+    while (must_wait(card, alone)) {
+        cond_wait(&card->changed, &card->lock);
+    }
+    card->waiting_alone -= alone;
     wf_status status = card->broken
                            ? revive(card, err)
                            : gpu_check(card, card->api->ctx_set(card->ctx), "ctx_set", err);
-    g->run_no++;
+    if (!status) {
+        card->inside++;
+        card->alone = alone;
+        g->inside = 1;
+        g->had_company = 0;
+        g->run_no = ++card->run_count;
+        note_company(card);
+    } else if (alone) {
+        cond_broadcast(&card->changed);
+    }
+    mutex_unlock(&card->lock);
     if (status) {
         mutex_unlock(&g->lock);
     }
     return status;
 }
 
-void gpu_leave(struct gpu *g) {
+wf_status gpu_enter(struct gpu *g, struct error *err) {
+    return enter(g, false, err);
+}
+
+wf_status gpu_enter_alone(struct gpu *g, struct error *err) {
+    return enter(g, true, err);
+}
+
+bool gpu_leave(struct gpu *g) {
+    struct gpu_card *card = g->card;
+    mutex_lock(&card->lock);
+    bool company = g->had_company;
+    card->inside--;
+    card->alone = 0;
+    g->inside = 0;
+    cond_broadcast(&card->changed);
+    mutex_unlock(&card->lock);
     mutex_unlock(&g->lock);
+    return company;
+}
+
+void gpu_wait(struct gpu *g) {
+    for (i32 s = 0; s < GPU_STREAMS; s++) {
+        (void)g->api->stream_synchronize(g->streams[s]);
+    }
+    (void)g->api->stream_synchronize(g->down);
 }
 
 wf_status gpu_event(struct gpu *g, i64 n, void **out, struct error *err) {
@@ -225,6 +295,8 @@ static void card_close(struct gpu_card *card) {
     close_context(card);
     gpu_codes_fini(card, false);
     mutex_fini(&card->heap.lock);
+    cond_fini(&card->changed);
+    mutex_fini(&card->lock);
     gpu_host_close(card->host);
     mem_free(card->mem, card, (i64)sizeof *card);
 }
@@ -247,13 +319,23 @@ static FALLIBLE card_open(struct memory *host_mem, const struct cu_api *api, i32
         mem_free(host_mem, card, (i64)sizeof *card);
         return status;
     }
+    mutex_init(&card->lock);
+    cond_init(&card->changed);
     mutex_init(&card->heap.lock);
     gpu_codes_init(card);
     *out = card;
     return ERR_OK;
 }
 
+/* The card's lock is held, and its context current. */
 static FALLIBLE worker_open(struct gpu_card *card, struct gpu **out, struct error *err) {
+    i32 number = 0;
+    while (number < GPU_WORKERS_MOST && card->workers[number]) {
+        number++;
+    }
+    if (number == GPU_WORKERS_MOST) {
+        FAIL(err, NO_DEVICE, "a card has at most %d workers", GPU_WORKERS_MOST);
+    }
     struct gpu *g = mem_alloc(card->mem, (i64)sizeof *g);
     if (!g) {
         return memory_refused(card->mem, err, (i64)sizeof *g);
@@ -261,17 +343,51 @@ static FALLIBLE worker_open(struct gpu_card *card, struct gpu **out, struct erro
     memset(g, 0, sizeof *g);
     g->card = card;
     g->api = card->api;
+    g->number = number;
     mutex_init(&g->lock);
-    card->worker = *out = g;
+    card->workers[number] = *out = g;
+    card->worker_count++;
     return open_streams(g, err);
 }
 
+/* The other workers go on undisturbed. */
 void gpu_worker_close(struct gpu *g) {
-    struct memory *mem = g->card->mem;
-    card_close(g->card);
+    struct gpu_card *card = g->card;
+    struct memory *mem = card->mem;
+    mutex_lock(&card->lock);
+    ASSERT(!g->inside);
+    bool last = card->worker_count == 1;
+    if (!last) {
+        (void)card->api->ctx_set(card->ctx);
+        close_streams(g);
+        card->workers[g->number] = NULL;
+        card->worker_count--;
+    }
+    mutex_unlock(&card->lock);
+    if (last) {
+        card_close(card);
+    }
     mutex_fini(&g->lock);
     free(g->events);
     mem_free(mem, g, (i64)sizeof *g);
+}
+
+struct gpu *gpu_worker_open(struct gpu_card *card, char why[300]) {
+    struct error err;
+    error_reset(&err);
+    struct gpu *g = NULL;
+    mutex_lock(&card->lock);
+    wf_status status = gpu_check(card, card->api->ctx_set(card->ctx), "ctx_set", &err);
+    status = status ? status : worker_open(card, &g, &err);
+    mutex_unlock(&card->lock);
+    if (status) {
+        snprintf(why, 300, "%.290s", err.message);
+    }
+    if (status && g) {
+        gpu_worker_close(g);
+        g = NULL;
+    }
+    return g;
 }
 
 struct gpu *gpu_card_open(struct memory *host_mem, i64 budget_bytes, i32 number, char why[300]) {

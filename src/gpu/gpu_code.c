@@ -10,8 +10,9 @@
  * may have written, is as good as absent. An image that was found, not made here, and that the
  * driver refuses is compiled after all.
  *
- * Only the thread that holds the gpu's lock loads modules: the background thread never touches the
- * context. */
+ * Codes have a lock, which is not held while one is compiled: whoever needs a code that another
+ * thread compiles waits for it alone. Modules are loaded by workers; the background thread never
+ * touches the context. */
 #include "gpu/gpu_int.h"
 
 #include <stdio.h>
@@ -227,6 +228,12 @@ static void compile_now(struct gpu_card *card, struct code *code) {
     }
 }
 
+static void wait_for(struct gpu_card *card, struct code *code) {
+    while (atomic_load(&code->state) == CODE_QUEUED) {
+        cond_wait(&card->codes.ready, &card->codes.lock);
+    }
+}
+
 static void compile_thread(void *arg) {
     struct gpu_card *card = arg;
     struct gpu_codes *codes = &card->codes;
@@ -267,10 +274,23 @@ static struct code *code_new(struct gpu_card *card, const char *text, i64 bytes,
     return code;
 }
 
+/* With the lock, which is released meanwhile. */
+static void compile_here(struct gpu_card *card, struct code *code) {
+    mutex_unlock(&card->codes.lock);
+    compile_now(card, code);
+    mutex_lock(&card->codes.lock);
+    cond_broadcast(&card->codes.ready);
+}
+
+/* Compiles it in the background, or here where no thread can be started. */
 static void enqueue(struct gpu_card *card, struct code *code) {
     struct gpu_codes *codes = &card->codes;
     if (!codes->thread) {
         codes->thread = thread_start(compile_thread, card);
+    }
+    if (!codes->thread) {
+        compile_here(card, code);
+        return;
     }
     if (codes->queue_tail) {
         codes->queue_tail->queue_next = code;
@@ -333,6 +353,19 @@ const struct gpu_image *gpu_image_find(const struct gpu_card *card, const char *
     return found;
 }
 
+/* A fixed module, as it was compiled ahead of time. */
+static bool take_image(struct code *code, const struct gpu_image *image) {
+    code->image = image ? malloc((size_t)image->bytes) : NULL;
+    if (code->image) {
+        memcpy(code->image, image->data, (size_t)image->bytes);
+        code->image_bytes = image->bytes;
+        code->found = 1;
+        atomic_store(&code->state, CODE_COMPILED);
+    }
+    return code->image != NULL;
+}
+
+/* The lock is held, here and below. */
 static FALLIBLE load_module(struct gpu_card *card, enum module_no no, const char *kernel,
                             struct code **out, struct error *err) {
     struct gpu_codes *codes = &card->codes;
@@ -345,40 +378,42 @@ static FALLIBLE load_module(struct gpu_card *card, enum module_no no, const char
         if (!code) {
             return memory_refused(card->mem, err, bytes);
         }
-        const struct gpu_image *image = gpu_image_find(card, module_texts[no]);
-        if (image) {
-            code->image = malloc((size_t)image->bytes);
-        }
-        if (code->image) {
-            memcpy(code->image, image->data, (size_t)image->bytes);
-            code->image_bytes = image->bytes;
-            code->found = 1;
-            atomic_store(&code->state, CODE_COMPILED);
-        }
-        if (!code->image) {
-            compile_now(card, code);
-        }
         codes->modules[no] = code;
+        if (!take_image(code, gpu_image_find(card, module_texts[no]))) {
+            compile_here(card, code);
+        }
     }
+    wait_for(card, code);
     if (atomic_load(&code->state) == CODE_FAILED) {
-        codes->modules[no] = NULL; /* the next step tries again */
+        codes->modules[no] = codes->modules[no] == code ? NULL : codes->modules[no];
         FAIL(err, GPU, "kernel module %s cannot be compiled: %s", module_texts[no], code->log);
-    }
+    } /* the next step tries again */
     *out = code;
     return code_load(card, code, kernel, err);
 }
 
-wf_status gpu_kernel(struct gpu_card *card, enum kernel_no kernel, void **out, struct error *err) {
-    struct gpu_codes *codes = &card->codes;
-    if (!codes->kernels[kernel]) {
-        struct code *code = NULL;
-        const char *name = kernel_infos[kernel].name;
-        TRY(load_module(card, kernel_infos[kernel].module, name, &code, err));
-        CARD(card->api->module_function(&codes->kernels[kernel], code->module, name));
-    }
-    *out = codes->kernels[kernel];
+static FALLIBLE load_kernel(struct gpu_card *card, enum kernel_no kernel, void **out,
+                            struct error *err) {
+    struct code *code = NULL;
+    const char *name = kernel_infos[kernel].name;
+    TRY(load_module(card, kernel_infos[kernel].module, name, &code, err));
+    CARD(card->api->module_function(out, code->module, name));
+    atomic_store(&card->codes.kernels[kernel], *out);
     return ERR_OK;
 }
+
+wf_status gpu_kernel(struct gpu_card *card, enum kernel_no kernel, void **out, struct error *err) {
+    *out = atomic_load(&card->codes.kernels[kernel]);
+    if (*out) {
+        return ERR_OK;
+    }
+    mutex_lock(&card->codes.lock);
+    wf_status status = load_kernel(card, kernel, out, err);
+    mutex_unlock(&card->codes.lock);
+    return status;
+}
+
+/* --- templates --- */
 
 static struct gpu_made *made_find(struct gpu_card *card, u64 key) {
     struct gpu_made *made = card->codes.made;
@@ -402,17 +437,15 @@ static FALLIBLE make_template(struct gpu_card *card, const char *module, const c
     i32 bytes = snprintf(text, sizeof text, "%s#include \"%s.h\"\n", defines, module);
     CHECK(bytes < (i32)sizeof text);
     u64 key = code_key(card, text, bytes, "");
-    mutex_lock(&card->codes.lock);
     struct code *code = code_find(card, key);
-    bool is_new = !code;
-    code = code ? code : code_new(card, text, bytes, "", key);
-    mutex_unlock(&card->codes.lock);
     if (!code) {
-        return memory_refused(card->mem, err, bytes);
+        code = code_new(card, text, bytes, "", key);
+        if (!code) {
+            return memory_refused(card->mem, err, bytes);
+        }
+        compile_here(card, code);
     }
-    if (is_new) {
-        compile_now(card, code);
-    }
+    wait_for(card, code);
     if (atomic_load(&code->state) == CODE_FAILED) {
         FAIL(err, GPU, "kernel module %s cannot be compiled: %s", module, code->log);
     }
@@ -420,64 +453,66 @@ static FALLIBLE make_template(struct gpu_card *card, const char *module, const c
     return ERR_OK;
 }
 
-wf_status gpu_template_function(struct gpu_card *card, const char *module, const char *defines,
-                                const char *kernel, void **out, struct error *err) {
-    u64 key = XXH3_64bits_withSeed(defines, strlen(defines), XXH3_64bits(module, strlen(module)));
-    key = XXH3_64bits_withSeed(kernel, strlen(kernel), key);
-    struct gpu_made *made = made_find(card, key);
-    if (!made) {
-        struct code *code = NULL;
-        TRY(make_template(card, module, defines, &code, err));
-        made = calloc(1, sizeof *made);
-        if (!made) {
-            return memory_refused(card->mem, err, (i64)sizeof *made);
-        }
-        *made = (struct gpu_made){key, code, NULL, card->codes.made};
-        card->codes.made = made;
+/* While one is compiled another worker may make the same. */
+static FALLIBLE find_made(struct gpu_card *card, u64 key, const char *module, const char *defines,
+                          struct gpu_made **out, struct error *err) {
+    struct code *code = NULL;
+    *out = made_find(card, key);
+    if (*out) {
+        return ERR_OK;
     }
+    TRY(make_template(card, module, defines, &code, err));
+    *out = made_find(card, key);
+    if (!*out) {
+        *out = calloc(1, sizeof **out);
+        if (!*out) {
+            return memory_refused(card->mem, err, (i64)sizeof **out);
+        }
+        **out = (struct gpu_made){key, code, NULL, card->codes.made};
+        card->codes.made = *out;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE load_made(struct gpu_card *card, struct gpu_made *made, const char *kernel,
+                          struct error *err) {
     if (!made->function) {
         TRY(code_load(card, made->code, kernel, err));
         CARD(card->api->module_function(&made->function, made->code->module, kernel));
     }
-    *out = made->function;
     return ERR_OK;
 }
 
-static void wait_for(struct gpu_card *card, struct code *code) {
+wf_status gpu_template_function(struct gpu_card *card, const char *module, const char *defines,
+                                const char *kernel, void **out, struct error *err) {
+    u64 key = XXH3_64bits_withSeed(defines, strlen(defines), XXH3_64bits(module, strlen(module)));
+    key = XXH3_64bits_withSeed(kernel, strlen(kernel), key);
+    struct gpu_made *made = NULL;
     mutex_lock(&card->codes.lock);
-    while (atomic_load(&code->state) == CODE_QUEUED) {
-        cond_wait(&card->codes.ready, &card->codes.lock);
-    }
+    wf_status status = find_made(card, key, module, defines, &made, err);
+    status = status ? status : load_made(card, made, kernel, err);
+    *out = status ? NULL : made->function;
     mutex_unlock(&card->codes.lock);
+    return status;
 }
 
-wf_status gpu_woven(struct gpu_card *card, const struct text *text, bool wait, void **out,
-                    struct error *err) {
-    struct gpu_codes *codes = &card->codes;
-    *out = NULL;
+/* --- woven code --- */
+
+static FALLIBLE find_woven(struct gpu_card *card, const struct text *text, bool wait, void **out,
+                           struct error *err) {
     u64 key = code_key(card, text->ptr, text->len, "");
-    mutex_lock(&codes->lock);
-    struct code *code = codes->list;
+    struct code *code = card->codes.list;
     while (code && (code->key != key || (wait && atomic_load(&code->state) == CODE_FAILED))) {
         code = code->next; /* whoever waits gets another attempt */
     }
     if (!code) {
         code = code_new(card, text->ptr, text->len, "", key);
-        if (code) {
-            enqueue(card, code);
+        if (!code) {
+            return memory_refused(card->mem, err, text->len);
         }
+        enqueue(card, code);
     }
-    bool has_thread = codes->thread != NULL;
-    mutex_unlock(&codes->lock);
-    if (!code) {
-        return memory_refused(card->mem, err, text->len);
-    }
-    if (!has_thread) { /* no thread could be started: compile here */
-        codes->queue_head = codes->queue_tail = NULL;
-        if (atomic_load(&code->state) == CODE_QUEUED) {
-            compile_now(card, code);
-        }
-    } else if (wait) {
+    if (wait) {
         wait_for(card, code);
     }
     i32 state = atomic_load(&code->state);
@@ -496,8 +531,19 @@ wf_status gpu_woven(struct gpu_card *card, const struct text *text, bool wait, v
     return ERR_OK;
 }
 
+wf_status gpu_woven(struct gpu_card *card, const struct text *text, bool wait, void **out,
+                    struct error *err) {
+    *out = NULL;
+    mutex_lock(&card->codes.lock);
+    wf_status status = find_woven(card, text, wait, out, err);
+    mutex_unlock(&card->codes.lock);
+    return status;
+}
+
 void gpu_codes_unload(struct gpu_card *card) {
-    for (struct code *code = card->codes.list; code; code = code->next) {
+    struct gpu_codes *codes = &card->codes;
+    mutex_lock(&codes->lock);
+    for (struct code *code = codes->list; code; code = code->next) {
         if (atomic_load(&code->state) == CODE_LOADED) {
             (void)card->api->module_unload(code->module);
             atomic_store(&code->state, CODE_COMPILED);
@@ -505,10 +551,13 @@ void gpu_codes_unload(struct gpu_card *card) {
         code->module = NULL;
         code->function = NULL;
     }
-    memset(card->codes.kernels, 0, sizeof card->codes.kernels);
-    for (struct gpu_made *made = card->codes.made; made; made = made->next) {
+    for (i32 i = 0; i < KERNEL_COUNT; i++) {
+        atomic_store(&codes->kernels[i], NULL);
+    }
+    for (struct gpu_made *made = codes->made; made; made = made->next) {
         made->function = NULL;
     }
+    mutex_unlock(&codes->lock);
 }
 
 void gpu_codes_fini(struct gpu_card *card, bool context_alive) {

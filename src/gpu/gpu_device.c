@@ -58,8 +58,7 @@ static f64 source_ns(struct gpu *g, struct exec *x, const struct pipeline *pipe,
                 struct seg_bytes seg = gpu_segment_bytes(version->tablets[t], source->cols[c],
                                                          version->tablet_rows[t]);
                 f64 bytes = plan->col_used[c] ? (f64)seg.total_bytes : 0;
-                bool here =
-                    gpu_cache_find(g->card, version->tablets[t]->id, source->cols[c]) != NULL;
+                bool here = gpu_cache_has(g->card, version->tablets[t]->id, source->cols[c]);
                 read += bytes;
                 moved += here ? 0 : bytes;
             }
@@ -94,9 +93,7 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
     ASSERT(!refusal);
     UNUSED(refusal);
     ns += compile_ns(x, step->pipeline, &plan);
-    mutex_lock(&g->lock);
     ns += source_ns(g, x, step->pipeline, &plan);
-    mutex_unlock(&g->lock);
     for (i64 i = 0; i < plan.indexes.count; i++) {
         const struct variable *v = &x->vars[plan.indexes.items[i]];
         ns += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 12 / 7.0;
@@ -104,18 +101,30 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
     return ns;
 }
 
+static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    if (step->kind == STEP_PIPELINE) {
+        return gpu_run_pipeline(g, x, step_no, step);
+    }
+    if (step->kind == STEP_BUILD) {
+        return gpu_run_build(g, x, step_no, step);
+    }
+    FAIL(x->err, NOT_SUPPORTED, "this step does not run on the GPU");
+}
+
+/* Memory that other workers' steps held may be all that was missing. */
 static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
     struct gpu *g = dev->self;
+    struct step_metric untouched = x->metrics[step_no];
     TRY(gpu_enter(g, x->err));
-    wf_status status;
-    if (step->kind == STEP_PIPELINE) {
-        status = gpu_run_pipeline(g, x, step_no, step);
-    } else if (step->kind == STEP_BUILD) {
-        status = gpu_run_build(g, x, step_no, step);
-    } else {
-        status = error_set(x->err, ERR_NOT_SUPPORTED, -1, "this step does not run on the GPU");
+    wf_status status = run_inside(g, x, step_no, step);
+    bool company = gpu_leave(g);
+    if (status == ERR_DEVICE_MEMORY && company) {
+        x->metrics[step_no] = untouched;
+        error_reset(x->err);
+        TRY(gpu_enter_alone(g, x->err));
+        status = run_inside(g, x, step_no, step);
+        gpu_leave(g);
     }
-    gpu_leave(g);
     return status;
 }
 
@@ -124,7 +133,7 @@ static FALLIBLE gpu_fetch(struct device *dev, struct exec *x, u32 var) {
     TRY(gpu_enter(g, x->err));
     wf_status status = gpu_var_fetch(g, x, var);
     if (status) {
-        (void)g->api->ctx_synchronize();
+        gpu_wait(g);
     }
     gpu_leave(g);
     return status;
@@ -155,9 +164,7 @@ i32 gpu_count(char why[300]) {
     return code == CU_OK ? count : 0;
 }
 
-struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, i32 number,
-                               char why[300]) {
-    struct gpu *g = gpu_card_open(host_mem, budget_bytes, number, why);
+static struct device *device_of(struct gpu *g) {
     if (!g) {
         return NULL;
     }
@@ -172,6 +179,16 @@ struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, i32 nu
                                 .fetch = gpu_fetch,
                                 .close = gpu_close};
     return &g->device;
+}
+
+struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, i32 number,
+                               char why[300]) {
+    return device_of(gpu_card_open(host_mem, budget_bytes, number, why));
+}
+
+struct device *gpu_device_share(const struct device *gpu, char why[300]) {
+    const struct gpu *g = gpu->self;
+    return device_of(gpu_worker_open(g->card, why));
 }
 
 /* --- CALL gpu_cache, EXPLAIN (CUDA) --- */

@@ -1,11 +1,11 @@
 /* gpu_int.h: what the files of gpu/ share.
  *
  * A `gpu_card` is what all work on one card shares: context, heap, segment cache, code, registered
- * host memory. A `gpu` is a worker on a card: streams, argument block, reports, events. The worker's
- * lock is held for a whole step; the heap has a lock of its own, because variables are released by
- * whoever ends a statement. After a CUDA error that poisons the context the card is `broken`; its
- * next use resets the context, and blocks that were handed out before carry an older epoch and are
- * only forgotten. */
+ * host memory. A `gpu` is a worker on a card: streams, argument block, reports, events. A worker's
+ * lock is held for a whole step; the card's parts have short locks of their own, taken in this
+ * order: worker, card, code or heap or pins. After a CUDA error that poisons the context the card is
+ * `broken`; when the last worker has left, the next one resets the context, and blocks that were
+ * handed out before carry an older epoch and are only forgotten. */
 #ifndef WF_GPU_GPU_INT_H
 #define WF_GPU_GPU_INT_H
 
@@ -24,7 +24,8 @@ enum module_no { WF_KERNEL_MODULES(X, ) MODULE_COUNT };
 enum kernel_no { WF_KERNELS(X, ) KERNEL_COUNT };
 #undef X
 
-enum { GPU_STREAMS = 4, GPU_ALIGN = 256, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
+enum { GPU_STREAMS = 4, GPU_WORKERS_MOST = 4 };
+enum { GPU_ALIGN = 256, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
 
 /* --- device memory (gpu_memory.c) --- */
 
@@ -90,8 +91,10 @@ struct cached {
     u64 tablet_id;
     u32 col;
     struct gpu_block *block;
-    u64 data, nulls, text; /* addresses; 0 = none */
-    u64 run_no;            /* last step that used it */
+    u64 data, nulls, text;         /* addresses; 0 = none */
+    u64 used_by[GPU_WORKERS_MOST]; /* each worker's last step that used it */
+    u64 load_no;                   /* the step that put it there */
+    b8 loading;                    /* its copy is not queued yet */
     struct cached *chain;
     struct cached *newer, *older;
 };
@@ -112,14 +115,15 @@ struct seg_bytes {
     struct buffer *data_buffer, *valid_buffer, *text_buffer; /* what they lie in; NULL: unknown */
 };
 struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 rows);
-struct cached *gpu_cache_find(struct gpu_card *card, u64 tablet_id, u32 col);
-/* The segment on the card, copied there on `stream` when missing. *moved counts bytes. */
+bool gpu_cache_has(struct gpu_card *card, u64 tablet_id, u32 col);
+/* The segment on the card, copied there on `stream` when missing; work on `stream` comes after the
+ * copy, whoever queued it. *moved counts bytes. It stays until the step ends. */
 FALLIBLE gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows, void *stream,
                         struct cached **out, i64 *moved, struct error *err);
 i64 gpu_cache_evict(struct gpu *g,
-                    i64 bytes); /* least recently used first, not this step's; bytes freed */
-i64 gpu_cache_evictable(const struct gpu *g);
-void gpu_cache_fini(struct gpu_card *card);
+                    i64 bytes); /* least recently used first, none that a step uses; bytes freed */
+i64 gpu_cache_evictable(struct gpu *g);
+void gpu_cache_fini(struct gpu_card *card); /* nobody is inside */
 /* Registers a buffer for direct transfer; false when the system refuses. */
 bool gpu_pin(struct gpu *g, struct buffer *buf);
 void gpu_unpin_all(struct gpu_card *card);
@@ -152,7 +156,7 @@ struct gpu_made { /* a kernel of a template */
     struct gpu_made *next;
 };
 struct gpu_codes {
-    struct mutex lock;
+    struct mutex lock; /* of all that follows and of every code; not held while compiling */
     struct cond ready; /* state changes and new work */
     struct code *list;
     struct code *queue_head, *queue_tail;
@@ -160,7 +164,7 @@ struct gpu_codes {
     bool stop;
     u64 base_key; /* of everything that goes into a cubin besides its text */
     struct code *modules[MODULE_COUNT];
-    void *kernels[KERNEL_COUNT];
+    _Atomic(void *) kernels[KERNEL_COUNT];
     struct gpu_made *made;
     _Atomic i64 compile_count;
     _Atomic i64 disk_hits;
@@ -198,6 +202,15 @@ struct gpu_fit { /* how many blocks of a launch a multiprocessor holds */
 struct gpu_card {
     const struct cu_api *api;
     struct memory *mem;
+    struct mutex lock;                     /* of the cache, and of who is inside */
+    struct cond changed;                   /* somebody left, or a segment is there */
+    struct gpu *workers[GPU_WORKERS_MOST]; /* NULL = none of this number */
+    i32 worker_count;
+    u64 run_count;     /* steps so far */
+    i32 inside;        /* workers that are in a step */
+    i32 inside_most;   /* at one time so far */
+    i32 waiting_alone; /* steps that want the card for themselves */
+    b8 alone;          /* one has it */
     i32 ordinal;
     u32 space; /* of device.h */
     void *ctx;
@@ -206,13 +219,12 @@ struct gpu_card {
     i32 l2_bytes; /* of the second-level cache */
     i64 total_bytes;
     i64 budget_asked;
-    b8 broken;
+    _Atomic b8 broken;
     u64 epoch;
     struct gpu_heap heap;
     struct gpu_cache cache;
     struct gpu_codes codes;
     struct gpu_host *host;
-    struct gpu *worker;
 };
 
 /* A worker: one step at a time, on streams of its own. */
@@ -220,8 +232,11 @@ struct gpu {
     struct device device;
     struct gpu_card *card;
     const struct cu_api *api; /* the card's */
+    i32 number;               /* among the card's */
     struct mutex lock;
-    u64 run_no;
+    u64 run_no;     /* of the step */
+    b8 inside;      /* in a step */
+    b8 had_company; /* another worker was inside during it */
     void *streams[GPU_STREAMS];
     void **events; /* pairs around launches */
     i64 event_count, event_cap;
@@ -234,6 +249,7 @@ struct gpu {
     void *slot_done[GPU_STREAMS];         /* events: a slot's batch is computed and reported */
     void *slot_down[GPU_STREAMS];         /* and its rows are on the host */
     void *down;                           /* the stream of rows to the host */
+    void *uploaded;                       /* event: the segments loaded so far are there */
     struct gpu_fit fits[GPU_FITS];
 };
 /* Turns a driver code into ERR_GPU (or ERR_DEVICE_MEMORY); anything but 0 marks the card broken. */
@@ -241,9 +257,15 @@ FALLIBLE gpu_check(struct gpu_card *card, int code, const char *what, struct err
 #define CU(call) TRY(gpu_check(g->card, (call), #call, err))
 #define CARD(call) TRY(gpu_check(card, (call), #call, err))
 FALLIBLE gpu_enter(struct gpu *g, struct error *err); /* locks; context current and sound */
-void gpu_leave(struct gpu *g);
+/* Once all other workers have left; none enters before this one leaves. */
+FALLIBLE gpu_enter_alone(struct gpu *g, struct error *err);
+/* Whether another worker was inside meanwhile: memory may have been short only because of it. */
+bool gpu_leave(struct gpu *g);
+void gpu_wait(struct gpu *g); /* for all that this worker queued; errors have been met before */
 /* A card with one worker. NULL: the reason is in `why`. */
 struct gpu *gpu_card_open(struct memory *host_mem, i64 budget_bytes, i32 number, char why[300]);
+/* One more worker of the card; NULL when it has as many as it can have, or memory is short. */
+struct gpu *gpu_worker_open(struct gpu_card *card, char why[300]);
 void gpu_worker_close(struct gpu *g); /* the last one closes the card */
 FALLIBLE gpu_event(struct gpu *g, i64 n, void **out, struct error *err); /* event number n */
 /* How many blocks a multiprocessor holds, asked once per function and shared memory. The limit of
@@ -259,7 +281,7 @@ struct u32_list {
     u32 *items;
     i64 count, cap;
 };
-struct plan_col {
+struct gpu_plan_col {
     u32 var, col;
 };
 struct plan_limbs { /* words that are limbs of one exact sum: see struct klimbs */
@@ -274,7 +296,7 @@ struct gpu_plan {
     const struct sink *sink;
     struct u32_list lits; /* program literals, by kernel number */
     struct u32_list luts; /* variables */
-    VEC(struct plan_col) cols;
+    VEC(struct gpu_plan_col) cols;
     struct u32_list indexes; /* variables */
     struct u32_list interns; /* variables */
     b8 adds_interns;         /* not only finds */

@@ -99,7 +99,12 @@ static FALLIBLE resize(struct gpu *g, struct exec *x, struct gpu_var *gv, bool i
     memcpy(old, gv->intern_blocks, sizeof old);
     memset(gv->intern_blocks, 0, sizeof gv->intern_blocks);
     wf_status status = new_table(g, x, entries, heap_bytes, gv->intern_blocks, &gv->intern);
-    if (!status && gv->intern_count) {
+    if (status) { /* the entries stay where they are */
+        drop_blocks(g, gv->intern_blocks);
+        memcpy(gv->intern_blocks, old, sizeof old);
+        return status;
+    }
+    if (gv->intern_count) {
         int code =
             g->api->copy_device(gv->intern_blocks[BLOCK_ENTRIES]->addr, old[BLOCK_ENTRIES]->addr,
                                 (size_t)(gv->intern_count * ENTRY_BYTES), g->streams[0]);

@@ -247,18 +247,26 @@ i64 gpu_heap_available(struct gpu_card *card) {
     return bytes;
 }
 
-/* What an earlier step left for the next one over the bus. */
+/* What earlier steps left for the next one over the bus: this worker's, unless the step uses it, and
+ * that of others while they rest. */
 static void drop_slots(struct gpu *g) {
-    for (i32 s = 0; s < GPU_STREAMS; s++) {
-        gpu_heap_free(g->card, g->slots[s]);
-        gpu_heap_free(g->card, g->rows[s]);
-        g->slots[s] = g->rows[s] = NULL;
+    struct gpu_card *card = g->card;
+    mutex_lock(&card->lock);
+    for (i32 w = 0; w < GPU_WORKERS_MOST; w++) {
+        struct gpu *from = card->workers[w];
+        bool used = !from || (from == g ? g->slots_run_no == g->run_no : from->inside);
+        for (i32 s = 0; !used && s < GPU_STREAMS; s++) {
+            gpu_heap_free(card, from->slots[s]);
+            gpu_heap_free(card, from->rows[s]);
+            from->slots[s] = from->rows[s] = NULL;
+        }
     }
+    mutex_unlock(&card->lock);
 }
 
 struct gpu_block *gpu_alloc_try(struct gpu *g, i64 bytes) {
     struct gpu_block *block = gpu_heap_alloc(g->card, bytes);
-    if (!block && !g->card->broken && g->slots_run_no != g->run_no) {
+    if (!block && !g->card->broken) {
         drop_slots(g);
         block = gpu_heap_alloc(g->card, bytes);
     }

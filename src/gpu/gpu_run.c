@@ -657,7 +657,7 @@ static bool can_send_less(struct job *j) {
 }
 
 static FALLIBLE send_less(struct job *j) {
-    (void)j->g->api->ctx_synchronize(); /* nothing may still be writing what is dropped */
+    gpu_wait(j->g); /* nothing may still be writing what is dropped */
     error_reset(j->x->err);
     gpu_job_sink_drop(j);
     variable_reset(&j->x->vars[j->plan.sink->var]);
@@ -722,7 +722,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     j.metric = &x->metrics[step_no];
     wf_status status = run_job(&j);
     if (status) { /* nothing may still be reading what is freed below */
-        (void)g->api->ctx_synchronize();
+        gpu_wait(g);
     }
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
@@ -734,7 +734,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
         gpu_var_release(j.old);
     }
     struct step_metric *metric = j.metric;
-    if (x->counts_rows) {
+    if (x->counts_rows && !status) {
         gpu_job_marks(&j);
     }
     metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";

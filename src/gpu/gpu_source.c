@@ -302,7 +302,7 @@ static i64 missing_bytes(const struct job *j) {
             u32 col = j->pipe->source.cols[c];
             struct seg_bytes seg = gpu_segment_bytes(part->tablet, col, part->rows);
             i64 size = seg.total_bytes;
-            if (j->plan.col_used[c] && size && !gpu_cache_find(j->g->card, part->tablet->id, col)) {
+            if (j->plan.col_used[c] && size && !gpu_cache_has(j->g->card, part->tablet->id, col)) {
                 bytes += ALIGN_UP(size + 256, GPU_ALIGN);
             }
         }
@@ -353,7 +353,8 @@ static void cut_batches(struct job *j, i64 most_rows, i64 most_parts) {
 }
 
 i64 gpu_job_slot_share(const struct job *j) {
-    return j->g->card->heap.budget_bytes / 2 / GPU_STREAMS;
+    const struct gpu_card *card = j->g->card;
+    return card->heap.budget_bytes / 2 / GPU_STREAMS / card->worker_count;
 }
 
 /* Rows of a batch that crosses the bus, by the wider of its two directions. */

@@ -62,13 +62,15 @@ struct able {
     const char *refusal;
 };
 
-/* `name` NULL: whatever it is called. */
+/* `name` NULL: whatever it is called. Of workers that share a memory the first stands for all, unless
+ * steps are dealt out. */
 static void find_able(struct exec *x, const struct run_devices *devices, const struct step *step,
                       const char *name, struct able *out) {
     *out = (struct able){0};
     for (u32 i = 0; i < devices->count; i++) {
         struct device *device = devices->list[i];
-        if (name && strcmp(device->name, name) != 0) {
+        bool alike = i > 0 && device->space == devices->list[i - 1]->space;
+        if ((name && strcmp(device->name, name) != 0) || (alike && !x->settings->mix_devices)) {
             continue;
         }
         const char *refusal = device->refuses ? device->refuses(device, x, step) : NULL;
@@ -161,6 +163,29 @@ wf_status choose_device(struct exec *x, const struct run_devices *devices, const
     }
     *out = (struct chosen){0, arena_printf(x->arena, "device = %s", name)};
     return ERR_OK;
+}
+
+u32 device_take(const struct run_devices *devices, u32 number) {
+    bool taken = false;
+    u32 best = number;
+    while (!taken) {
+        i32 least = atomic_load(&devices->list[best]->busy);
+        for (u32 i = 1; i < devices->count && number > 0; i++) {
+            const struct device *device = devices->list[i];
+            i32 busy = atomic_load(&device->busy);
+            if (device->space == devices->list[number]->space && busy < least) {
+                least = busy;
+                best = i;
+            }
+        }
+        /* Another statement may have taken it meanwhile. */
+        taken = atomic_compare_exchange_strong(&devices->list[best]->busy, &least, least + 1);
+    }
+    return best;
+}
+
+void device_give(const struct run_devices *devices, u32 number) {
+    atomic_fetch_sub(&devices->list[number]->busy, 1);
 }
 
 static void pipeline_inputs(const struct pipeline *pipe, void (*visit)(void *arg, u32 var),

@@ -143,7 +143,9 @@ struct prim_class; /* prim/prim.h */
 struct device {
     const char *name;  /* as the setting `device` says it */
     const char *title; /* as messages say it */
-    u32 space;         /* the memory it works in; 0 = the host's. Devices of one space share copies of variables. */
+    u32 space;         /* the memory it works in; 0 = the host's. Devices of one space share copies of variables,
+                        * and a step may run on any of them: they are workers of one card. */
+    _Atomic i32 busy;  /* steps that it runs, and that wait for it */
     void *self;
     const struct prim_class *prims; /* on plain arrays; NULL = none */
     /* NULL when the device can run the step, else why not ("UPPER makes strings, which only the CPU

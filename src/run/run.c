@@ -197,7 +197,11 @@ static FALLIBLE fetch(const struct bring *b, u32 var) {
     for (u32 i = 1; i < b->devices->count; i++) {
         struct device *device = b->devices->list[i];
         if (device->space == b->x->vars[var].copy_space) {
-            return device->fetch(device, b->x, var);
+            u32 number = device_take(b->devices, i);
+            device = b->devices->list[number];
+            wf_status status = device->fetch(device, b->x, var);
+            device_give(b->devices, number);
+            return status;
         }
     }
     FAIL(b->x->err, INTERNAL, "variable %u lies nowhere", var);
@@ -300,13 +304,15 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     struct chosen chosen;
     TRY(choose_device(x, devices, step, &chosen));
     struct step_metric *metric = &x->metrics[step_no];
-    metric->device_no = chosen.number;
-    metric->device = devices->list[chosen.number]->name;
+    u32 number = device_take(devices, chosen.number);
+    metric->device_no = number;
+    metric->device = devices->list[number]->name;
     metric->why = chosen.why;
     struct step_metric untouched = *metric;
     i64 start = clock_ns();
     work_begin(x, step_no, step, streams);
-    wf_status status = run_here(x, devices, chosen.number, step_no, step, streams);
+    wf_status status = run_here(x, devices, number, step_no, step, streams);
+    device_give(devices, number);
     if (status == ERR_DEVICE_MEMORY && !setting_device(x->settings)) { /* the host has more */
         *metric = untouched;
         metric->why = arena_printf(x->arena, "%s", x->err->message);

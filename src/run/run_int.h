@@ -10,6 +10,10 @@ struct chosen {
     u32 number;
     const char *why;
 };
+/* Of the devices that share the memory of the one chosen, that which has least to do; it counts as
+ * busy until it is given back. */
+u32 device_take(const struct run_devices *devices, u32 number);
+void device_give(const struct run_devices *devices, u32 number);
 FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,
                        struct chosen *out);
 

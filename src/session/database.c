@@ -110,13 +110,15 @@ void database_release(struct wf_database *db) {
     free(db);
 }
 
-/* All cards that can be used; the lock is held. */
+/* All cards that can be used, each as often as it has workers; the lock is held. */
 static void open_gpus(struct wf_database *db) {
     i32 count = db->gpu_tried ? 0 : gpu_count(db->no_gpu);
     for (i32 i = 0; i < count && db->gpu_count < COUNT_OF(db->gpus); i++) {
         struct device *gpu = gpu_device_open(&db->mem, db->defaults.gpu_memory, i, db->no_gpu);
-        if (gpu) {
+        for (i64 w = 1; gpu; w++) {
             db->gpus[db->gpu_count++] = gpu;
+            bool more = w < db->defaults.gpu_workers && db->gpu_count < COUNT_OF(db->gpus);
+            gpu = more ? gpu_device_share(gpu, db->no_gpu) : NULL;
         }
     }
     db->gpu_tried = 1;
@@ -128,6 +130,13 @@ struct device *database_gpu(struct wf_database *db) {
     struct device *gpu = db->gpus[0];
     mutex_unlock(&db->lock);
     return gpu;
+}
+
+bool database_without_gpu(struct wf_database *db) {
+    mutex_lock(&db->lock);
+    bool none = db->gpu_tried && !db->gpu_count;
+    mutex_unlock(&db->lock);
+    return none;
 }
 
 /* Those that are open. */

@@ -10,6 +10,7 @@
 #define OPT(x) {"optimizer", x}
 #define TAB(n) {"tablet_rows", n}
 #define THREADS(n) {"threads", n}
+#define WORKERS(n) {"gpu_workers", n}
 #define TINY {"memory", "24MB"}
 #define VM {"gpu_code", "vm"}
 #define WOVEN {"gpu_code", "woven"}
@@ -35,7 +36,7 @@ const struct cell cells[] = {
     {"gpu vm unfused", true, true, false, {THREADS("1")}, {GPU, VM, FUSE("off"), TAB("16"), VEC("3"), WIDE}},
     {"gpu woven", true, true, false, {THREADS("2")}, {GPU, WOVEN}},
     {"gpu vm streamed tiny-memory", true, true, true, {THREADS("1"), TINY}, {GPU, VM, PLACE("streamed")}},
-    {"mixed 1", true, true, false, {THREADS("2")}, {MIXED("1"), VM}},
+    {"mixed 1", true, true, false, {THREADS("2"), WORKERS("2")}, {MIXED("1"), VM}},
     {"mixed 2", true, true, false, {THREADS("1")}, {MIXED("2"), VM, TAB("16")}},
     {"cpu v1", false, false, false, {THREADS("1")}, {CPU, VEC("1")}},
     {"cpu v3", false, false, false, {THREADS("4")}, {CPU, VEC("3"), MORSEL("5")}},
