@@ -279,7 +279,6 @@ struct kbuild {
     u32 pad;
     i64 *keys;
     u32 *heads;   /* unique: heads; otherwise counts, then starts */
-    u32 *owner;   /* hashed, not unique: row + 1 that claimed the slot */
     u32 *slot_of; /* not unique: per row; ~0 = none */
     u32 *cursor;
     u32 *rows;
@@ -293,12 +292,6 @@ struct kintern_fill { /* puts entries that are there already into empty slots */
     u32 pad;
 };
 
-struct kscan { /* exclusive sums of u32 in place, in three launches */
-    u32 *data;
-    i64 count;
-    u32 *sums; /* one per block of SCAN_TILE */
-    i64 sum_count;
-};
 struct kprobe { /* reads `count` 16-byte words */
     const u8 *data;
     i64 count;
@@ -309,7 +302,6 @@ struct kprobe { /* reads `count` 16-byte words */
  * take more shared memory than leaves room for enough blocks. */
 #define VM_TILE_LARGE 2048
 #define VM_TILE_SMALL 1024
-#define SCAN_TILE 2048
 #define BLOCK_THREADS 256
 
 struct kagg_step { /* set up and read out an aggregation */

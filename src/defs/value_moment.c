@@ -408,7 +408,6 @@ static void give(struct reader *r, enum has field, i32 *where, i32 value) {
 static u8 read_part(struct reader *r, struct sv s, bool month_named, u32 have) {
     struct sv rest = s;
     i32 value;
-    r->given = 0;
     if (!take_int(&rest, &value)) {
         return FAULT_FIELD_RANGE;
     }
@@ -729,7 +728,6 @@ static void read_now(struct reader *r, i64 day) {
 
 /* A word that says what comes next; T only between a date and a time. */
 static u8 read_label(struct reader *r, i32 i, u8 label) {
-    r->given = 0;
     r->label = label;
     if (label != LABEL_TIME) {
         return FAULT_NONE;
@@ -818,7 +816,6 @@ static u8 read_word(struct reader *r, i32 i) {
         r->given = HAS_SUMMER | HAS_MOVING;
         return FAULT_NONE;
     default: /* a filler */
-        r->given = 0;
         return FAULT_NONE;
     }
 }

@@ -73,10 +73,16 @@ set(WF_EMBEDDED
   gather.h=gpu/kernels/gather.h
   histogram.h=gpu/kernels/histogram.h
   scan.h=gpu/kernels/scan.h
+  scan_u32.h=gpu/kernels/scan_u32.h
   defs/kalgebra.h=defs/kalgebra.h
   tuple.h=gpu/kernels/tuple.h
   relmap.h=gpu/kernels/relmap.h
   relselect.h=gpu/kernels/relselect.h
   relreduce.h=gpu/kernels/relreduce.h
   ctajoin.h=gpu/kernels/ctajoin.h
+  join_cuts.h=gpu/kernels/join_cuts.h
+  join_places.h=gpu/kernels/join_places.h
+  join_tuples.h=gpu/kernels/join_tuples.h
+  join_wires.h=gpu/kernels/join_wires.h
+  join_expand.h=gpu/kernels/join_expand.h
   reljoin.h=gpu/kernels/reljoin.h)

@@ -4,6 +4,9 @@
 
 #include "run/device.h"
 
+/* Registers alive at once in a pipeline that a kernel can hold. */
+enum { GPU_LIVE_MOST = 32 };
+
 /* Opens a GPU by its number. NULL when it cannot be used, with the reason in `why`: a normal
  * state. budget_bytes 0 = 90 % of what is free on the card. host_mem pays for book-keeping. */
 struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, i32 number, char why[300]);

@@ -2,9 +2,10 @@
  *
  * The form follows from what is known when the rows are there: direct addressing when the key range
  * is small against the rows, else open addressing at most half full. One launch assumes unique
- * keys; when it meets a duplicate the index is built as runs of row numbers: count, exclusive sums,
- * scatter. */
+ * keys; when it meets a duplicate the index is built as runs of row numbers: count, exclusive sums
+ * (the library's scan, as a job inside the step), scatter. */
 #include "gpu/gpu_int.h"
+#include "prim/move.h"
 
 #define DIRECT_LEAST_SLOTS (1LL << 16)
 #define BITS_LEAST_SLOTS (1LL << 20)
@@ -17,8 +18,7 @@ struct build {
     struct kbuild args;
     i64 rows;
     i64 blocks;
-    struct gpu_block *temps[4]; /* report, owner, slot_of, cursor */
-    struct gpu_block *sums;
+    struct gpu_block *temps[4]; /* report, slot_of, cursor, the scan's workspace */
     i64 launches;
 };
 
@@ -81,14 +81,16 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
     return ERR_OK;
 }
 
+/* Exclusive sums, in place, by the library. */
 static FALLIBLE scan(struct build *b, u32 *data, i64 count) {
-    i64 tiles = (count + SCAN_TILE - 1) / SCAN_TILE;
-    TRY(gpu_alloc(b->g, tiles * 4, &b->sums, b->x->err));
-    struct kscan args = {data, count, DEV(u32 *, b->sums->addr), tiles};
-    i64 blocks = MIN_OF(tiles, (i64)b->g->card->sm_count * 8);
-    TRY(start(b, KERNEL_SCAN_SUMS, blocks, &args));
-    TRY(start(b, KERNEL_SCAN_TOP, 1, &args));
-    return start(b, KERNEL_SCAN_APPLY, blocks, &args);
+    struct prim_array sums = {.type = ELEM_U32, .data = data, .count = count};
+    struct prim_job job = prim_job_inside(b->x, &b->g->device);
+    TRY(prim_scan_array(&job, FOLD_ADD, false, sums, sums));
+    TRY(gpu_alloc(b->g, job.work_peak, &b->temps[3], b->x->err));
+    prim_job_go(&job, DEV(void *, b->temps[3]->addr));
+    TRY(prim_scan_array(&job, FOLD_ADD, false, sums, sums));
+    b->launches += job.launches;
+    return ERR_OK;
 }
 
 static FALLIBLE build_runs(struct build *b) {
@@ -100,16 +102,12 @@ static FALLIBLE build_runs(struct build *b) {
     i64 heads = b->args.hashed ? 2 * slots : slots + 1;
     TRY(gpu_alloc(g, heads * 4, &b->gv->heads, err));
     TRY(gpu_alloc(g, b->rows * 4, &b->gv->index_rows, err));
-    TRY(gpu_alloc(g, b->rows * 4, &b->temps[2], err));
-    TRY(zeroed(b, (slots + 1) * 4, &b->temps[3]));
-    if (b->args.hashed) {
-        TRY(zeroed(b, slots * 4, &b->temps[1]));
-        b->args.owner = DEV(u32 *, b->temps[1]->addr);
-    }
+    TRY(gpu_alloc(g, b->rows * 4, &b->temps[1], err));
+    TRY(zeroed(b, (slots + 1) * 4, &b->temps[2]));
     b->args.heads = DEV(u32 *, b->gv->heads->addr);
     b->args.rows = DEV(u32 *, b->gv->index_rows->addr);
-    b->args.slot_of = DEV(u32 *, b->temps[2]->addr);
-    b->args.cursor = DEV(u32 *, b->temps[3]->addr);
+    b->args.slot_of = DEV(u32 *, b->temps[1]->addr);
+    b->args.cursor = DEV(u32 *, b->temps[2]->addr);
     TRY(start(b, KERNEL_BUILD_COUNT, b->blocks, &b->args));
     TRY(scan(b, b->args.cursor, slots + 1));
     TRY(start(b, KERNEL_BUILD_STARTS, b->blocks, &b->args));
@@ -172,7 +170,6 @@ wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct
     for (i32 i = 0; i < COUNT_OF(b.temps); i++) {
         gpu_heap_free(g->card, b.temps[i]);
     }
-    gpu_heap_free(g->card, b.sums);
     metric->device = "gpu";
     metric->rows_in += b.rows;
     metric->rows_out += b.rows;

@@ -17,7 +17,7 @@
 
 #include "codes/op.h"
 
-enum { MAX_LIVE = 32, MAX_MATCHES = 4, PLACE_UNIT = 16 };
+enum { MAX_MATCHES = 4, PLACE_UNIT = 16 };
 #define LARGE_TILE_BYTES (51 << 10) /* four blocks of it fit a multiprocessor */
 
 static u32 class_of(u8 kind) { /* log2 of the bytes, four-byte classes merged */
@@ -996,7 +996,7 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     }
     put_together(&p);
     out->slot_bytes = (i64)p.next * PLACE_UNIT;
-    if (out->max_live > MAX_LIVE) {
+    if (out->max_live > GPU_LIVE_MOST) {
         return refuse_count(arena, REFUSE_LIVE, out->max_live);
     }
     if (p.next >= KOP_ASIDE || out->ops.count > 0xffff) {

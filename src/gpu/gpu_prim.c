@@ -85,7 +85,7 @@ wf_status gpu_prim_work(struct prim_job *job) {
     struct error *err = job->x->err;
     void *first = NULL;
     job->timed = 0;
-    if (!job->begun) {
+    if (!job->begun && !job->inside) {
         TRY(gpu_event(g, EVENT_FIRST, &first, err));
         CU(g->api->event_record(first, g->streams[0]));
         job->begun = 1;
@@ -182,6 +182,17 @@ wf_status gpu_prim_launch_all(struct prim_job *job, const struct gpu_template *c
     return launch_code(job, code, blocks, false, threads, shared_bytes, args);
 }
 
+wf_status gpu_prim_launch_fixed(struct prim_job *job, enum kernel_no kernel,
+                                const struct gpu_template *code, i64 blocks, u32 threads,
+                                const void *args) {
+    void *function = NULL;
+    if (job->measuring || getenv("WARPFOX_PRIM_DEFINES")) {
+        return launch_code(job, code, blocks, false, threads, 0, args);
+    }
+    TRY(gpu_kernel(gpu_of(job)->card, kernel, &function, job->x->err));
+    return launch(job, function, blocks, threads, 0, args);
+}
+
 wf_status gpu_prim_fill(struct prim_job *job, void *dst, u8 value, i64 bytes) {
     struct gpu *g = gpu_of(job);
     struct error *err = job->x->err;
@@ -209,9 +220,11 @@ wf_status gpu_prim_fetch(struct prim_job *job, void *host, const void *src, i64 
     if (!job->measuring && bytes > 0) {
         void *last = NULL;
         TRY(gpu_pinned_reserve(g, &g->reports, bytes, err));
-        TRY(gpu_event(g, EVENT_LAST, &last, err));
-        CU(g->api->event_record(last, g->streams[0])); /* should nothing come after */
-        job->timed = 1;
+        if (!job->inside) {
+            TRY(gpu_event(g, EVENT_LAST, &last, err));
+            CU(g->api->event_record(last, g->streams[0])); /* should nothing come after */
+            job->timed = 1;
+        }
         CU(g->api->copy_to_host(g->reports.host, (u64)(size_t)src, (size_t)bytes, g->streams[0]));
         CU(g->api->stream_synchronize(g->streams[0]));
         memcpy(host, g->reports.host, (size_t)bytes);

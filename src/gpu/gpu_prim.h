@@ -1,8 +1,9 @@
 /* gpu_prim.h: what the card's bodies of primitives share.
  *
  * A job runs on stream 0 between begin and end, which hold the gpu's lock; its launches queue up,
- * and only gpu_prim_fetch waits. While a job is measured, launches, fills and fetches do nothing
- * (a fetch gives zeros), so a body is written once. */
+ * and only gpu_prim_fetch waits. A job inside a step has neither begin nor end: lock, events and
+ * memory are the step's. While a job is measured, launches, fills and fetches do nothing (a fetch
+ * gives zeros), so a body is written once. */
 #ifndef WF_GPU_GPU_PRIM_H
 #define WF_GPU_GPU_PRIM_H
 
@@ -31,6 +32,11 @@ FALLIBLE gpu_prim_launch(struct prim_job *job, const struct gpu_template *code, 
 /* Exactly so many blocks. */
 FALLIBLE gpu_prim_launch_all(struct prim_job *job, const struct gpu_template *code, i64 blocks,
                              u32 threads, i64 shared_bytes, const void *args);
+/* Exactly so many blocks of a template that kernel.def lists, compiled ahead; `code` says the same
+ * for when a variant of it is measured. */
+FALLIBLE gpu_prim_launch_fixed(struct prim_job *job, enum kernel_no kernel,
+                               const struct gpu_template *code, i64 blocks, u32 threads,
+                               const void *args);
 /* Before anything else is queued on stream 0: the job's time starts here, if it has not yet. */
 FALLIBLE gpu_prim_work(struct prim_job *job);
 FALLIBLE gpu_prim_fill(struct prim_job *job, void *dst, u8 value, i64 bytes);

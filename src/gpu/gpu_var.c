@@ -203,11 +203,7 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
         }
         TRY(index_plain(x, index));
         bool hashed = index->form == INDEX_HASH;
-        i64 heads = hashed && !index->unique ? 2 * index->slot_count : index->slot_count + 1;
-        /* The last head of a unique index is padding that nobody sets. */
-        heads = index->unique ? index->slot_count : heads;
-        heads = index->form == INDEX_BITS ? index->head_count : heads;
-        TRY(upload_new(g, x, index->heads, heads * 4, &gv->heads, moved));
+        TRY(upload_new(g, x, index->heads, index->head_count * 4, &gv->heads, moved));
         if (hashed) {
             TRY(upload_new(g, x, index->keys, index->slot_count * 8, &gv->keys, moved));
         }

@@ -189,7 +189,7 @@ static struct rel *push_mapped(struct opt *o, struct rel *rel, const expr_list *
             expr_each_col(cond, note_side, &s);
         }
         bool raises = facts_can_raise(o, cond);
-        bool free = c.cheap && s.found == 0 && !(raises && (stay.count > 0 || blocked));
+        bool free = c.cheap && s.found == 0 && !(raises && stay.count > 0);
         struct expr *moved = free ? expr_map(arena, cond, map) : cond;
         VEC_PUSH(arena, free ? &down : &stay, moved);
     }

@@ -10,10 +10,9 @@
 #include "session/session_int.h"
 #include "session/read_file.h"
 
+#include "gpu/gpu.h"
 #include "lower/lower.h"
 #include "opt/opt.h"
-
-enum { MAX_LIVE_REGISTERS = 32 };
 
 static struct expr *null_param(struct expr *expr, void *arg) {
     const struct compiled *c = arg;
@@ -92,7 +91,7 @@ static wf_status plan_to_program(void *arg) {
         .fusion = c->settings.fusion != 0,
         .fast_floats = c->settings.float_sum == FLOAT_SUM_FAST,
         .sets_grow = c->settings.device == DEVICE_CPU || database_without_gpu(conn->db),
-        .max_live = MAX_LIVE_REGISTERS,
+        .max_live = GPU_LIVE_MOST,
         .zone = (i32)c->settings.timezone,
     };
     TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));

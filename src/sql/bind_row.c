@@ -193,6 +193,12 @@ FALLIBLE bind_any_array(struct bind *b, struct query *q, const struct json *body
     bool any = json_is(body, "kind", "AEXPR_OP_ANY");
     const struct json *array = json_get(body, "rexpr");
     if (!node_is(array, "A_ArrayExpr")) {
+        struct expr *other = NULL;
+        TRY(bind_expr(b, q, array, &other));
+        if (!is_unknown(other)) {
+            FAIL_AT(b->err, WRONG_OBJECT, position,
+                    "op ANY/ALL (array) requires array on right side");
+        }
         return unsupported(b, position, "%s of an array that is not written as ARRAY[...]",
                            any ? "ANY" : "ALL");
     }

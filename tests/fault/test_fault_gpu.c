@@ -158,8 +158,36 @@ static void test_host_memory(void **state) {
     }
 }
 
+/* Devices are described, whatever of the card cannot be measured. */
+static void test_devices(void **state) {
+    (void)state;
+    if (!has_gpu) {
+        skip();
+    }
+    const wf_option small[] = {{"memory", "64MB"}, {"threads", "1"}, {NULL, NULL}};
+    wf_database *own = NULL;
+    assert_int_equal(wf_open(NULL, small, &own, NULL), WF_OK);
+    for (int kind = 0; kind < 2; kind++) {
+        bool reached = true;
+        for (int64_t n = 1; reached; n += 1 + n / 32) {
+            unsigned long long before = simt_call_count();
+            simt_fail_at(kind ? 0 : (unsigned long long)n, 0);
+            memory_fail_at(kind ? n : 0);
+            char *text = wf_devices(own);
+            reached = kind ? memory_fail_at(0) >= n : simt_call_count() - before >= (uint64_t)n;
+            simt_fail_at(0, 0);
+            assert_non_null(text);
+            assert_true(strstr(text, "gpu: ") || kind);
+            assert_true(reached || strstr(text, "mapped read: "));
+            wf_free(text);
+        }
+    }
+    wf_close(own);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),
-                                       cmocka_unit_test(test_host_memory)};
+                                       cmocka_unit_test(test_host_memory),
+                                       cmocka_unit_test(test_devices)};
     return cmocka_run_group_tests(tests, open_simt, NULL);
 }

@@ -188,6 +188,11 @@ else
     WARPFOX_CUDA=/nowhere/libcuda.so "$fox" -c "explain analyze select 1" >"$tmp/out" 2>&1
     grep -q '^why there: WARPFOX_CUDA=/nowhere/libcuda.so cannot be loaded$' "$tmp/out"
     note $? "no GPU is said to rest where there is none" "$(cat "$tmp/out")"
+    for room in 128 64K; do # a card that is nearly full
+        SIMT_MEMORY=$room WARPFOX_CUDA=$simt "$fox" devices >"$tmp/out" 2>&1 && grep -q '^gpu: simt' "$tmp/out" &&
+            grep -q 'pinned copies could not be measured' "$tmp/out" && ! grep -q 'device read' "$tmp/out"
+        note $? "devices: a card with $room bytes" "$(cat "$tmp/out")"
+    done
     gone="create table r as select i as a, i % 10 as g from generate_series(1, 1000) s(i); delete from r where a > 990"
     for query in "select g, count(*) from r group by g" "select count(*) from r" "select g, max(a) from r where a > 500 group by g" \
         "select a from r where a > 500 order by a limit 3" "select count(*) from r join r u on r.a = u.a"; do

@@ -437,7 +437,7 @@ static void wide_keys_are_paired(void **state) {
     fx_agg_call(fx, agg, "n", AGG_COUNT_STAR, NULL, BIG);
     fx_lower(fx, agg, true);
     assert_int_equal(fx_count_op(fx, OP_INTERN2), 2);
-    assert_int_equal(fx_count_op(fx, OP_UNPAIR), 4);
+    assert_int_equal(fx_count_op(fx, OP_UNPAIR), 3); /* b is a value that was there, no key */
     assert_int_equal(fx_count_op(fx, OP_INTERN), 1);
     fx_close(fx);
 }
@@ -451,7 +451,7 @@ static void pairs_give_back_narrow_fields(void **state) {
         {.name = "r", .type = REAL, .lo = -149, .hi = 1000, .nullable = 1}};
     struct rel *scan = fx_scan(fx, 1, "t", 1000, cols, COUNT_OF(cols));
     fx_lower(fx, fx_agg(fx, scan, 3, fx_col(fx, "f"), fx_col(fx, "d"), fx_col(fx, "r")), true);
-    assert_int_equal(fx_count_op(fx, OP_UNPAIR), 2);
+    assert_int_equal(fx_count_op(fx, OP_UNPAIR), 1); /* floats are values that were there */
     assert_int_equal(fx_count_op(fx, OP_SUB_I128), 0);
     fx_close(fx);
 }

@@ -1,26 +1,37 @@
-/* build.h: kernels that are not pipelines: building an index over rows, exclusive sums, setting up
- * and reading out an aggregation.
+/* build.h: kernels that are not pipelines: building an index over rows, setting up and reading out
+ * an aggregation.
  *
  * A build first assumes unique keys and one launch; the first duplicate asks for the general form,
- * runs of row numbers: count per slot, exclusive sums, scatter. A hash slot is claimed through its
+ * runs of row numbers: count per slot, exclusive sums (scan.h), scatter. A hash slot is claimed through its
  * row number, and the claimant's key is read from the rows themselves, so nobody waits for a key to
  * be written. */
 #include "block.h"
 #include "intern.h"
-#include "sums.h"
 
 #define BUILD_ROWS(i, count) \
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
 
-/* The slot of row i's key, claimed in `owner` when new. out_owner: row + 1 that holds it (0: this
- * one). */
-FN u64 build_claim(const struct kbuild *b, u32 *owner, i64 i, u32 *out_owner) {
+/* Claims a slot for row i's key. Row + 1 that had claimed it before; 0: it is new. */
+FN u32 build_claim(const struct kbuild *b, i64 i) {
     i64 key = b->key[i];
     u64 slot = hash_64((u64)key) & (b->slot_count - 1);
-    u32 held = atom_cas_u32(&owner[slot], 0, (u32)i + 1u);
-    TABLE_WALK(slot, b->slot_count - 1, held, atom_cas_u32(&owner[slot], 0, (u32)i + 1u),
+    u32 held = atom_cas_u32(&b->heads[slot], 0, (u32)i + 1u);
+    TABLE_WALK(slot, b->slot_count - 1, held, atom_cas_u32(&b->heads[slot], 0, (u32)i + 1u),
                held && b->key[held - 1u] != key)
-    *out_owner = held;
+    if (!held) {
+        b->keys[slot] = key;
+    }
+    return held;
+}
+
+/* The slot of a key that has one: those before it are taken, so that all keys met were written. */
+FN u64 build_slot(const struct kbuild *b, i64 key) {
+    u64 slot = (u64)key - (u64)b->key_lo;
+    if (b->hashed) {
+        slot = hash_64((u64)key) & (b->slot_count - 1);
+        i64 held = b->keys[slot];
+        TABLE_WALK(slot, b->slot_count - 1, held, b->keys[slot], held != key)
+    }
     return slot;
 }
 
@@ -33,10 +44,7 @@ KERNEL(k_build_unique, struct kbuild, 256) {
                 u64 slot = (u64)args.key[i] - (u64)args.key_lo;
                 atom_or_u32(&args.heads[slot >> 5], 1u << (slot & 31u));
             } else if (args.hashed) {
-                u64 slot = build_claim(&args, args.heads, i, &held);
-                if (!held) {
-                    args.keys[slot] = args.key[i];
-                }
+                held = build_claim(&args, i);
             } else {
                 u64 slot = (u64)args.key[i] - (u64)args.key_lo;
                 held = atom_cas_u32(&args.heads[slot], 0, (u32)i + 1u);
@@ -49,19 +57,12 @@ KERNEL(k_build_unique, struct kbuild, 256) {
     }
 }
 
-/* heads[slot] counts the rows of a slot. */
+/* cursor[slot] counts the rows of a slot; all keys have one since k_build_unique. */
 KERNEL(k_build_count, struct kbuild, 256) {
     BUILD_ROWS(i, args.row_count) {
         u32 slot_of = 0xffffffffu;
         if (!args.nulls || !args.nulls[i]) {
-            u64 slot = (u64)args.key[i] - (u64)args.key_lo;
-            if (args.hashed) {
-                u32 held = 0;
-                slot = build_claim(&args, args.owner, i, &held);
-                if (!held) {
-                    args.keys[slot] = args.key[i];
-                }
-            }
+            u64 slot = build_slot(&args, args.key[i]);
             atom_add_u32(&args.cursor[slot], 1);
             slot_of = (u32)slot;
         }
@@ -88,64 +89,6 @@ KERNEL(k_build_scatter, struct kbuild, 256) {
         u32 slot = args.slot_of[i];
         if (slot != 0xffffffffu) {
             args.rows[atom_add_u32(&args.cursor[slot], 1)] = (u32)i;
-        }
-    }
-}
-
-/* --- exclusive sums --------------------------------------------------------------------------- */
-
-KERNEL(k_scan_sums, struct kscan, 256) {
-    SHARED(u32, s_sums, 32);
-    for (i64 tile = t_block(); tile < args.sum_count; tile += t_blocks()) {
-        u32 mine = 0;
-        for (u32 k = 0; k < SCAN_TILE / BLOCK_THREADS; k++) {
-            i64 i = tile * SCAN_TILE + k * BLOCK_THREADS + t_id();
-            mine += i < args.count ? args.data[i] : 0u;
-        }
-        u32 total;
-        b_sum_before_u32(mine, BLOCK_THREADS, s_sums, &total);
-        b_sync();
-        if (t_id() == 0) {
-            args.sums[tile] = total;
-        }
-    }
-}
-
-/* One block. */
-KERNEL(k_scan_top, struct kscan, 256) {
-    SHARED(u32, s_sums, 32);
-    u32 carry = 0;
-    for (i64 first = 0; first < args.sum_count; first += BLOCK_THREADS) {
-        i64 i = first + t_id();
-        u32 x = i < args.sum_count ? args.sums[i] : 0u;
-        u32 total;
-        u32 before = b_sum_before_u32(x, BLOCK_THREADS, s_sums, &total);
-        b_sync();
-        if (i < args.sum_count) {
-            args.sums[i] = carry + before;
-        }
-        carry += total;
-    }
-}
-
-KERNEL(k_scan_apply, struct kscan, 256) {
-    SHARED(u32, s_sums, 32);
-    for (i64 tile = t_block(); tile < args.sum_count; tile += t_blocks()) {
-        u32 x[SCAN_TILE / BLOCK_THREADS];
-        u32 mine = 0;
-        i64 first = tile * SCAN_TILE + (i64)t_id() * (SCAN_TILE / BLOCK_THREADS);
-        UNROLL for (u32 k = 0; k < SCAN_TILE / BLOCK_THREADS; k++) {
-            x[k] = first + k < args.count ? args.data[first + k] : 0u;
-            mine += x[k];
-        }
-        u32 total;
-        u32 at = args.sums[tile] + b_sum_before_u32(mine, BLOCK_THREADS, s_sums, &total);
-        b_sync();
-        UNROLL for (u32 k = 0; k < SCAN_TILE / BLOCK_THREADS; k++) {
-            if (first + k < args.count) {
-                args.data[first + k] = at;
-            }
-            at += x[k];
         }
     }
 }

@@ -11,106 +11,94 @@
 #include "kept.h"
 #include "lookback.h"
 
+#include "defs/fn_table.h"
+
+#include "defs/fn_order.h"
 #include "defs/kprim.h"
 
 #define PASTE(x, y) x##y
-#define READ_KEY(bytes) PASTE(kept_read, bytes)
-#define LIST_KEY(bytes) PASTE(kept_list, bytes)
+#define PASTED(x, y) PASTE(x, y)
+#define OF_KEY(name) PASTED(name, KEY_BYTES) /* the one for the key's width */
 typedef u32 key_raw[KEPT_WORDS(KEY_BYTES)];
 
 /* --- which rows --- */
 
-#if KEY_BYTES == 16
-typedef u128 word;
-#elif KEY_BYTES == 8
-typedef u64 word;
-#else
-typedef u32 word;
-#endif
-
-/* Element j of a group as a word that orders like it; raw bits for heads of integers. */
-FN word key_word(const u32 *raw, u32 j, u64 flip) {
-#if KEY_BYTES == 16
-    UNUSED_WORD(flip);
-    return (u128)raw_u64(raw, 2 * j + 1) << 64 | raw_u64(raw, 2 * j);
-#elif KEY_BYTES == 8
-    u64 x = raw_u64(raw, j);
-#if KEY_FLOAT
-    UNUSED_WORD(flip);
-    x = (x << 1) > 0xffe0000000000000ULL ? (u64)I64_MAX : (x << 1) == 0u ? 0u : x;
-    return x >> 63 ? ~x : x | 1ULL << 63;
-#else
-    return x ^ flip;
-#endif
-#elif KEY_BYTES == 4
-    u32 x = raw[j];
-#if KEY_FLOAT
-    UNUSED_WORD(flip);
-    x = (x << 1) > 0xff000000u ? 0x7fffffffu : (x << 1) == 0u ? 0u : x;
-    return x >> 31 ? ~x : x | 1u << 31;
-#else
-    return x ^ (u32)flip;
-#endif
-#else
+/* Element j of a group as a word that orders like it; of flags 0 or 1. */
+typedef u32 word1;
+typedef u32 word4;
+typedef u64 word8;
+typedef u128 word16;
+FN word1 key_word1(const u32 *raw, u32 j, u64 flip) {
     UNUSED_WORD(flip);
     return (raw[0] >> (8 * j) & 255u) != 0u;
-#endif
 }
+FN word4 key_word4(const u32 *raw, u32 j, u64 flip) {
+    return KEY_FLOAT ? order_f32(raw[j]) : raw[j] ^ (u32)flip;
+}
+FN word8 key_word8(const u32 *raw, u32 j, u64 flip) {
+    return KEY_FLOAT ? order_f64(raw_u64(raw, j)) : raw_u64(raw, j) ^ flip;
+}
+FN word16 key_word16(const u32 *raw, u32 j, u64 flip) {
+    UNUSED_WORD(flip);
+    return (u128)raw_u64(raw, 2 * j + 1) << 64 | raw_u64(raw, 2 * j);
+}
+typedef OF_KEY(word) word;
+#define key_word OF_KEY(key_word)
 
-FN word wide_word(const u64 *w) {
-#if KEY_BYTES == 16
-    return (u128)w[1] << 64 | w[0];
-#else
-    return (word)w[0];
-#endif
+/* A bound, as two words. */
+FN word bound_word(const u64 *w) {
+    return (word)(KEY_BYTES == 16 ? (u128)w[1] << 64 | w[0] : (u128)w[0]);
 }
 
 /* The element before `row`, as a word. */
 FN word word_before(const void *by, i64 row, u64 flip) {
     u32 raw[4];
     const u8 *p = (const u8 *)by + (row - 1) * KEY_BYTES;
-#if KEY_BYTES == 1
     raw[0] = *p;
-#else
     UNROLL for (u32 j = 0; j < KEY_BYTES / 4; j++) {
         raw[j] = ((const u32 *)p)[j];
     }
-#endif
     return key_word(raw, 0, flip);
 }
 
-/* Four bits: the rows of the group at `row` that are kept. */
-FN u32 keep_bits(const struct kcompact *args, const u32 *raw, i64 row, u32 whole) {
+/* Four bits each: the rows of the group at `row` whose flag is set; whose word lies in the range,
+ * or does not; that differ from the one before them, the first row among them. */
+FN u32 keep_flags(const u32 *raw) {
     u32 bits = 0;
-    u32 there = 15u;
-    if (!whole) { /* the last tile */
-        i64 left = args->count - row;
-        there = left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
-    }
-#if KEEP == 1
     UNROLL for (u32 j = 0; j < 4; j++) {
         bits |= (u32)key_word(raw, j, 0) << j;
     }
-#elif KEEP == 2
-    word lo = wide_word(args->lo);
-    word span = wide_word(args->hi) - lo;
+    return bits;
+}
+FN u32 keep_range(const struct kcompact *args, const u32 *raw) {
+    u32 bits = 0;
+    word lo = bound_word(args->lo);
+    word span = bound_word(args->hi) - lo;
     UNROLL for (u32 j = 0; j < 4; j++) {
         bits |= (u32)((word)(key_word(raw, j, args->flip) - lo) <= span) << j;
     }
-    bits ^= args->negate ? 15u : 0u;
-#else
-    word last = 0;
-    if (there && row > 0) {
-        last = word_before(args->by, row, args->flip);
-    }
+    return bits ^ (args->negate ? 15u : 0u);
+}
+FN u32 keep_heads(const struct kcompact *args, const u32 *raw, i64 row, u32 there) {
+    u32 bits = row == 0 ? 1u : 0u;
+    word last = there && row > 0 ? word_before(args->by, row, args->flip) : (word)0;
     UNROLL for (u32 j = 0; j < 4; j++) {
         word x = key_word(raw, j, args->flip);
         bits |= (u32)(x != last) << j;
         last = x;
     }
-    bits |= row == 0 ? 1u : 0u;
-#endif
-    return bits & there;
+    return bits;
+}
+
+FN u32 keep_bits(const struct kcompact *args, const u32 *raw, i64 row, u32 whole) {
+    u32 there = 15u;
+    if (!whole) { /* the last tile */
+        i64 left = args->count - row;
+        there = left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
+    }
+    return there & (KEEP == 1   ? keep_flags(raw)
+                    : KEEP == 2 ? keep_range(args, raw)
+                                : keep_heads(args, raw, row, there));
 }
 
 /* --- columns --- */
@@ -166,22 +154,39 @@ FN void b_numbers(const struct kcompact *args, const struct tile_rows *t, u32 *s
 #define COLUMN_AT(no, bytes) b_column##bytes(&args, &t, s_list, args.in[no], args.out[no]);
 #define NUMBERS_AT(no, bytes) b_numbers(&args, &t, s_list, args.out[no], bytes);
 
+/* Where the tile's rows go: tiles before it are asked, or rows are taken from a counter. By all,
+ * between barriers. */
+FN void look_for_place(const struct kcompact *args, i64 tile, u32 total, u64 *s_base) {
+    if (ORDERED && t_id() < 32u) {
+        u64 base = w_look_up(args->state, tile, total);
+        if (t_id() == 0) {
+            *s_base = base;
+            if (tile == (args->count - 1) / KEPT_ROWS) {
+                *args->total = base + total;
+            }
+        }
+    }
+}
+FN void tell_total(const struct kcompact *args, i64 tile, u32 total, u64 *s_base) {
+    if (ORDERED) {
+        look_tell(args->state, tile, total);
+    } else {
+        *s_base = total ? atom_add_u64(args->total, total) : 0u;
+    }
+}
+
 KERNEL(k_compact, struct kcompact, KEPT_THREADS) {
     SHARED_BYTES(s_bytes);
     SHARED(u32, s_counts, KEPT_WARPS);
     SHARED(u64, s_base, 1);
+    SHARED(u32, s_ticket, 1);
     u32 *s_list = (u32 *)s_bytes;
     key_raw raw[KEPT_GROUPS];
     struct tile_rows t;
-#if ORDERED
-    SHARED(u32, s_ticket, 1);
-    i64 tile = b_ticket(args.ticket, s_ticket);
-#else
-    i64 tile = t_block();
-#endif
+    i64 tile = ORDERED ? b_ticket(args.ticket, s_ticket) : t_block();
     u32 whole = (tile + 1) * KEPT_ROWS <= args.count;
     t.kept.first = kept_first(tile * KEPT_ROWS);
-    READ_KEY(KEY_BYTES)(raw, args.by, t.kept.first, args.count, whole);
+    OF_KEY(kept_read)(raw, args.by, t.kept.first, args.count, whole);
     t.kept.bits = 0;
     UNROLL for (u32 g = 0; g < KEPT_GROUPS; g++) {
         i64 row = KEPT_GROUP_ROW(t.kept.first, g);
@@ -189,30 +194,16 @@ KERNEL(k_compact, struct kcompact, KEPT_THREADS) {
     }
     b_kept_places(&t.kept, s_counts);
     if (t_id() == 0) {
-#if ORDERED
-        look_tell(args.state, tile, t.kept.total);
-#else
-        *s_base = t.kept.total ? atom_add_u64(args.total, t.kept.total) : 0u;
-#endif
+        tell_total(&args, tile, t.kept.total, s_base);
     }
-#if COLUMN_0_KEY
-    LIST_KEY(KEY_BYTES)(s_list, &t.kept, (const key_raw *)raw);
-#endif
-#if ORDERED
-    if (t_id() < 32u) {
-        u64 base = w_look_up(args.state, tile, t.kept.total);
-        if (t_id() == 0) {
-            *s_base = base;
-            if (tile == (args.count - 1) / KEPT_ROWS) {
-                *args.total = base + t.kept.total;
-            }
-        }
+    if (COLUMN_0_KEY) {
+        OF_KEY(kept_list)(s_list, &t.kept, (const key_raw *)raw);
     }
-#endif
+    look_for_place(&args, tile, t.kept.total, s_base);
     b_sync();
     t.base = *s_base;
-#if COLUMN_0_KEY
-    b_kept_write(s_list, args.out[0], t.base, t.kept.total, args.room, KEY_BYTES);
-#endif
+    if (COLUMN_0_KEY) {
+        b_kept_write(s_list, args.out[0], t.base, t.kept.total, args.room, KEY_BYTES);
+    }
     COLUMNS
 }
