@@ -154,6 +154,7 @@ FALLIBLE update_answer(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE delete_answer(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
                        struct rowset *rows);
+FALLIBLE create_answer(struct wf_connection *conn, struct rowset *rows); /* CREATE TABLE AS */
 FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
 FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *request,

@@ -258,18 +258,20 @@ FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement 
     if (!(on & levels)) {
         on |= EXPLAIN_PLAN & ~off;
     }
-    out->kind = STATEMENT_EXPLAIN;
-    out->explain.levels = on;
-    out->explain.inner = NEW(b->arena, struct statement);
     if (node_is(query, "ExecuteStmt")) { /* the statement is known when it runs */
         TRY(bind_execute(b, node_body(query), out));
         out->prepared.explain = on;
         return ERR_OK;
     }
+    out->kind = STATEMENT_EXPLAIN;
+    out->explain.levels = on;
+    out->explain.inner = NEW(b->arena, struct statement);
     if (!node_is(query, "SelectStmt") && !node_is(query, "InsertStmt") &&
-        !node_is(query, "UpdateStmt") && !node_is(query, "DeleteStmt")) {
+        !node_is(query, "UpdateStmt") && !node_is(query, "DeleteStmt") &&
+        !node_is(query, "CreateTableAsStmt")) {
         return unsupported(b, start_position(b),
-                           "EXPLAIN of anything but SELECT, INSERT, UPDATE, DELETE and EXECUTE");
+                           "EXPLAIN of anything but SELECT, INSERT, UPDATE, DELETE, CREATE TABLE "
+                           "AS and EXECUTE");
     }
     TRY(bind_statement(b, query, out->explain.inner));
     out->plan = out->explain.inner->plan;

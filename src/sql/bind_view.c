@@ -466,6 +466,9 @@ FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statem
     if (b->parsed->param_count > 0) {
         FAIL_AT(b->err, UNDEFINED_PARAMETER, out->position, "there is no parameter in a view");
     }
+    if (bind_into(node_body(query))) {
+        FAIL_AT(b->err, NOT_SUPPORTED, out->position, "views must not contain SELECT INTO");
+    }
     struct select_out result;
     TRY(bind_select(b, node_body(query), NULL, NULL, 0, &result));
     struct create_view *made = &out->create.view;

@@ -241,6 +241,8 @@ FALLIBLE bind_subselect(struct bind *b, const struct json *body, const struct ct
 /* VALUES and set operations as a select list of the rel's columns, with ORDER BY and LIMIT. */
 FALLIBLE bind_ordered(struct bind *b, const struct json *body, struct rel *rel, const char **names,
                       bool fixed, struct select_out *out);
+/* The INTO of a query, which stands in its first SELECT; NULL = none. */
+const struct json *bind_into(const struct json *body);
 /* One row without columns: what SELECT without FROM selects from. */
 struct rel *bind_one_row(struct bind *b);
 struct rel *bind_distinct_rel(struct bind *b, struct rel *rel); /* AGG by all columns */
