@@ -317,6 +317,7 @@ struct cpu_device {
     const struct vec_table *vec;
     struct mutex lock; /* guards rates */
     struct device_rates rates;
+    b8 rates_known; /* as far as they can be */
 };
 
 #define ROW_AT(fr, i) ((fr)->first + (i64)((fr)->pos ? (fr)->pos[i] : (u32)(i)))

@@ -268,7 +268,7 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         *out_stop = variance_run(w, fr, op);
         return ERR_OK;
     case OP_EMIT:
-        w->rows_out += fr->m;
+        w->rows_out += w->run->pipe.pipe->sinks[op->op->imm].kind == SINK_LUT ? fr->m : 0;
         return w->run->sinks[op->op->imm].class->consume(w, op->op->imm, fr);
     default:
         return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s is unknown to the CPU",

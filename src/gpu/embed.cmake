@@ -80,4 +80,9 @@ set(WF_EMBEDDED
   relselect.h=gpu/kernels/relselect.h
   relreduce.h=gpu/kernels/relreduce.h
   ctajoin.h=gpu/kernels/ctajoin.h
+  join_cuts.h=gpu/kernels/join_cuts.h
+  join_places.h=gpu/kernels/join_places.h
+  join_tuples.h=gpu/kernels/join_tuples.h
+  join_wires.h=gpu/kernels/join_wires.h
+  join_expand.h=gpu/kernels/join_expand.h
   reljoin.h=gpu/kernels/reljoin.h)

@@ -275,6 +275,14 @@ FALLIBLE gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 share
 FALLIBLE gpu_launch(struct gpu *g, void *function, i64 blocks, u32 threads, i64 shared_bytes,
                     void *stream, const void *args, struct error *err);
 
+/* --- how fast it is (gpu_rates.c) --- */
+
+/* GB/s, inside a step; 0 when it could not be measured: there was no room, or a call failed. */
+void gpu_measure_bus(struct gpu *g, i64 bytes, f64 *out_up, f64 *out_down);
+f64 gpu_measure_mapped(struct gpu *g, i64 bytes); /* a kernel that reads memory of the host */
+void gpu_measure_card(struct gpu *g, i64 bytes, f64 *out_read, f64 *out_copy); /* read + written */
+void gpu_rates(struct device *dev, struct exec *x, struct device_rates *out);
+
 /* --- a pipeline prepared for launching (gpu_plan.c) --- */
 
 struct u32_list {

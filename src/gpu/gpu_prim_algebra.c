@@ -203,13 +203,12 @@ static void join_text(const struct rel_join *join, const struct join_shape *shap
     i32 used = snprintf(text, cap,
                         "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define KIND %u\n"
                         "#define STAGE %u\n#define JOIN_THREADS %d\n#define TUPLE_VT %d\n"
-                        "#define WF_MIN_BLOCKS %d\n%s%s",
+                        "#define WF_MIN_BLOCKS %d\n#define PROFILE %d\n#define PAGED %d\n",
                         bytes, out_bytes, join->kind, join->stage, shape->threads, shape->words,
-                        shape->blocks, join->profile ? "#define PROFILE 1\n" : "",
-                        join->x.starts || join->y.starts ? "#define PAGED 1\n" : "");
+                        shape->blocks, join->profile, join->x.starts || join->y.starts);
     if (join->indexes) {
-        snprintf(text + used, cap - (size_t)used, "#define INDEX_BYTES %d\n",
-                 elem_bytes[join->out_x.type]);
+        snprintf(text + used, cap - (size_t)used, "#define INDEX u%d\n",
+                 8 * elem_bytes[join->out_x.type]);
     }
 }
 

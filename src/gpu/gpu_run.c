@@ -616,7 +616,9 @@ static FALLIBLE close_interns(struct job *j) {
         bool adds;
         intern_use(j, i, &is_text, &adds);
         if (adds) {
-            TRY(gpu_intern_close(j->g, j->x, j->plan.interns.items[i], &j->metric->bytes_moved));
+            i64 fetched = 0;
+            TRY(gpu_intern_close(j->g, j->x, j->plan.interns.items[i], &fetched));
+            gpu_job_fetched(j, fetched);
         }
     }
     return ERR_OK;

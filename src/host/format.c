@@ -98,6 +98,7 @@ struct node { /* what comes next in a template */
     u8 pattern;
     i32 index;    /* into patterns */
     b8 fill;      /* FM */
+    b8 exact;     /* FX: from here on a blank or separator is one character of the text */
     b8 name_fill; /* FM or TM: names have no blanks behind them */
     b8 th;        /* 1 = TH, 2 = th */
     b8 quoted;    /* text that stands in quotes */
@@ -166,6 +167,7 @@ static bool next_node(struct template *t, struct node *out) {
         bool fill = (t->s.ptr[t->at] | 32) == 'f' && (t->s.ptr[t->at + 1] | 32) == 'm';
         out->fill |= fill;
         out->name_fill |= fill || (t->s.ptr[t->at] | 32) == 't';
+        out->exact |= (t->s.ptr[t->at + 1] | 32) == 'x';
         t->at += 2;
     }
     if (t->at >= t->s.len) {
@@ -551,6 +553,7 @@ struct reader {
     i32 zone_hours, zone_minutes;
     i32 zone_sign;    /* 0 = no zone was given */
     i64 skipped;      /* characters stepped over that the template did not ask for */
+    bool exact;       /* none may be */
     i32 us_precision; /* FF1 to FF6: digits to round to; 0 = none */
     u8 fault;
 };
@@ -577,9 +580,6 @@ static bool read_number(struct reader *r, i32 width, i32 *out, i32 *out_digits) 
 }
 
 static bool read_name(struct reader *r, const char *const *names, i32 count, bool whole, i32 *out) {
-    while (r->at < r->s.len && r->s.ptr[r->at] == ' ') {
-        r->at++;
-    }
     for (i32 i = 0; i < count; i++) {
         i64 len = whole ? (i64)strlen(names[i]) : 3;
         if (r->s.len - r->at >= len &&
@@ -845,7 +845,7 @@ static void skip_blanks(struct reader *r) {
 static void skip_text(struct reader *r, const struct node *node) {
     u8 c = (u8)node->text.ptr[0];
     bool loose = !node->quoted && (is_separator(c) || c == ' ' || (c >= '\t' && c <= '\r'));
-    if (loose) {
+    if (loose && !r->exact) {
         bool there = space_at(r) || (r->at < r->s.len && is_separator((u8)r->s.ptr[r->at]));
         r->at += there;
         r->skipped -= !there;
@@ -867,10 +867,12 @@ static u8 read_template(struct reader *r, str format) {
         if (r->at >= r->s.len) {
             break;
         }
-        if (node.pattern != P_NONE || first) {
+        bool digits = node.pattern != P_NONE && patterns[node.index].digits;
+        if (node.pattern != P_NONE ? !r->exact || digits : first && !r->exact) {
             skip_blanks(r);
-            first = false;
         }
+        first = false;
+        r->exact = r->exact || node.exact;
         if (node.pattern == P_NONE) {
             skip_text(r, &node);
             continue;
@@ -886,7 +888,9 @@ static u8 read_template(struct reader *r, str format) {
             return fault;
         }
         r->skipped = 0;
-        skip_blanks(r);
+        if (!r->exact) {
+            skip_blanks(r);
+        }
     }
     return FAULT_NONE;
 }

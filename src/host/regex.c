@@ -301,7 +301,8 @@ static void parse_group(struct parser *s) {
     if (s->p < s->end && *s->p == '?') {
         bool plain = s->p + 1 < s->end && s->p[1] == ':';
         if (!plain) {
-            bool known = s->p + 1 < s->end && strchr("=!<", s->p[1]);
+            const u8 *at = s->p + 1 < s->end && s->p[1] == '<' ? s->p + 2 : s->p + 1;
+            bool known = at < s->end && (*at == '=' || *at == '!');
             fail(s, known ? FAULT_NO_REGEX : FAULT_REGEX);
             return;
         }

@@ -64,7 +64,7 @@ static FALLIBLE check_all(struct wf_connection *conn, u32 oid, struct table *tab
         }
     }
     struct table_version *empty = table_snapshot(table);
-    wf_status status = constraints_of_new(conn, oid, table, empty);
+    wf_status status = constraints_of_new(conn, oid, table, empty, true);
     version_release(empty);
     return status;
 }

@@ -626,7 +626,7 @@ static FALLIBLE finish(struct cascade *c) {
     for (i64 i = 0; i < c->sites.count; i++) {
         struct site *site = c->sites.items[i];
         if (site->log.count) {
-            TRY(constraints_of_new(c->conn, site->oid, site->table, site->version));
+            TRY(constraints_of_new(c->conn, site->oid, site->table, site->version, false));
         }
     }
     return ERR_OK;

@@ -21,10 +21,14 @@ static wf_status bind_check(void *arg, struct arena *arena, struct snapshot *sna
     return sql_bind_violations(arena, check->table, check->condition, snap, out, err);
 }
 
+/* `old`: the rows were there before, and constraints that are NOT VALID do not look at them. */
 static FALLIBLE run_checks(struct wf_connection *conn, struct table *table,
-                           struct table_version *delta) {
+                           struct table_version *delta, bool old) {
     for (u32 i = 0; i < table->check_count; i++) {
         const struct table_check *check = &table->checks[i];
+        if (old && check->unvalidated) {
+            continue;
+        }
         struct check_arg arg = {table, check->text};
         struct inner_select select = {.binding.text = sv_from(check->text),
                                       .binding.bind = bind_check,
@@ -134,10 +138,11 @@ static FALLIBLE check_reference(const struct table *table, const struct table_fo
 }
 
 static FALLIBLE check_references(struct wf_connection *conn, u32 oid, struct table *table,
-                                 struct table_version *delta) {
+                                 struct table_version *delta, bool old) {
     for (u32 f = 0; f < table->foreign_count; f++) {
         const struct edition_entry *parent = parent_of(conn->tx.mine, oid, &table->foreigns[f]);
-        if (parent && !reference_is_deferred(conn, &table->foreigns[f])) {
+        bool looks = !(old && table->foreigns[f].unvalidated);
+        if (parent && looks && !reference_is_deferred(conn, &table->foreigns[f])) {
             TRY(check_reference(table, &table->foreigns[f], delta, parent->object->table,
                                 parent->version, &conn->err));
         }
@@ -147,23 +152,23 @@ static FALLIBLE check_references(struct wf_connection *conn, u32 oid, struct tab
 
 /* What the table has now and `base` had not, against its checks or its references. */
 static FALLIBLE look_at_new(struct wf_connection *conn, u32 oid, struct table *table,
-                            struct table_version *base, bool references) {
+                            struct table_version *base, bool references, bool old) {
     struct table_version *now, *delta;
     TRY(change_base(conn, table, &now));
     TRY(version_delta(table, base, now, &delta, &conn->err));
     wf_status status = ERR_OK;
     if (delta->live_rows) {
-        status =
-            references ? check_references(conn, oid, table, delta) : run_checks(conn, table, delta);
+        status = references ? check_references(conn, oid, table, delta, old)
+                            : run_checks(conn, table, delta, old);
     }
     version_release(delta);
     return status;
 }
 
 FALLIBLE constraints_of_new(struct wf_connection *conn, u32 oid, struct table *table,
-                            struct table_version *base) {
-    TRY(table->check_count ? look_at_new(conn, oid, table, base, false) : ERR_OK);
-    return table->foreign_count ? look_at_new(conn, oid, table, base, true) : ERR_OK;
+                            struct table_version *base, bool old) {
+    TRY(table->check_count ? look_at_new(conn, oid, table, base, false, old) : ERR_OK);
+    return table->foreign_count ? look_at_new(conn, oid, table, base, true, old) : ERR_OK;
 }
 
 /* References come last: a cascade may have brought them where they belong. */
@@ -171,9 +176,9 @@ FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
                            struct table_version *base, const struct row_pairs *pairs) {
     const struct edition_entry *entry = edition_find_table(conn->tx.mine, table->id);
     u32 oid = entry ? entry->object->oid : 0;
-    TRY(table->check_count ? look_at_new(conn, oid, table, base, false) : ERR_OK);
+    TRY(table->check_count ? look_at_new(conn, oid, table, base, false, false) : ERR_OK);
     TRY(table->key_count ? referrers_after(conn, oid, base, pairs) : ERR_OK);
-    return table->foreign_count ? look_at_new(conn, oid, table, base, true) : ERR_OK;
+    return table->foreign_count ? look_at_new(conn, oid, table, base, true, false) : ERR_OK;
 }
 
 /* At commit, when others have committed since the transaction began: new references to rows that

@@ -279,7 +279,8 @@ static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
     return status;
 }
 
-static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 schema);
+static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows,
+                         const struct statement *st, u32 schema);
 
 FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
@@ -287,7 +288,7 @@ FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
     bool skip;
     rows->tag = "CREATE TABLE";
     TRY(target_schema(conn, rows, st, &schema));
-    TRY(st->create.or_replace ? drop_old(conn, rows, schema) : ERR_OK);
+    TRY(st->create.or_replace ? drop_old(conn, rows, st, schema) : ERR_OK);
     TRY(check_free(conn, st, schema, st->name, &skip));
     return skip ? ERR_OK : put_table(conn, rows, st, schema, NULL, NULL);
 }
@@ -383,17 +384,36 @@ static FALLIBLE adopt(struct wf_connection *conn, const struct rowset *rows, str
     return status;
 }
 
+/* Where the table of CREATE TABLE AS goes; *out_skip: it is there, and the statement does not mind. */
+static FALLIBLE as_target(struct wf_connection *conn, struct rowset *rows,
+                          const struct statement *st, u32 *out_schema, bool *out_skip) {
+    *out_skip = false;
+    TRY(target_schema(conn, rows, st, out_schema));
+    return st->create.or_replace ? ERR_OK : check_free(conn, st, *out_schema, st->name, out_skip);
+}
+
+/* The table, with the rows of the answer, or of a file whose tablets it takes. */
+static FALLIBLE make_as(struct wf_connection *conn, struct rowset *rows, const struct statement *st,
+                        u32 schema, const struct adopted *adopted, i64 *out_count) {
+    struct table *table = NULL;
+    *out_count = 0;
+    TRY(st->create.or_replace ? drop_old(conn, rows, st, schema) : ERR_OK);
+    TRY(put_table(conn, rows, st, schema, adopted ? adopted->dicts : NULL, &table));
+    wf_status status = adopted                    ? adopt(conn, rows, table, adopted, out_count)
+                       : st->create.table.no_data ? ERR_OK
+                                                  : change_answer(conn, rows, table, out_count);
+    table_close(table);
+    return status;
+}
+
 FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *request,
                        struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     u32 schema = 0;
     bool skip;
     rows->tag = "CREATE TABLE AS";
-    TRY(target_schema(conn, rows, st, &schema));
-    if (!st->create.or_replace) {
-        TRY(check_free(conn, st, schema, st->name, &skip));
-    }
-    if (!st->create.or_replace && skip) {
+    TRY(as_target(conn, rows, st, &schema, &skip));
+    if (skip) {
         return ERR_OK;
     }
     struct adopted adopted = {0};
@@ -404,21 +424,23 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
         change_expect_answer(rows);
         TRY(rowset_start_exec(conn, rows));
     }
-    struct table *table = NULL;
     i64 count = 0;
-    TRY(st->create.or_replace ? drop_old(conn, rows, schema) : ERR_OK);
-    TRY(put_table(conn, rows, st, schema, adopts ? adopted.dicts : NULL, &table));
-    wf_status status = adopts                     ? adopt(conn, rows, table, &adopted, &count)
-                       : st->create.table.no_data ? ERR_OK
-                                                  : change_answer(conn, rows, table, &count);
-    table_close(table);
-    TRY(status);
+    TRY(make_as(conn, rows, st, schema, adopts ? &adopted : NULL, &count));
     rows->rows_affected = count;
     rows->tag = st->create.table.no_data ? "CREATE TABLE AS"
                                          : arena_printf(&rows->arena, "SELECT %lld", count);
     rows->col_count = 0;
     rows->answer = (struct answer){0, 0, NULL};
     return ERR_OK;
+}
+
+FALLIBLE create_answer(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = rowset_statement(rows);
+    u32 schema = 0;
+    bool skip;
+    i64 count;
+    TRY(as_target(conn, rows, st, &schema, &skip));
+    return skip ? ERR_OK : make_as(conn, rows, st, schema, NULL, &count);
 }
 
 /* Views, indexes, comments */
@@ -558,14 +580,15 @@ struct oid_set {
 struct dropping {
     struct wf_connection *conn;
     struct arena *arena;
-    const struct statement *st;
+    bool cascade;
+    i32 position;           /* for errors */
     struct oid_set gone;    /* to go */
     struct oid_set touched; /* tables that use some of it */
 };
 
 static void dropping_init(struct dropping *d, struct wf_connection *conn, struct arena *arena,
-                          const struct statement *st) {
-    *d = (struct dropping){.conn = conn, .arena = arena, .st = st};
+                          bool cascade, i32 position) {
+    *d = (struct dropping){.conn = conn, .arena = arena, .cascade = cascade, .position = position};
     map_init(&d->gone.has, arena);
     map_init(&d->touched.has, arena);
 }
@@ -593,11 +616,11 @@ static void let_go(struct dropping *d, u32 oid) {
 
 static FALLIBLE depends(struct dropping *d, const struct object *on, const struct object *other,
                         const char *how) {
-    if (d->st->drop.cascade) {
+    if (d->cascade) {
         notice(d->conn, "NOTICE", "drop cascades to %s %s", object_words[other->kind], other->name);
         return ERR_OK;
     }
-    error_set(&d->conn->err, ERR_DEPENDENT_OBJECTS, d->st->position,
+    error_set(&d->conn->err, ERR_DEPENDENT_OBJECTS, d->position,
               "cannot drop %s %.100s because other objects depend on it", object_words[on->kind],
               on->name);
     error_hint(&d->conn->err, "%s \"%.60s\" %s it; use DROP … CASCADE to drop that too.",
@@ -717,7 +740,7 @@ static FALLIBLE missing(struct wf_connection *conn, struct rowset *rows, i32 i) 
 }
 
 static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
-    const struct statement *st = d->st;
+    const struct statement *st = &rows->compiled->stmt;
     for (i32 i = 0; i < st->drop.count; i++) {
         const struct edition_entry *entry =
             st->drop.object_kind == OBJECT_SCHEMA
@@ -730,7 +753,8 @@ static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
         }
         if (entry->object->kind != st->drop.object_kind) {
             error_set(&d->conn->err, ERR_WRONG_OBJECT, st->drop.positions[i],
-                      "\"%.100s\" is not a %s", st->drop.names[i],
+                      "\"%.100s\" is not a%s %s", st->drop.names[i],
+                      st->drop.object_kind == OBJECT_INDEX ? "n" : "",
                       object_words[st->drop.object_kind]);
             error_hint(&d->conn->err, "Use DROP %s to remove it.",
                        object_words[entry->object->kind]);
@@ -794,11 +818,11 @@ static FALLIBLE loosen(struct dropping *d, const struct edition_entry *entry) {
 static FALLIBLE drop_collected(struct dropping *d);
 
 /* CREATE OR REPLACE TABLE. */
-static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 schema) {
-    const struct statement *st = &rows->compiled->stmt;
+static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows,
+                         const struct statement *st, u32 schema) {
     const struct edition_entry *old = edition_find(conn->tx.mine, schema, sv_from(st->name));
     struct dropping d;
-    dropping_init(&d, conn, &rows->arena, st);
+    dropping_init(&d, conn, &rows->arena, false, st->position);
     if (!old) {
         return ERR_OK;
     }
@@ -810,9 +834,8 @@ static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 sc
 }
 
 FALLIBLE ddl_drop(struct wf_connection *conn, struct arena *arena, u32 oid) {
-    struct statement st = {.position = -1, .drop = {.cascade = 1}};
     struct dropping d;
-    dropping_init(&d, conn, arena, &st);
+    dropping_init(&d, conn, arena, true, -1);
     if (!edition_find_oid(conn->tx.mine, oid)) {
         return ERR_OK;
     }
@@ -825,7 +848,7 @@ FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows) {
     static const char *const tags[] = {"DROP SCHEMA", "DROP TABLE", "DROP VIEW", "DROP SEQUENCE",
                                        "DROP INDEX"};
     struct dropping d;
-    dropping_init(&d, conn, &rows->arena, st);
+    dropping_init(&d, conn, &rows->arena, st->drop.cascade, st->position);
     rows->tag = tags[st->drop.object_kind];
     TRY(collect_named(&d, rows));
     return drop_collected(&d);

@@ -52,10 +52,11 @@ struct analysis {
 /* What the statement does with the rows of its plan. */
 static FALLIBLE change(struct wf_connection *conn, const struct run_request *request,
                        struct rowset *rows, u8 kind) {
-    return kind == STATEMENT_INSERT   ? insert_answer(conn, request, rows)
-           : kind == STATEMENT_UPDATE ? update_answer(conn, rows)
-           : kind == STATEMENT_DELETE ? delete_answer(conn, rows)
-                                      : ERR_OK;
+    return kind == STATEMENT_INSERT            ? insert_answer(conn, request, rows)
+           : kind == STATEMENT_UPDATE          ? update_answer(conn, rows)
+           : kind == STATEMENT_DELETE          ? delete_answer(conn, rows)
+           : kind == STATEMENT_CREATE_TABLE_AS ? create_answer(conn, rows)
+                                               : ERR_OK;
 }
 
 static FALLIBLE analyze(struct wf_connection *conn, const struct run_request *request,

@@ -33,9 +33,10 @@ void compact_tables(struct wf_connection *conn, const struct to_compact *what);
  * pairs. */
 FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
                            struct table_version *base, const struct row_pairs *pairs);
-/* Only CHECK and REFERENCES of rows that the table has and `base` had not. */
+/* Only CHECK and REFERENCES of rows that the table has and `base` had not. `old`: they are new to a
+ * table that was redefined, and NOT VALID constraints do not look at them. */
 FALLIBLE constraints_of_new(struct wf_connection *conn, u32 oid, struct table *table,
-                            struct table_version *base);
+                            struct table_version *base, bool old);
 /* DEFERRABLE references from where the transaction began to what it is; `only` one, or all (0). */
 FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only);
 FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows);
@@ -153,6 +154,7 @@ FALLIBLE update_answer(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE delete_answer(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
                        struct rowset *rows);
+FALLIBLE create_answer(struct wf_connection *conn, struct rowset *rows); /* CREATE TABLE AS */
 FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
 FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *request,

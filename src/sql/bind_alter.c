@@ -393,6 +393,35 @@ static FALLIBLE drop_constraint(struct alter *a, const struct json *cmd) {
     return ERR_OK;
 }
 
+static FALLIBLE validate_constraint(struct alter *a, const struct json *cmd) {
+    const char *name = json_text(cmd, "name");
+    struct table_def *def = a->def;
+    bool found = false;
+    for (u32 i = 0; i < def->check_count; i++) {
+        bool is = strcmp(def->checks[i].name, name) == 0;
+        def->checks[i].unvalidated = def->checks[i].unvalidated && !is;
+        found = found || is;
+    }
+    for (u32 i = 0; i < def->foreign_count; i++) {
+        bool is = strcmp(def->foreigns[i].name, name) == 0;
+        def->foreigns[i].unvalidated = def->foreigns[i].unvalidated && !is;
+        found = found || is;
+    }
+    for (u32 i = 0; i < def->key_count && !found; i++) {
+        if (strcmp(def->keys[i].name, name) == 0 && !def->keys[i].index) {
+            FAIL_AT(a->b->err, WRONG_OBJECT, a->out->position,
+                    "constraint \"%.100s\" of relation \"%.100s\" is not a foreign key or check "
+                    "constraint",
+                    name, def->name);
+        }
+    }
+    if (!found) {
+        FAIL_AT(a->b->err, UNDEFINED_OBJECT, a->out->position,
+                "constraint \"%.100s\" of relation \"%.100s\" does not exist", name, def->name);
+    }
+    return ERR_OK;
+}
+
 /* The column's DEFAULT, which is of its old type, under the new one. */
 static FALLIBLE default_fits(struct alter *a, const struct column_def *column, struct type type) {
     if (column->default_text && !column->sequence &&
@@ -539,6 +568,9 @@ static FALLIBLE alter_command(struct alter *a, const struct json *cmd) {
     }
     if (strcmp(kind, "AT_DropConstraint") == 0) {
         return drop_constraint(a, cmd);
+    }
+    if (strcmp(kind, "AT_ValidateConstraint") == 0) {
+        return validate_constraint(a, cmd);
     }
     if (strcmp(kind, "AT_AlterColumnType") == 0) {
         return column_type(a, cmd);
@@ -742,8 +774,9 @@ static FALLIBLE rename_object(struct bind *b, const struct json *body, struct st
         TRY(bind_relation(b, relation, &entry));
         if (out->rename.object_kind != OBJECT_TABLE &&
             out->rename.object_kind != entry->object->kind) {
-            FAIL_AT(b->err, WRONG_OBJECT, out->position, "\"%.100s\" is not a %s",
-                    entry->object->name, object_words[out->rename.object_kind]);
+            FAIL_AT(b->err, WRONG_OBJECT, out->position, "\"%.100s\" is not a%s %s",
+                    entry->object->name, out->rename.object_kind == OBJECT_INDEX ? "n" : "",
+                    object_words[out->rename.object_kind]);
         }
     }
     out->rename.oid = entry->object->oid;

@@ -370,6 +370,7 @@ static FALLIBLE add_check(struct bind *b, struct table_def *def, const struct js
     struct expr *cond = NULL;
     TRY(bind_condition(b, &q, json_get(body, "raw_expr"), "CHECK", &cond));
     check.text = ddl_check_text(b, position);
+    check.unvalidated = (b8)json_flag(body, "skip_validation");
     TRY(given_name(b, def, body, &check.name));
     if (!check.name) {
         struct one_col one = {0};
@@ -522,6 +523,7 @@ static FALLIBLE add_foreign(struct bind *b, struct table_def *def, const struct 
         return unsupported(b, position, "MATCH PARTIAL");
     }
     fk.match_full = json_is(body, "fk_matchtype", "f");
+    fk.unvalidated = (b8)json_flag(body, "skip_validation");
     fk_action_of(body, "fk_del_action", &fk.on_delete);
     fk_action_of(body, "fk_upd_action", &fk.on_update);
     fk.deferred = (b8)json_flag(body, "initdeferred");
@@ -876,6 +878,12 @@ static FALLIBLE table_constraints(struct bind *b, const struct json *list, const
         if (pass == 0) {
             merge_keys(b, def, own);
         }
+    }
+    for (u32 i = 0; i < def->check_count; i++) { /* of a new table nothing is left to look at */
+        def->checks[i].unvalidated = 0;
+    }
+    for (u32 i = 0; i < def->foreign_count; i++) {
+        def->foreigns[i].unvalidated = 0;
     }
     return ERR_OK;
 }

@@ -341,6 +341,10 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
     }
     const char *no_sets = b->no_sets;
     b->no_sets = NULL;
+    if (json_get(body, "intoClause")) {
+        FAIL_AT(b->err, SYNTAX, json_position(json_get(json_get(body, "intoClause"), "rel")),
+                "SELECT ... INTO is not allowed here");
+    }
     TRY(bind_only(
         b, body,
         "distinctClause targetList fromClause whereClause groupClause groupDistinct havingClause "

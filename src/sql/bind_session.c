@@ -67,14 +67,27 @@ static FALLIBLE setting_text_of(struct bind *b, const struct json *node, const c
     return ERR_OK;
 }
 
-/* SET search_path = a, "B": the list again, every name quoted. */
+static bool is_plain_name(const char *name) {
+    bool plain = (name[0] >= 'a' && name[0] <= 'z') || name[0] == '_';
+    for (; *name && plain; name++) {
+        plain = (*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9') || *name == '_';
+    }
+    return plain;
+}
+
+/* SET search_path = a, "B": the list again, names quoted that have to be. */
 static FALLIBLE set_path(struct bind *b, const struct json *args, struct statement *out) {
     struct text path;
     text_init(&path, b->arena);
     JSON_EACH(node, args) {
         const char *name = "";
         TRY(setting_text_of(b, node, &name));
-        text_print(&path, "%s\"", path.len ? ", " : "");
+        text_print(&path, "%s", path.len ? ", " : "");
+        if (is_plain_name(name)) {
+            text_print(&path, "%s", name);
+            continue;
+        }
+        text_print(&path, "\"");
         for (; *name; name++) {
             text_print(&path, *name == '"' ? "\"\"" : "%c", *name);
         }
@@ -245,18 +258,20 @@ FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement 
     if (!(on & levels)) {
         on |= EXPLAIN_PLAN & ~off;
     }
-    out->kind = STATEMENT_EXPLAIN;
-    out->explain.levels = on;
-    out->explain.inner = NEW(b->arena, struct statement);
     if (node_is(query, "ExecuteStmt")) { /* the statement is known when it runs */
         TRY(bind_execute(b, node_body(query), out));
         out->prepared.explain = on;
         return ERR_OK;
     }
+    out->kind = STATEMENT_EXPLAIN;
+    out->explain.levels = on;
+    out->explain.inner = NEW(b->arena, struct statement);
     if (!node_is(query, "SelectStmt") && !node_is(query, "InsertStmt") &&
-        !node_is(query, "UpdateStmt") && !node_is(query, "DeleteStmt")) {
+        !node_is(query, "UpdateStmt") && !node_is(query, "DeleteStmt") &&
+        !node_is(query, "CreateTableAsStmt")) {
         return unsupported(b, start_position(b),
-                           "EXPLAIN of anything but SELECT, INSERT, UPDATE, DELETE and EXECUTE");
+                           "EXPLAIN of anything but SELECT, INSERT, UPDATE, DELETE, CREATE TABLE "
+                           "AS and EXECUTE");
     }
     TRY(bind_statement(b, query, out->explain.inner));
     out->plan = out->explain.inner->plan;

@@ -145,6 +145,11 @@ static bool is_plain_setop(const struct json *body) {
 static FALLIBLE bind_arm(struct bind *b, const struct json *node, const struct cte *ctes,
                          struct query *outer, struct select_out *out) {
     i32 position = node_position(node);
+    const struct json *into = json_get(node, "intoClause");
+    if (into) {
+        FAIL_AT(b->err, SYNTAX, json_position(json_get(into, "rel")),
+                "INTO is only allowed on first SELECT of UNION/INTERSECT/EXCEPT");
+    }
     TRY(bind_subselect(b, node, ctes, outer, true, out));
     out->rel->position = position;
     return ERR_OK;

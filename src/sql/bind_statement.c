@@ -19,7 +19,6 @@ static const struct {
     const char *field;
     const char *construct;
 } constructs[] = {
-    {"intoClause", "SELECT INTO"},
     {"windowClause", "the WINDOW clause"},
     {"lockingClause", "FOR UPDATE and FOR SHARE"},
     {"over", "window functions"},
@@ -169,22 +168,39 @@ FALLIBLE bind_table_name(struct bind *b, const struct json *range_var, const cha
     return ERR_OK; /* ONLY changes nothing: no table inherits from another */
 }
 
-static FALLIBLE bind_query(struct bind *b, const struct json *body, struct statement *out) {
-    const struct json *into = json_get(body, "intoClause");
-    if (into) {
-        struct json select = *body;
-        select.first = NULL;
-        struct json **tail = &select.first;
-        JSON_EACH(field, body) { /* the same without INTO */
-            if (field != into) {
-                struct json *copy = NEW(b->arena, struct json);
-                *copy = *field;
-                *tail = copy;
-                tail = &copy->next;
+const struct json *bind_into(const struct json *body) {
+    while (json_get(body, "larg")) {
+        body = json_get(body, "larg");
+    }
+    return json_get(body, "intoClause");
+}
+
+/* The same query without its INTO. */
+static const struct json *without_into(struct bind *b, const struct json *body) {
+    struct json *top = NEW(b->arena, struct json);
+    *top = *body;
+    for (struct json *at = top; at;) {
+        struct json *left = NULL, *fields = at->first, **tail = &at->first;
+        for (const struct json *field = fields; field; field = field->next) {
+            if (strcmp(field->key, "intoClause") == 0) {
+                continue;
             }
+            struct json *copy = NEW(b->arena, struct json);
+            *copy = *field;
+            left = strcmp(field->key, "larg") == 0 ? copy : left;
+            *tail = copy;
+            tail = &copy->next;
         }
         *tail = NULL;
-        return ddl_create_as(b, into, &select, false, out);
+        at = left;
+    }
+    return top;
+}
+
+static FALLIBLE bind_query(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *into = bind_into(body);
+    if (into) {
+        return ddl_create_as(b, into, without_into(b, body), false, out);
     }
     struct select_out select = {0};
     TRY(bind_select(b, body, NULL, NULL, 0, &select));

@@ -644,14 +644,14 @@ static const struct sys_col constraint_cols[] = {
     {"conindid", SYS_BIG},      {"confupdtype", SYS_TEXT},   {"confdeltype", SYS_TEXT},
     {"conparentid", SYS_BIG}};
 static void put_pg_constraint(struct sys *s, const struct object *object, u32 oid, const char *name,
-                              const char *type, bool deferrable, bool deferred) {
+                              const char *type, const b8 flags[3]) {
     put_number(s, oid);
     put_text(s, name);
     put_number(s, object->schema);
     put_text(s, type);
-    put_number(s, deferrable);
-    put_number(s, deferred);
-    put_number(s, 1);
+    for (i32 i = 0; i < 3; i++) { /* deferrable, deferred, validated */
+        put_number(s, flags[i]);
+    }
     put_number(s, object->oid);
 }
 static void put_reference(struct sys *s, u32 parent, u32 index, const char *on_update,
@@ -671,20 +671,21 @@ static void pg_constraint(struct sys *s) {
             if (key->index) {
                 continue;
             }
-            put_pg_constraint(s, object, key->oid, key->name, key->primary ? "p" : "u",
-                              key->deferrable, key->deferred);
+            const b8 flags[3] = {key->deferrable, key->deferred, 1};
+            put_pg_constraint(s, object, key->oid, key->name, key->primary ? "p" : "u", flags);
             put_reference(s, 0, key->oid, " ", " ");
         }
         for (u32 i = 0; i < table->check_count; i++) {
-            put_pg_constraint(s, object, table->checks[i].oid, table->checks[i].name, "c", false,
-                              false);
+            const b8 flags[3] = {0, 0, !table->checks[i].unvalidated};
+            put_pg_constraint(s, object, table->checks[i].oid, table->checks[i].name, "c", flags);
             put_reference(s, 0, 0, " ", " ");
         }
         for (u32 i = 0; i < table->foreign_count; i++) {
             const struct table_foreign *fk = &table->foreigns[i];
             const struct object *parent = NULL;
             const struct table_key *key = referred_key(s, object, fk, &parent);
-            put_pg_constraint(s, object, fk->oid, fk->name, "f", fk->deferrable, fk->deferred);
+            const b8 flags[3] = {fk->deferrable, fk->deferred, !fk->unvalidated};
+            put_pg_constraint(s, object, fk->oid, fk->name, "f", flags);
             put_reference(s, parent ? parent->oid : 0, key ? key->oid : 0, actions[fk->on_update],
                           actions[fk->on_delete]);
         }

@@ -36,6 +36,7 @@ struct table_check {
     const char *name;
     u32 oid;
     const char *text; /* an SQL condition */
+    b8 unvalidated;   /* NOT VALID: rows that were there before it need not meet it */
 };
 enum fk_action { FK_NO_ACTION, FK_RESTRICT, FK_CASCADE, FK_SET_NULL, FK_SET_DEFAULT };
 struct table_foreign { /* REFERENCES */
@@ -49,6 +50,7 @@ struct table_foreign { /* REFERENCES */
     u8 on_delete, on_update; /* enum fk_action */
     u32 set_on_delete; /* ON DELETE SET NULL or DEFAULT of these only: bit i is cols[i]; 0 = all */
     b8 match_full;     /* all of its columns are NULL, or none */
+    b8 unvalidated;    /* as of a check */
     b8 deferrable, deferred; /* may wait for the end of a transaction; does unless told otherwise */
 };
 struct table_def {

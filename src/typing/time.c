@@ -699,11 +699,19 @@ static FALLIBLE times_plus(struct typing *t, struct expr *left, i64 factor, stru
 }
 
 FALLIBLE call_make_interval(struct typing *t, struct expr **args, i32 position, struct expr **out) {
-    for (i32 i = 0; i < 7; i++) {
+    struct expr *given[INTERVAL_ARGS];
+    struct call call = {.name = "make_interval", .args = given, .position = position};
+    for (i32 i = 0; i < INTERVAL_ARGS; i++) {
+        given[call.count] = args[i];
+        call.count += args[i] != NULL;
+    }
+    for (i32 i = 0, k = 0; i < INTERVAL_ARGS; i++) {
         struct type type = type_of(i < 6 ? TYPE_INTEGER : TYPE_DOUBLE);
-        args[i] = args[i] ? args[i] : expr_int(t, 0, position);
-        struct call call = {"make_interval", args, 7, position, 0};
-        TRY(call_argument(t, &call, i, type, &args[i]));
+        if (args[i]) {
+            TRY(call_argument(t, &call, k++, type, &args[i]));
+        } else {
+            TRY(coerce_to(t, expr_int(t, 0, position), type, &args[i]));
+        }
         TRY(i < 6 ? coerce_to(t, args[i], type_of(TYPE_BIGINT), &args[i]) : ERR_OK);
     }
     struct expr *parts[3] = {NULL, NULL, NULL};

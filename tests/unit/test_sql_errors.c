@@ -269,7 +269,7 @@ static const struct {
     {"select a + c from t group by a", "42803", 11},
     {"select a from t; select nope from t", "42703", 24},
     {"  \n select nope from t", "42703", 11},
-    {"explain create table x as select 1", "0A000", 0},
+    {"explain declare c cursor for select 1", "0A000", 0},
     {"select $2::int", "42P18", -1},
     {"select \xff", "22021", 7},
     /* clang-format on */

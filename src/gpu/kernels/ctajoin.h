@@ -36,9 +36,7 @@ struct tiles { /* of x and y, in shared memory */
 /* A range is end | start << 16; that of a y has its place in the low half. The merge need not keep
  * them: they follow from where it began and what it did. */
 struct matches {
-#if STAGE != 0
     u32 range[TUPLE_VT];
-#endif
     u32 is_x, is_y; /* which elements are an x, and a y without partner that is wanted */
     u32 same;       /* of the merge: which elements have the key of the y before, */
     u32 y_first;    /* place of the first y, */
@@ -68,12 +66,9 @@ FN struct cursor cursor_of(const struct matches *m) {
 }
 /* The range of element k, asked for in order; `merged`: they come from a merge. */
 FN u32 next_range(const struct matches *m, u32 k, struct cursor *c, u32 merged) {
-#if STAGE != 0
-    if (!merged) {
+    if (STAGE != 0 && !merged) {
         return m->range[k];
     }
-#endif
-    UNUSED_WORD(merged);
     return merged_range(c, m->is_x >> k & 1u, m->same >> k & 1u);
 }
 #define BACK_MOST \
@@ -215,7 +210,6 @@ FN void t_merge(const struct tiles *t, struct matches *m) {
     }
 }
 
-#if STAGE != 0
 /* --- the others: a thread has the x from t_id * TUPLE_VT on ---------------------------------- */
 
 FN u32 x_count(const struct tiles *t) {
@@ -412,7 +406,5 @@ FN void t_network(const struct tiles *t, struct matches *m) {
         t_walk(t, m, n, w.from, w.end);
     }
 }
-
-#endif
 
 #endif
