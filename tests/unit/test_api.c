@@ -142,6 +142,75 @@ static void test_misuse(void **state) {
     wf_disconnect(NULL);
 }
 
+/* Where nothing is given, nothing comes of it. */
+static void test_nothing_given(void **state) {
+    (void)state;
+    wf_type_info type;
+    wf_result *result = NULL;
+    wf_statement *statement = NULL;
+    char *text = NULL;
+    assert_int_equal(wf_memory_used(NULL), 0);
+    assert_null(wf_connection_error(NULL));
+    assert_int_equal(wf_transaction_state(NULL), WF_TRANSACTION_NONE);
+    assert_int_equal(wf_set(NULL, "device", "cpu"), WF_MISUSE);
+    assert_int_equal(wf_set(conn, NULL, "cpu"), WF_MISUSE);
+    assert_int_equal(wf_set(conn, "device", NULL), WF_MISUSE);
+    wf_cancel(NULL);
+    assert_int_equal(wf_set_progress(NULL, NULL, NULL, 0), WF_MISUSE);
+    assert_int_equal(wf_set_notice(NULL, NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_query_each(NULL, "select 1", NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_query_each(conn, NULL, NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_prepare(NULL, "select 1", &statement), WF_MISUSE);
+    assert_int_equal(wf_prepare(conn, NULL, &statement), WF_MISUSE);
+    assert_int_equal(wf_prepare(conn, "select 1", NULL), WF_MISUSE);
+    assert_int_equal(wf_statement_param_count(NULL), 0);
+    assert_int_equal(wf_statement_param_type(NULL, 1, &type), WF_MISUSE);
+    assert_int_equal(wf_statement_compile_count(NULL), 0);
+    assert_int_equal(wf_bind_null(NULL, 1), WF_MISUSE);
+    assert_int_equal(wf_bind_bool(NULL, 1, 1), WF_MISUSE);
+    assert_int_equal(wf_bind_int64(NULL, 1, 1), WF_MISUSE);
+    assert_int_equal(wf_bind_double(NULL, 1, 1), WF_MISUSE);
+    assert_int_equal(wf_bind_decimal(NULL, 1, (wf_int128){0}, 0), WF_MISUSE);
+    assert_int_equal(wf_bind_date(NULL, 1, 1), WF_MISUSE);
+    assert_int_equal(wf_bind_text(NULL, 1, "", 0), WF_MISUSE);
+    assert_int_equal(wf_bind_reset(NULL), WF_MISUSE);
+    assert_int_equal(wf_execute(NULL, &result), WF_MISUSE);
+    assert_int_equal(wf_append(NULL, "t", 0, 0, NULL), WF_MISUSE);
+    assert_int_equal(wf_append(conn, NULL, 0, 0, NULL), WF_MISUSE);
+    assert_int_equal(wf_result_column_count(NULL), 0);
+    assert_null(wf_result_name(NULL, 0));
+    assert_int_equal(wf_result_type(NULL, 0, &type), WF_MISUSE);
+    assert_int_equal(wf_result_row_count(NULL), 0);
+    assert_int_equal(wf_result_rows_affected(NULL), 0);
+    assert_string_equal(wf_result_tag(NULL), "");
+    assert_string_equal(wf_result_devices(NULL), "");
+    assert_int_equal(wf_result_time_ns(NULL), 0);
+    assert_int_equal(wf_result_metric(NULL, "launches"), -1);
+    assert_null(wf_result_error(NULL));
+    assert_int_equal(wf_result_seek(NULL, 0), WF_MISUSE);
+    assert_int_equal(wf_batch_rows(NULL), 0);
+    assert_null(wf_batch_nulls(NULL, 0));
+    assert_int_equal(wf_batch_is_null(NULL, 0, 0), 0);
+    assert_null(wf_batch_bool(NULL, 0));
+    assert_null(wf_batch_int32(NULL, 0));
+    assert_null(wf_batch_int64(NULL, 0));
+    assert_null(wf_batch_int128(NULL, 0));
+    assert_null(wf_batch_float(NULL, 0));
+    assert_null(wf_batch_double(NULL, 0));
+    assert_null(wf_batch_text(NULL, 0, 0).ptr);
+    assert_int_equal(wf_value_text(NULL, 0, 0, NULL, 0), 0);
+    assert_int_equal(wf_tables(NULL, NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_columns(NULL, "t", NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_columns(conn, NULL, NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_describe(NULL, "t", &text), WF_MISUSE);
+    assert_int_equal(wf_describe(conn, NULL, &text), WF_MISUSE);
+    assert_int_equal(wf_complete(NULL, "", 0, 0, NULL, NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_function(-1, NULL), WF_MISUSE);
+    assert_null(wf_devices(NULL));
+    assert_null(wf_keyword(-1));
+    wf_free(NULL);
+}
+
 static void test_script(void **state) {
     (void)state;
     wf_result *result = query("create table s1 (a integer); insert into s1 values (1), (2);"
@@ -1113,6 +1182,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_open_refuses),
         cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_nothing_given),
         cmocka_unit_test(test_script),
         cmocka_unit_test(test_no_columns),
         cmocka_unit_test(test_query_each),
