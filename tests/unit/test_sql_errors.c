@@ -175,7 +175,7 @@ static const struct {
     {"select * from t tablesample system (110)", "2202H", 36},
     {"select array[1]", "0A000", 7},
     {"select a[1] from t", "0A000", 7},
-    {"select (t).a from t", "0A000", 8},
+    {"select (t).nope from t", "42703", 8},
     {"select row(1, 2)", "0A000", 7},
     {"select t from t", "0A000", 7},
     {"select count(t.*) from t", "0A000", 13},
