@@ -56,6 +56,15 @@ static bool is_scalar_sublink(const struct json *node) {
     return node_is(node, "SubLink") && json_is(node_body(node), "subLinkType", "EXPR_SUBLINK");
 }
 
+bool bind_is_star(const struct json *node) {
+    bool column = node_is(node, "ColumnRef");
+    const struct json *last = column ? json_first(json_get(node_body(node), "fields")) : NULL;
+    while (last && last->next) {
+        last = last->next;
+    }
+    return last && node_is(last, "A_Star");
+}
+
 /* The items between ROW's parentheses, where t.* is all columns of t. */
 static FALLIBLE row_items(struct bind *b, struct query *q, const struct json *list,
                           struct expr ***out, i32 *out_count) {
@@ -63,11 +72,7 @@ static FALLIBLE row_items(struct bind *b, struct query *q, const struct json *li
     JSON_EACH(node, list) {
         struct expr **fields = NULL, *one = NULL;
         i32 count = 0;
-        const struct json *last = json_first(json_get(node_body(node), "fields"));
-        while (last && last->next) {
-            last = last->next;
-        }
-        if (node_is(node, "ColumnRef") && node_is(last, "A_Star")) {
+        if (bind_is_star(node)) {
             TRY(bind_whole_row(b, q, node, &fields, &count));
         }
         for (i32 i = 0; i < count; i++) {

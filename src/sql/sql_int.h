@@ -318,6 +318,7 @@ FALLIBLE bind_row_null(struct bind *b, struct expr **fields, i32 count, bool neg
 FALLIBLE bind_row_fields(struct bind *b, struct query *q, const struct json *node,
                          struct expr ***out, i32 *out_count);
 /* bind_from.c: the columns of t, for t or t.*; NULL when the node names no table. */
+bool bind_is_star(const struct json *node); /* *, t.* */
 FALLIBLE bind_whole_row(struct bind *b, struct query *q, const struct json *node,
                         struct expr ***out, i32 *out_count);
 FALLIBLE bind_indirection(struct bind *b, struct query *q, const struct json *body,
