@@ -189,6 +189,26 @@ void segment_take(const struct segment *seg, const struct dict *dict, u8 kind, c
     }
 }
 
+bool segment_is_sound(const struct segment *seg, struct type type) {
+    u8 w = seg->width;
+    u8 kind = (u8)type_kind(type);
+    bool text = kind == KIND_STR, real = kind == KIND_F32 || kind == KIND_F64;
+    bool integer = w == 1 || w == 2 || w == 4 || w == 8 || w == 16;
+    switch (seg->encoding) {
+    case ENC_CONST:
+        return !text && !seg->data && w == 0;
+    case ENC_INT:
+        return !text && !real && integer &&
+               (!seg->is_signed || (seg->base == 0 && w == kind_bytes[kind]));
+    case ENC_FLOAT:
+        return real && w == kind_bytes[kind];
+    case ENC_DICT:
+        return text && (w == 1 || w == 2 || w == 4);
+    default:
+        return seg->encoding == ENC_STR && text && seg->bytes_len <= I32_MAX * 2LL + 1;
+    }
+}
+
 bool segment_get(const struct segment *seg, const struct dict *dict, struct type type, i64 i,
                  void *out) {
     static const u32 first = 0;
