@@ -275,6 +275,7 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
                          op_infos[op->op->code].name);
     }
     *out_stop = fr->m == 0;
+    ASSERT(frame_is_sound(w, fr));
     compact_if_sparse(w, fr, op);
     return ERR_OK;
 }
@@ -334,6 +335,7 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
             return ERR_OK;
         }
         if (op->op->code == OP_END) {
+            ASSERT(depth > 0 && fr->m <= when[depth - 1].m); /* WHEN only narrows */
             depth--;
             fr->sel = when[depth].sel;
             fr->m = when[depth].m;
