@@ -157,8 +157,10 @@ static void write_gpu(FILE *out) {
 #define X(A, name, before, after, why) fprintf(out, "| %s…%s | %s |\n", before, after, why);
     WF_REFUSALS(X, )
 #undef X
-    fputs("\n## Steps that stay on the host\n\n| step | why |\n|---|---|\n", out);
-#define X(A, name, why) fprintf(out, "| %s | %s |\n", name, why);
+    fputs("\n## Steps that stay on the host\n\nWhatever `device` is. EXPLAIN ANALYZE gives the reason.\n\n"
+          "| kind of step | reason given | why |\n|---|---|---|\n",
+          out);
+#define X(A, name, kind, text, why) fprintf(out, "| %s | %s | %s |\n", #kind, text, why);
     WF_HOST_STEPS(X, )
 #undef X
     fputs("\n## Opcodes that make strings\n\n", out);

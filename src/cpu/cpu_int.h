@@ -218,6 +218,8 @@ u8 width_of_kind(u8 kind); /* log2 of its bytes */
 FALLIBLE frame_open(struct worker *w, struct frame *fr, u32 level);
 void frame_close(struct worker *w, struct frame *fr);
 void frame_compact(struct worker *w, struct frame *fr, const struct cpu_op *op);
+/* The selection ascends within the vector; for assertions. */
+bool frame_is_sound(const struct worker *w, const struct frame *fr);
 /* The register's own storage, made current, for writing. */
 void *frame_dst(struct worker *w, struct frame *fr, u16 reg);
 /* The register's n elements, compacted now if they were not yet. */
@@ -317,6 +319,7 @@ struct cpu_device {
     const struct vec_table *vec;
     struct mutex lock; /* guards rates */
     struct device_rates rates;
+    b8 rates_known; /* as far as they can be */
 };
 
 #define ROW_AT(fr, i) ((fr)->first + (i64)((fr)->pos ? (fr)->pos[i] : (u32)(i)))

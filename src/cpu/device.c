@@ -37,29 +37,40 @@ static i64 source_rows(const struct exec *x, const struct pipeline *pipe) {
     }
 }
 
-/* Nanoseconds of one row through the body, all rows active. */
-static f64 row_ns(const struct exec *x, const struct pipeline *pipe) {
-    f64 ns = 0.2;
+/* What one row costs, all rows active: units of op.def, and places looked up in memory. */
+struct row_cost {
+    f64 units, probes;
+};
+
+/* An index that stays in a cache costs less than a look into memory. */
+static void add_index(struct row_cost *cost, const struct index *index) {
+    if (index && index->bytes <= 1 << 20) {
+        cost->units += 20;
+    } else {
+        cost->probes += index && index->bytes <= 32 << 20 ? 0.25 : 1;
+    }
+}
+
+static struct row_cost row_cost(const struct exec *x, const struct pipeline *pipe) {
+    struct row_cost cost = {2, 0};
     for (u32 i = 0; i < pipe->op_count; i++) {
         const struct op *op = &pipe->ops[i];
         switch (op->code) {
         case OP_PROBE:
         case OP_EACH:
-        case OP_MATCH: {
-            const struct index *index = x->vars[op->imm].index;
-            ns += !index || index->bytes > 32 << 20 ? 20 : index->bytes > 1 << 20 ? 5 : 2;
+        case OP_MATCH:
+            add_index(&cost, x->vars[op->imm].index);
             break;
-        }
         case OP_LUT:
         case OP_LOADV:
-            ns += 1;
+            cost.units += 10;
             break;
         case OP_INTERN:
         case OP_INTERN2:
-            ns += 40;
+            cost.probes += 2;
             break;
         default:
-            ns += 0.1 * op_infos[op->code].cost;
+            cost.units += op_infos[op->code].cost;
             break;
         }
     }
@@ -67,20 +78,31 @@ static f64 row_ns(const struct exec *x, const struct pipeline *pipe) {
         const struct sink *sink = &pipe->sinks[s];
         bool hashed =
             sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 12 && !sink->in_runs;
-        ns += hashed ? 20 : sink->kind == SINK_AGG ? 0.5 * sink->word_count : 0.5 * sink->col_count;
+        cost.probes += hashed;
+        cost.units += hashed                   ? 0
+                      : sink->kind == SINK_AGG ? 5.0 * sink->word_count
+                                               : 5.0 * sink->col_count;
     }
-    return ns;
+    return cost;
 }
 
+/* A step reaches about half of what loops that do nothing else reach. */
+#define STEPS_REACH 0.5
+
 static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step *step) {
-    UNUSED(dev);
+    struct device_rates rates;
+    f64 workers = x->pool ? (f64)pool_worker_count(x->pool) : 1;
+    cpu_rates(dev, x, &rates);
+    f64 units_per_ns = STEPS_REACH * (rates.cost_per_ns > 0 ? rates.cost_per_ns : 20 * workers);
+    f64 probes_per_ns =
+        STEPS_REACH * (rates.probes_per_ns > 0 ? rates.probes_per_ns : 0.1 * workers);
     if (step->kind == STEP_PIPELINE) {
         f64 rows = (f64)source_rows(x, step->pipeline);
-        f64 workers = x->pool ? (f64)pool_worker_count(x->pool) : 1;
-        return 5e3 + rows * row_ns(x, step->pipeline) / workers;
+        struct row_cost cost = row_cost(x, step->pipeline);
+        return 5e3 + rows * (cost.units / units_per_ns + cost.probes / probes_per_ns);
     }
     f64 rows = step->kind == STEP_RANK ? x->dict_lens[step->dict] : (f64)x->vars[step->src].rows;
-    return 1e3 + rows * (step->kind == STEP_SORT ? 60 : 15);
+    return 1e3 + rows * (step->kind == STEP_SORT ? 4 : 1) / probes_per_ns;
 }
 
 static i64 row_bytes(const struct exec *x, u32 var) {

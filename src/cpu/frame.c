@@ -130,6 +130,14 @@ static void compact_pos(struct worker *w, struct frame *fr) {
     fr->pos = fr->pos_mem;
 }
 
+bool frame_is_sound(const struct worker *w, const struct frame *fr) {
+    bool sound = fr->m >= 0 && fr->m <= fr->n && fr->n <= w->run->vector_rows;
+    for (i64 j = 0; fr->sel && sound && j < fr->m; j++) {
+        sound = fr->sel[j] < fr->n && (j == 0 || fr->sel[j - 1] < fr->sel[j]);
+    }
+    return sound && (fr->sel || fr->m == fr->n || fr->m == 0);
+}
+
 /* Registers of the vector as it was loaded lag behind: pos maps them, and who reads one gathers it
  * then, perhaps after another filter, perhaps straight into a sink. Others move at once. */
 void frame_compact(struct worker *w, struct frame *fr, const struct cpu_op *op) {

@@ -268,13 +268,14 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         *out_stop = variance_run(w, fr, op);
         return ERR_OK;
     case OP_EMIT:
-        w->rows_out += fr->m;
+        w->rows_out += w->run->pipe.pipe->sinks[op->op->imm].kind == SINK_LUT ? fr->m : 0;
         return w->run->sinks[op->op->imm].class->consume(w, op->op->imm, fr);
     default:
         return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s is unknown to the CPU",
                          op_infos[op->op->code].name);
     }
     *out_stop = fr->m == 0;
+    ASSERT(frame_is_sound(w, fr));
     compact_if_sparse(w, fr, op);
     return ERR_OK;
 }
@@ -334,6 +335,7 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
             return ERR_OK;
         }
         if (op->op->code == OP_END) {
+            ASSERT(depth > 0 && fr->m <= when[depth - 1].m); /* WHEN only narrows */
             depth--;
             fr->sel = when[depth].sel;
             fr->m = when[depth].m;

@@ -524,7 +524,21 @@ static void close_sinks(struct pipe_run *run) {
     run->outs_cap = run->outs_first = run->outs_end = 0;
 }
 
+/* Rows that the variables of its sinks hold, groups among them; before it begins, only those that it
+ * appends to keep any. */
+static i64 rows_held(const struct pipe_run *run, bool begun) {
+    const struct pipeline *pipe = run->pipe.pipe;
+    i64 rows = 0;
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        const struct sink *sink = &pipe->sinks[s];
+        bool holds = sink->kind == SINK_ROWS || sink->kind == SINK_AGG;
+        rows += holds && (begun || sink->append) ? run->x->vars[sink->var].rows : 0;
+    }
+    return rows;
+}
+
 wf_status pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64 limit) {
+    i64 held = rows_held(run, false);
     run->window_first = first;
     run->window_end = end;
     run->limit = limit;
@@ -535,6 +549,7 @@ wf_status pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64
     atomic_store_explicit(&run->stop_from, I64_MAX, memory_order_relaxed);
     wf_status status = run_all(run);
     fill_metric(run, step_no);
+    run->x->metrics[step_no].rows_out += status ? 0 : rows_held(run, true) - held;
     close_sinks(run);
     return status;
 }

@@ -108,6 +108,26 @@ static void assign_slots(struct exec *x, struct cpu_pipe *out, const struct span
     }
 }
 
+struct slot_use {
+    const struct cpu_pipe *pipe;
+    u16 dst;
+    bool shared;
+};
+
+static void note_slot(void *arg, u16 reg) {
+    struct slot_use *use = arg;
+    const u16 *slot_of = use->pipe->slot_of;
+    bool same = slot_of[reg] != NO_REG && slot_of[reg] == slot_of[use->dst];
+    use->shared = use->shared || (same && reg != use->dst);
+}
+
+/* Whether a result lies where one of its operands does: loops have no aliases. */
+static bool shares_slot(const struct cpu_pipe *out, const struct op *op) {
+    struct slot_use use = {out, op->dst, false};
+    op_reads(op, out->pipe->sinks, note_slot, &use);
+    return use.shared;
+}
+
 static void find_live(struct exec *x, const struct cpu_pipe *out, const struct span *spans,
                       struct cpu_op *op, u32 pc) {
     const struct pipeline *pipe = out->pipe;
@@ -222,6 +242,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
         struct cpu_op *to = &out->ops[pc];
         *to = (struct cpu_op){.op = op, .dst = op->dst, .a = op->a, .b = op->b, .c = op->c};
         if (op_writes(op)) {
+            ASSERT(!shares_slot(out, op));
             to->width = out->width[op->dst];
             to->blend = depth > 0 && spans[op->dst].defs > 1;
             mark_made(x, out, op);

@@ -1,4 +1,5 @@
-/* rates.c: how fast this machine is at most: the ceilings that EXPLAIN ANALYZE holds steps against.
+/* rates.c: how fast this machine is at most: the ceilings that EXPLAIN ANALYZE holds steps against, and
+ * that costs are made from where there is another device to choose.
  *
  * Three loops on all workers of the pool, each the best of a few rounds: reading one array from end
  * to end, reading places all over it with the same prefetch distance a probe has, and adding
@@ -104,8 +105,9 @@ static void measure(const struct cpu_device *cpu, struct exec *x, struct device_
 void cpu_rates(struct device *dev, struct exec *x, struct device_rates *out) {
     struct cpu_device *cpu = dev->self;
     mutex_lock(&cpu->lock);
-    if (cpu->rates.bytes_per_ns == 0) {
+    if (!cpu->rates_known) {
         measure(cpu, x, &cpu->rates);
+        cpu->rates_known = 1;
     }
     *out = cpu->rates;
     mutex_unlock(&cpu->lock);

@@ -174,6 +174,7 @@ static void consume_tiny(struct worker *w, const struct sink *sink, const struct
         key = w->keys;
     }
     for (i64 j = 0; j < fr->m; j++) {
+        ASSERT(key[j] >= 0 && key[j] < state->keys);
         agg->seen[key[j]] = 1;
     }
     i64 per_word = state->replicas * state->keys;

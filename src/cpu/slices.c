@@ -93,6 +93,7 @@ wf_status cpu_slices_next(struct slices *slices, i64 want_bytes, i64 limit, bool
         slices->source_rows = first_slice(slices, want_bytes);
     }
     i64 rows = slice_source(slices);
+    ASSERT(slices->source_rows >= 1 && (run->provider || slices->at + rows <= run->rows_end));
     run->discard = discard;
     if (slices->sink_limit >= 0) {
         limit = limit < 0 ? slices->sink_limit : MIN_OF(limit, slices->sink_limit);

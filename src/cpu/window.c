@@ -201,6 +201,7 @@ static FALLIBLE window_all(struct windowing *w) {
 
 wf_status window_run(struct exec *x, const struct step *step) {
     TRY(variable_flatten(x, step->src));
+    ASSERT(x->vars[step->src].chunks.count == 1); /* it was sorted */
     struct windowing w = {.x = x, .step = step, .chunk = x->vars[step->src].chunks.items[0]};
     w.rows = w.chunk->rows;
     variable_reset(&x->vars[step->dst]);

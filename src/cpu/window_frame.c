@@ -123,7 +123,7 @@ static void groups_end(const struct frame_walk *f, i64 want, i64 *at, i64 *numbe
     }
 }
 
-static void frame_ends(struct frame_walk *f) {
+static void find_ends(struct frame_walk *f) {
     const struct window_fn *fn = f->fn;
     bool offsets = fn->mode == FRAME_GROUPS;
     switch (fn->from) {
@@ -166,6 +166,13 @@ static void frame_ends(struct frame_walk *f) {
         }
         break;
     }
+}
+
+static void frame_ends(struct frame_walk *f) {
+    i64 lo = f->lo, hi = f->hi;
+    find_ends(f);
+    ASSERT(f->row == f->first || (f->lo >= lo && f->hi >= hi)); /* ends only move forward */
+    ASSERT(f->lo >= f->first && f->lo <= f->end && f->hi >= f->first && f->hi <= f->end);
 }
 
 static void add_run(struct frame_walk *f, i64 lo, i64 hi) {

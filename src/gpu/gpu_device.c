@@ -38,8 +38,9 @@ static bool is_here(const struct gpu *g, const struct variable *v) {
     return v->copy && v->copy_space == g->device.space;
 }
 
-static f64 source_ns(struct gpu *g, struct exec *x, const struct pipeline *pipe,
-                     const struct gpu_plan *plan) {
+/* Bytes of the source that a pipeline reads, and those of them that are not on the card yet. */
+static void source_bytes(struct gpu *g, struct exec *x, const struct pipeline *pipe,
+                         const struct gpu_plan *plan, f64 *out_read, f64 *out_moved) {
     f64 moved = 0;
     f64 read = 0;
     const struct source *source = &pipe->source;
@@ -64,7 +65,8 @@ static f64 source_ns(struct gpu *g, struct exec *x, const struct pipeline *pipe,
             }
         }
     }
-    return moved / 50.0 + read / 3500.0; /* GB/s is bytes per ns */
+    *out_read = read;
+    *out_moved = moved;
 }
 
 /* What a step that needs a woven kernel waits for: worth it for many rows only. */
@@ -80,25 +82,49 @@ static f64 compile_ns(struct exec *x, const struct pipeline *pipe, const struct 
     return plan->woven_op && rows < WEAVE_LEAST_ROWS ? 1e9 : 0;
 }
 
+/* What a step is expected to reach of the card's rates, and to need beside its kernels. */
+#define KERNELS_REACH 0.8
+#define STEP_LAUNCHES 4 /* and copies that are waited for like them */
+#define STEP_HOST_NS 5000
+
+/* Where one could not be measured: those of a card of today. */
+static struct device_rates usable_rates(struct device *dev, struct exec *x) {
+    struct device_rates rates;
+    gpu_rates(dev, x, &rates);
+    rates.bytes_per_ns = rates.bytes_per_ns > 0 ? rates.bytes_per_ns : 1000;
+    rates.bus_bytes_per_ns = rates.bus_bytes_per_ns > 0 ? rates.bus_bytes_per_ns : 20;
+    rates.launch_ns = rates.launch_ns > 0 ? rates.launch_ns : 7000;
+    return rates;
+}
+
+/* An index is filled at places all over it: that costs a sector of 32 bytes each, a few times. */
+#define BUILD_ROW_BYTES 256
+
 static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *step) {
     struct gpu *g = dev->self;
-    f64 ns = 30000;
+    struct device_rates rates = usable_rates(dev, x);
+    f64 ns = STEP_HOST_NS + STEP_LAUNCHES * rates.launch_ns;
+    f64 read = 0;
+    f64 moved = 0;
     if (step->kind == STEP_BUILD) {
         const struct variable *v = &x->vars[step->src];
-        return ns + (f64)v->rows * (is_here(g, v) ? 0.1 : 0.3);
+        moved = is_here(g, v) ? 0 : (f64)v->rows * 8;
+        read = (f64)v->rows * BUILD_ROW_BYTES;
+    } else {
+        struct gpu_plan plan; /* it was asked before whether it can run here */
+        ASSERT(step->kind == STEP_PIPELINE);
+        const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, false, &plan);
+        ASSERT(!refusal);
+        UNUSED(refusal);
+        ns += compile_ns(x, step->pipeline, &plan);
+        source_bytes(g, x, step->pipeline, &plan, &read, &moved);
+        for (i64 i = 0; i < plan.indexes.count; i++) {
+            const struct variable *v = &x->vars[plan.indexes.items[i]];
+            moved += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 12;
+        }
     }
-    struct gpu_plan plan; /* it was asked before whether it can run here */
-    ASSERT(step->kind == STEP_PIPELINE);
-    const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, false, &plan);
-    ASSERT(!refusal);
-    UNUSED(refusal);
-    ns += compile_ns(x, step->pipeline, &plan);
-    ns += source_ns(g, x, step->pipeline, &plan);
-    for (i64 i = 0; i < plan.indexes.count; i++) {
-        const struct variable *v = &x->vars[plan.indexes.items[i]];
-        ns += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 12 / 7.0;
-    }
-    return ns;
+    return ns + moved / (rates.bus_bytes_per_ns * KERNELS_REACH) +
+           read / (rates.bytes_per_ns * KERNELS_REACH);
 }
 
 static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
@@ -177,6 +203,7 @@ static struct device *device_of(struct gpu *g) {
                                 .estimate_ns = gpu_estimate,
                                 .run = gpu_run,
                                 .fetch = gpu_fetch,
+                                .rates = gpu_rates,
                                 .close = gpu_close};
     return &g->device;
 }
@@ -202,8 +229,8 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
     for (i64 t = 0; !status && t < version->tablet_count; t++) {
         for (u32 c = 0; !status && c < table->col_count; c++) {
             struct cached *cached = NULL;
-            status = gpu_cache_load(g, version->tablets[t], c, version->tablet_rows[t],
-                                    g->streams[0], &cached, &moved, err);
+            status = gpu_cache_load(g, version->tablets[t], c, version->tablet_rows[t], &cached,
+                                    &moved, err);
         }
     }
     int code = g->api->stream_synchronize(g->streams[0]);

@@ -114,6 +114,12 @@ struct job {
     b8 used_vm, used_woven;
 };
 
+/* Bytes that crossed the bus to the host. */
+static inline void gpu_job_fetched(struct job *j, i64 bytes) {
+    j->metric->bytes_moved += bytes;
+    j->metric->bytes_fetched += bytes;
+}
+
 /* gpu_source.c */
 FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
 FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */

@@ -519,35 +519,6 @@ static u32 mark_number(const struct pipeline *pipe, u32 sink) {
     return number;
 }
 
-/* What PROBE, MATCH, EACH and ANY hold besides key and index. */
-static void encode_probe(struct planner *p, struct emitter *e, u32 i, struct kop *kop) {
-    const struct op *op = &p->pipe->ops[i];
-    bool looks = op_infos[op->code].roles[OPERAND_IMM] == ROLE_index;
-    if (looks || op->code == OP_ANY) {
-        kop->kind = (u8)(probe_flags(op) | (looks && op->b != NO_REG ? KPROBE_WHERE : 0));
-    }
-    u16 where = looks ? place_of(p, op->b) : 0;
-    if (op->code == OP_PROBE) {
-        kop->b = where;
-    } else if (looks) { /* cursors and ends, side by side; EACH: and the active rows */
-        kop->rank = where;
-        kop->b =
-            take_bytes(p, 2 * 4 * p->plan->tile_rows + (op->code == OP_EACH ? 4 * VM_BLOCK : 0));
-    }
-    if (op->code == OP_MATCH) {
-        e->match_at[e->match_count] = p->ops.count;
-        e->matches[e->match_count++] = *kop;
-    } else if (op->code == OP_EACH) {
-        kop->c = place_made(p, p->pipe->ops[closing_any(p->pipe, i)].dst);
-        e->each = *kop;
-        e->each_at = p->ops.count;
-    } else if (op->code == OP_ANY) {
-        kop->b = e->each.b;
-        kop->imm = e->each.imm;
-        kop->c = (u16)(e->each_at + 1);
-    }
-}
-
 /* What the machine is told of a control opcode's field: a register's place, a number as it is. */
 static u16 operand_of(const struct planner *p, const struct op *op, enum operand which) {
     u8 role = op_infos[op->code].roles[which];
@@ -555,58 +526,146 @@ static u16 operand_of(const struct planner *p, const struct op *op, enum operand
     return is_register ? place_of(p, (u16)op_field(op, which)) : role == ROLE_half ? op->b : (u16)0;
 }
 
-static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
-    const struct op *op = &p->pipe->ops[i];
-    const struct op_info *info = &op_infos[op->code];
-    if ((op->code == OP_CONST && p->pipe->regs[op->dst].is_const) ||
-        filters_at_once(p, i, e->depth)) {
-        release_dead(p, i);
-        return NULL;
+/* An opcode being encoded. Its operands are there already; what is special of it is up to an
+ * encoder of its own, which returns NULL or why it is refused. */
+struct coding {
+    struct planner *p;
+    struct emitter *e;
+    u32 at;
+    const struct op *op;
+    struct kop kop;
+};
+
+static const char *encode_when(struct coding *c) {
+    struct emitter *e = c->e;
+    if (e->depth == COUNT_OF(e->whens)) {
+        return gpu_refusal(c->p->arena, REFUSE_WHENS, "");
     }
-    struct kop kop = {.code = op->code, .rank = op->rank, .imm = p->plan->op_imm[i]};
+    c->kop.dst = e->whens[e->depth++] = take_place(c->p, 0);
+    return NULL;
+}
+
+static const char *encode_end(struct coding *c) {
+    c->kop.dst = c->e->whens[--c->e->depth];
+    drop_place(c->p, 0, c->kop.dst);
+    return NULL;
+}
+
+static const char *encode_loadv(struct coding *c) {
+    c->kop.c |= c->op->c == 1 ? KOP_OUTER_ROW : 0;
+    return NULL;
+}
+
+static const char *encode_emit(struct coding *c) {
+    const struct sink *sink = &c->p->pipe->sinks[c->op->imm];
+    if (sink->kind == SINK_MARK) {
+        c->kop.code = KOP_MARK;
+        c->kop.a = place_of(c->p, sink->key);
+        c->kop.imm = (u16)mark_number(c->p->pipe, c->op->imm);
+    }
+    return NULL;
+}
+
+static const char *encode_intern(struct coding *c) {
+    c->kop.c = !gpu_op_adds(c->op);
+    return NULL;
+}
+
+/* What opcodes that look into an index hold besides key and index; returns the place of the rows
+ * that look at all. */
+static u16 encode_look(struct coding *c) {
+    c->kop.kind = (u8)(probe_flags(c->op) | (c->op->b != NO_REG ? KPROBE_WHERE : 0));
+    return place_of(c->p, c->op->b);
+}
+
+static const char *encode_probe(struct coding *c) {
+    c->kop.b = encode_look(c);
+    return NULL;
+}
+
+/* Cursors and ends, side by side. */
+static const char *encode_match(struct coding *c) {
+    struct emitter *e = c->e;
+    c->kop.rank = encode_look(c);
+    c->kop.b = take_bytes(c->p, 2 * 4 * c->p->plan->tile_rows);
+    e->match_at[e->match_count] = c->p->ops.count;
+    e->matches[e->match_count++] = c->kop;
+    return NULL;
+}
+
+/* And the active rows. */
+static const char *encode_each(struct coding *c) {
+    const struct pipeline *pipe = c->p->pipe;
+    c->kop.rank = encode_look(c);
+    c->kop.b = take_bytes(c->p, 2 * 4 * c->p->plan->tile_rows + 4 * VM_BLOCK);
+    c->kop.c = place_made(c->p, pipe->ops[closing_any(pipe, c->at)].dst);
+    c->e->each = c->kop;
+    c->e->each_at = c->p->ops.count;
+    return NULL;
+}
+
+static const char *encode_any(struct coding *c) {
+    c->kop.kind = (u8)probe_flags(c->op);
+    c->kop.b = c->e->each.b;
+    c->kop.imm = c->e->each.imm;
+    c->kop.c = (u16)(c->e->each_at + 1);
+    return NULL;
+}
+
+static const char *(*const encoders[OP_COUNT])(struct coding *c) = {
+    [OP_WHEN] = encode_when,      [OP_END] = encode_end,       [OP_LOADV] = encode_loadv,
+    [OP_LOADVN] = encode_loadv,   [OP_EMIT] = encode_emit,     [OP_INTERN] = encode_intern,
+    [OP_INTERN2] = encode_intern, [OP_UNPAIR] = encode_intern, [OP_PROBE] = encode_probe,
+    [OP_MATCH] = encode_match,    [OP_EACH] = encode_each,     [OP_ANY] = encode_any,
+};
+
+static u8 flags_of(const struct op_info *info, u32 depth) {
     bool scope = info->flags & (OP_OPENS | OP_CLOSES);
     bool always = scope || (info->flags & (OP_REPEATS | OP_EMITS));
     bool moves = scope || (info->flags & OP_SHAPES);
-    kop.flags =
-        (u8)((e->depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0) | (moves ? KOP_MOVES : 0));
+    return (u8)((depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0) | (moves ? KOP_MOVES : 0));
+}
+
+static void encode_operands(struct coding *c) {
+    struct planner *p = c->p;
+    const struct op *op = c->op;
+    const struct op_info *info = &op_infos[op->code];
     if (op_writes(op)) {
-        kop.dst = place_made(p, op->dst);
-        kop.kind = p->pipe->regs[op->dst].kind;
+        c->kop.dst = place_made(p, op->dst);
+        c->kop.kind = p->pipe->regs[op->dst].kind;
     }
-    if (!(info->flags & OP_CONTROL)) {
-        kop.a = place_of(p, op->a);
-        kop.b = info->arity > 1 ? place_of(p, op->b) : 0;
-        kop.c = info->arity > 2 ? place_of(p, op->c) : 0;
-    } else if (op->code == OP_WHEN) {
-        if (e->depth == COUNT_OF(e->whens)) {
-            return gpu_refusal(p->arena, REFUSE_WHENS, "");
-        }
-        kop.a = place_of(p, op->a);
-        kop.dst = e->whens[e->depth++] = take_place(p, 0);
-    } else if (op->code == OP_END) {
-        kop.dst = e->whens[--e->depth];
-        drop_place(p, 0, kop.dst);
+    if (info->flags & OP_CONTROL) {
+        c->kop.a = operand_of(p, op, OPERAND_A);
+        c->kop.b = operand_of(p, op, OPERAND_B);
     } else {
-        kop.a = operand_of(p, op, OPERAND_A);
-        kop.b = operand_of(p, op, OPERAND_B);
-        kop.c = info->roles[OPERAND_IMM] == ROLE_interner && !gpu_op_adds(op);
+        c->kop.a = place_of(p, op->a);
+        c->kop.b = info->arity > 1 ? place_of(p, op->b) : 0;
+        c->kop.c = info->arity > 2 ? place_of(p, op->c) : 0;
     }
     if (op_writes(op) && p->plan->host_text[op->dst]) {
-        kop.c = KOP_HOST_TEXT;
+        c->kop.c = KOP_HOST_TEXT;
     }
-    if ((op->code == OP_LOADV || op->code == OP_LOADVN) && op->c == 1) {
-        kop.c |= KOP_OUTER_ROW;
+}
+
+static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
+    const struct op *op = &p->pipe->ops[i];
+    bool hoisted = op->code == OP_CONST && p->pipe->regs[op->dst].is_const;
+    if (hoisted || filters_at_once(p, i, e->depth)) {
+        release_dead(p, i);
+        return NULL;
     }
-    if (op->code == OP_EMIT && p->pipe->sinks[op->imm].kind == SINK_MARK) {
-        kop.code = KOP_MARK;
-        kop.a = place_of(p, p->pipe->sinks[op->imm].key);
-        kop.imm = (u16)mark_number(p->pipe, op->imm);
+    struct coding c = {.p = p, .e = e, .at = i, .op = op};
+    c.kop = (struct kop){.code = op->code, .rank = op->rank, .imm = p->plan->op_imm[i]};
+    c.kop.flags = flags_of(&op_infos[op->code], e->depth);
+    encode_operands(&c);
+    const char *refusal = encoders[op->code] ? encoders[op->code](&c) : NULL;
+    if (refusal) {
+        return refusal;
     }
-    encode_probe(p, e, i, &kop);
     if (i + 1 < p->pipe->op_count && filters_at_once(p, i + 1, e->depth)) {
-        kop.flags |= KOP_FILTERS | KOP_MOVES;
+        c.kop.flags |= KOP_FILTERS | KOP_MOVES;
     }
-    VEC_PUSH(p->arena, &p->ops, kop);
+    VEC_PUSH(p->arena, &p->ops, c.kop);
     release_dead(p, i);
     return NULL;
 }
@@ -708,64 +767,92 @@ static u16 wide_operand(const struct planner *p, u16 reg, u8 flag, u8 *flags) {
     return place_of(p, narrow);
 }
 
-static void start_comparison(struct planner *p, struct fused *f, const struct op *op) {
+/* What an opcode does by itself that opens a hot opcode; false when it does not open one. */
+
+static bool start_load(struct planner *p, struct fused *f, const struct op *op) {
+    if (op->code != OP_LOAD || class_of(p->pipe->regs[op->dst].kind) != 1) {
+        return false;
+    }
+    f->kop.code = KHOT_LOAD4_ANY;
+    f->kop.imm = p->plan->op_imm[f->end];
+    f->value = op->dst;
+    f->b_free = 1;
+    return true;
+}
+
+static bool start_arithmetic(struct planner *p, struct fused *f, const struct op *op) {
     struct kop *kop = &f->kop;
+    if (!hot_arithmetic[op->code]) {
+        return false;
+    }
+    kop->code = (u16)(hot_arithmetic[op->code] - 1);
+    kop->a = wide_operand(p, op->a, KOP_WIDE_A, &kop->flags);
+    kop->b = wide_operand(p, op->b, KOP_WIDE_B, &kop->flags);
+    if (class_of(p->pipe->regs[op->dst].kind) == 1) {
+        f->value = op->dst;
+    } else {
+        kop->dst = place_made(p, op->dst);
+    }
+    return true;
+}
+
+/* With a literal: bounds. */
+static bool start_test(struct planner *p, struct fused *f, const struct op *op) {
     u16 code = 0;
     u16 lit = 0;
-    f->value = p->pipe->regs[op->a].is_const ? op->b : op->a;
-    if (literal_test(p, f->end, f->value, &code, &lit)) {
-        kop->code = KHOT_GET;
-        kop->a = place_of(p, f->value);
-        f->b_free = 1;
-        fuse_test(p, f, f->end);
-        return;
+    if (!hot_comparison[op->code]) {
+        return false;
+    }
+    u16 value = p->pipe->regs[op->a].is_const ? op->b : op->a;
+    if (!literal_test(p, f->end, value, &code, &lit)) {
+        return false;
+    }
+    f->value = value;
+    f->kop.code = KHOT_GET;
+    f->kop.a = place_of(p, value);
+    f->b_free = 1;
+    fuse_test(p, f, f->end);
+    return true;
+}
+
+static bool start_comparison(struct planner *p, struct fused *f, const struct op *op) {
+    struct kop *kop = &f->kop;
+    if (!hot_comparison[op->code]) {
+        return false;
     }
     bool greater = comparison_form[op->code] == FORM_GREATER;
     kop->code = (u16)(hot_comparison[op->code] - 1);
     kop->a = wide_operand(p, greater ? op->b : op->a, KOP_WIDE_A, &kop->flags);
     kop->b = wide_operand(p, greater ? op->a : op->b, KOP_WIDE_B, &kop->flags);
-    bool unequal = comparison_form[op->code] == FORM_UNEQUAL;
-    kop->kind = (u8)(KHOT_BOOLEAN | (unequal ? KHOT_FLIP : 0));
-    f->value = NO_REG;
+    kop->kind = (u8)(KHOT_BOOLEAN | (is_ne(op->code) ? KHOT_FLIP : 0));
     f->boolean = op->dst;
+    return true;
 }
 
-/* Opcode i opens a hot opcode: what it does by itself. False when it cannot. */
-static bool start_fused(struct planner *p, struct fused *f, u32 i) {
-    const struct op *op = &p->pipe->ops[i];
+static bool start_boolean(struct planner *p, struct fused *f, const struct op *op) {
     struct kop *kop = &f->kop;
-    if (op->code == OP_LOAD && class_of(p->pipe->regs[op->dst].kind) == 1) {
-        kop->code = KHOT_LOAD4_ANY;
-        kop->imm = p->plan->op_imm[i];
-        f->value = op->dst;
-        f->b_free = 1;
-        return true;
+    bool filter = op->code == OP_FILTER;
+    if (!hot_flags[op->code]) {
+        return false;
     }
-    if (hot_arithmetic[op->code]) {
-        kop->code = (u16)(hot_arithmetic[op->code] - 1);
-        kop->a = wide_operand(p, op->a, KOP_WIDE_A, &kop->flags);
-        kop->b = wide_operand(p, op->b, KOP_WIDE_B, &kop->flags);
-        if (class_of(p->pipe->regs[op->dst].kind) == 1) {
-            f->value = op->dst;
-        } else {
-            kop->dst = place_made(p, op->dst);
-        }
-        return true;
+    kop->code = (u16)(hot_flags[op->code] - 1);
+    kop->a = place_of(p, op->a);
+    kop->b = op_infos[op->code].arity > 1 && !filter ? place_of(p, op->b) : 0;
+    kop->kind =
+        (u8)(KHOT_BOOLEAN | (op->code == OP_NOT_B8 ? KHOT_FLIP : 0) | (filter ? KHOT_FILTER : 0));
+    f->boolean = filter ? NO_REG : op->dst;
+    return true;
+}
+
+/* Opcode i opens a hot opcode. */
+static bool start_fused(struct planner *p, struct fused *f, u32 i) {
+    static bool (*const starts[])(struct planner *, struct fused *, const struct op *) = {
+        start_load, start_arithmetic, start_test, start_comparison, start_boolean};
+    bool started = false;
+    for (i32 s = 0; !started && s < COUNT_OF(starts); s++) {
+        started = starts[s](p, f, &p->pipe->ops[i]);
     }
-    if (hot_comparison[op->code]) {
-        start_comparison(p, f, op);
-        return true;
-    }
-    if (hot_flags[op->code]) {
-        kop->code = (u16)(hot_flags[op->code] - 1);
-        kop->a = place_of(p, op->a);
-        kop->b = op_infos[op->code].arity > 1 && op->code != OP_FILTER ? place_of(p, op->b) : 0;
-        kop->kind = (u8)(KHOT_BOOLEAN | (op->code == OP_NOT_B8 ? KHOT_FLIP : 0) |
-                         (op->code == OP_FILTER ? KHOT_FILTER : 0));
-        f->boolean = op->code == OP_FILTER ? NO_REG : op->dst;
-        return true;
-    }
-    return false;
+    return started;
 }
 
 /* A source column that nothing but the output uses. */
@@ -872,23 +959,23 @@ static void put_together(struct planner *p) {
     VEC_PUSH(p->arena, &plan->ops, last);
 }
 
-/* The hot opcode of a load, or KHOT_LOAD4_ANY. */
-static u16 hot_load(u32 class, u8 form) {
-    switch (form) {
-    case SEG_U8:
-        return class == 1 ? KHOT_LOAD4_U8 : KHOT_LOAD8_U8;
-    case SEG_U16:
-        return class == 1 ? KHOT_LOAD4_U16 : KHOT_LOAD8_U16;
-    case SEG_U32:
-        return class == 1 ? KHOT_LOAD4_U32 : KHOT_LOAD8_U32;
-    case SEG_I32:
-        return class == 1 ? KHOT_LOAD4_ANY : KHOT_LOAD8_I32;
-    case SEG_U64:
-        return class == 1 ? KHOT_LOAD4_ANY : KHOT_LOAD8_U64;
-    default:
-        return KHOT_LOAD4_ANY;
-    }
-}
+/* The hot opcode of a load into four or eight bytes; form SEG_CONST = none. Forms of as many bytes as the register
+ * has are one. */
+static const struct hot_load {
+    u8 form; /* as which it is loaded */
+    u16 code;
+} hot_loads[2][SEG_SERIES + 1] = {{[SEG_U8] = {SEG_U8, KHOT_LOAD4_U8},
+                                   [SEG_U16] = {SEG_U16, KHOT_LOAD4_U16},
+                                   [SEG_U32] = {SEG_U32, KHOT_LOAD4_U32},
+                                   [SEG_I32] = {SEG_U32, KHOT_LOAD4_U32},
+                                   [SEG_F32] = {SEG_U32, KHOT_LOAD4_U32}},
+                                  {[SEG_U8] = {SEG_U8, KHOT_LOAD8_U8},
+                                   [SEG_U16] = {SEG_U16, KHOT_LOAD8_U16},
+                                   [SEG_U32] = {SEG_U32, KHOT_LOAD8_U32},
+                                   [SEG_I32] = {SEG_I32, KHOT_LOAD8_I32},
+                                   [SEG_U64] = {SEG_U64, KHOT_LOAD8_U64},
+                                   [SEG_I64] = {SEG_U64, KHOT_LOAD8_U64},
+                                   [SEG_F64] = {SEG_U64, KHOT_LOAD8_U64}}};
 
 void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, struct kop *ops) {
     for (i64 i = 0; i < plan->ops.count; i++) {
@@ -899,18 +986,14 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
             continue;
         }
         u32 class = is_hot ? 1 : class_of(op->kind);
-        u8 form = cols[op->imm].form;
-        if (class == 1 && (form == SEG_I32 || form == SEG_F32)) {
-            form = SEG_U32;
+        struct hot_load load = {0};
+        if (class == 1 || class == 2) {
+            load = hot_loads[class - 1][cols[op->imm].form];
         }
-        if (class == 2 && (form == SEG_I64 || form == SEG_F64)) {
-            form = SEG_U64;
-        }
-        u16 code = class == 1 || class == 2 ? hot_load(class, form) : (u16)KHOT_LOAD4_ANY;
-        if (code != KHOT_LOAD4_ANY && !is_hot && (op->flags & KOP_MASKED)) {
-            op->code = (u16)KOP_LOAD(class, form);
-        } else if (code != KHOT_LOAD4_ANY) {
-            op->code = code;
+        if (load.form && !is_hot && (op->flags & KOP_MASKED)) {
+            op->code = (u16)KOP_LOAD(class, load.form);
+        } else if (load.form) {
+            op->code = load.code;
             op->kind = is_hot ? op->kind : 0;
             op->flags |= KOP_HOT;
         }

@@ -240,8 +240,10 @@ static FALLIBLE send_rows(struct job *j, i64 batch, i32 slot) {
         j->fetch[c].data = g->rows[slot]->addr + j->out_at[c];
         j->fetch[c].nulls = nulls ? g->rows[slot]->addr + j->out_nulls_at[c] : 0;
     }
-    TRY(gpu_rows_to_chunk(g, j->x, sink->var, rows, batch, j->fetch, g->down,
-                          &j->metric->bytes_moved));
+    i64 fetched = 0;
+    struct row_fetch fetch = {sink->var, rows, batch, j->fetch, g->down};
+    TRY(gpu_rows_to_chunk(g, j->x, &fetch, &fetched));
+    gpu_job_fetched(j, fetched);
     CU(g->api->event_record(g->slot_down[slot], g->down));
     return ERR_OK;
 }
@@ -286,7 +288,8 @@ static FALLIBLE agg_start(struct job *j, enum kernel_no kernel, const struct kag
     i64 blocks = (i64)((args->agg.slot_count + 256) / 256 * (kernel == KERNEL_AGG_INIT ? 4 : 1));
     blocks = MAX_OF(MIN_OF(blocks, g->card->sm_count * 8LL), 1);
     j->metric->launches++;
-    return gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], args, j->x->err);
+    return gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0], args,
+                      j->x->err);
 }
 
 static FALLIBLE agg_begin(struct job *j) {
@@ -393,6 +396,12 @@ static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
     return ERR_OK;
 }
 
+static void count_out(struct job *j) {
+    i64 rows = j->x->vars[job_sink(j)->var].rows - j->old_rows;
+    j->metric->rows_out += rows;
+    j->metric->bytes_written += rows * gpu_job_row_bytes(j);
+}
+
 wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
     const struct sink *sink = job_sink(j);
     *out_again = false;
@@ -401,7 +410,7 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
         return ERR_OK;
     }
     if (j->to_host) {
-        j->metric->rows_out += j->x->vars[sink->var].rows;
+        count_out(j);
         return ERR_OK;
     }
     u64 report[REPORT_WORDS];
@@ -422,7 +431,9 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
         i64 groups = j->agg.form == AGG_HASH ? (i64)report[REPORT_ROWS] : (i64)j->agg.slot_count;
         TRY(agg_extract(j, groups));
     }
-    j->metric->rows_out += *out_again ? 0 : j->x->vars[sink->var].rows;
+    if (!*out_again) {
+        count_out(j);
+    }
     return ERR_OK;
 }
 

@@ -638,8 +638,7 @@ wf_status csv_file_open(struct memory *mem, const char *path, enum packing packi
     arena_init(&file->arena, mem);
     file->kept.again = 1; /* there is nothing to close yet */
     file->path = arena_printf(&file->arena, "%s", path);
-    file->provider = (struct scan_provider){.what = "files are read on the host",
-                                            .open = csv_open,
+    file->provider = (struct scan_provider){.open = csv_open,
                                             .next = csv_next,
                                             .close = csv_scan_close,
                                             .release = csv_file_release};

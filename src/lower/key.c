@@ -106,6 +106,7 @@ void key_place(struct lower *l, struct key_layout *layout) {
         used = full ? 0 : used;
         fields[i].word = word;
         used += fields[i].bits;
+        ASSERT(used <= WORD_BITS || used == fields[i].bits); /* or it is alone in its word */
     }
     layout->fields = fields;
     layout->count = total;

@@ -99,6 +99,7 @@ static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols
                 key->expr->type.id == TYPE_INTERVAL ? type_decimal(38, 0) : key->expr->type;
         }
     }
+    ASSERT(l->status || count <= wanted + key_count); /* output columns first, keys behind them */
     build_label(b, rel_names[REL_SORT]);
     build_row_mark(b, sort);
     u32 var = lower_rows(b, name, cols, count, canonical, -1);

@@ -72,14 +72,17 @@ static i128 sat_mul(i128 a, i128 b) {
 }
 
 struct range range_add(struct range a, struct range b) {
+    ASSERT(a.lo <= a.hi && b.lo <= b.hi);
     return range_exact(sat_add(a.lo, b.lo), sat_add(a.hi, b.hi));
 }
 
 struct range range_sub(struct range a, struct range b) {
+    ASSERT(a.lo <= a.hi && b.lo <= b.hi);
     return range_exact(sat_add(a.lo, sat_neg(b.hi)), sat_add(a.hi, sat_neg(b.lo)));
 }
 
 struct range range_mul(struct range a, struct range b) {
+    ASSERT(a.lo <= a.hi && b.lo <= b.hi);
     i128 c[4] = {sat_mul(a.lo, b.lo), sat_mul(a.lo, b.hi), sat_mul(a.hi, b.lo),
                  sat_mul(a.hi, b.hi)};
     struct range r = range_exact(c[0], c[0]);

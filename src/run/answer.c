@@ -79,6 +79,7 @@ static FALLIBLE cut(struct exec *x, const struct step *step, struct answer *out)
             left -= rows;
         }
     }
+    ASSERT(left == 0); /* the chunks of a variable hold its rows */
     return arena_check(x->arena, x->err);
 }
 

@@ -2,45 +2,59 @@
  *
  * There is no silent fallback: when the session names a device, a step that it refuses is an error
  * with operator and reason (docs/decisions/0005). Under auto the cheapest estimate wins. Some steps
- * only ever run on the host, and say why:
- *   - sorting, ranking, windows, limits, handing over the result
- *   - pipelines over dictionaries, aggregation states or literal rows, which are small by nature
- *   - those that must keep the order of their rows
- *   - those that read a file, where parsing is most of the work */
+ * only ever run on the host and say why, with a text of WF_HOST_STEPS in defs/refusal.def; there is
+ * no other way to the host but a refusal. */
 #include "run/run_int.h"
+
+#include "defs/refusal.def"
 #include "store/scan.h"
 
 const char *step_label(const struct step *step) {
     return step->label ? step->label : "step";
 }
 
-/* Why only the host runs it; NULL when others may. */
-static const char *host_only(const struct exec *x, const struct step *step) {
-    static const char *const kinds[] = {[STEP_SORT] = "sorts run on the host",
-                                        [STEP_RANK] = "dictionaries are ranked on the host",
-                                        [STEP_FETCH] = "late columns are fetched on the host",
-                                        [STEP_RESULT] = "the answer is handed out by the host",
-                                        [STEP_LIMIT] = "limits are applied on the host",
-                                        [STEP_WINDOW] = "windows run on the host",
-                                        [STEP_FOLD] = "ordered aggregates run on the host"};
-    if (step->kind != STEP_PIPELINE) {
-        return step->kind < COUNT_OF(kinds) ? kinds[step->kind] : NULL;
+#define X(A, name, kind, text, why) HOST_##name,
+enum host_step { WF_HOST_STEPS(X, ) HOST_COUNT };
+#undef X
+static const struct {
+    u8 kind; /* enum step_kind */
+    const char *text;
+} host_steps[HOST_COUNT] = {
+#define X(A, name, kind, text, why) {STEP_##kind, text},
+    WF_HOST_STEPS(X, )
+#undef X
+};
+
+/* HOST_COUNT: others may run it. */
+static enum host_step host_pipeline(const struct exec *x, const struct pipeline *pipe) {
+    const struct source *source = &pipe->source;
+    if (exec_provider(x, pipe)) {
+        return HOST_FILE;
     }
-    const struct scan_provider *provider = exec_provider(x, step->pipeline);
-    if (provider) {
-        return provider->what;
-    }
-    const struct source *source = &step->pipeline->source;
     if (source->kind == SOURCE_VAR) {
         const struct var *var = &x->program->vars[source->ref];
-        return var->kind == VAR_AGG  ? "groups are read on the host"
-               : var->const_rows > 0 ? "its rows are literals"
-               : var->in_order       ? "its rows must keep their order"
-                                     : NULL;
+        return var->kind == VAR_AGG  ? HOST_GROUPS
+               : var->const_rows > 0 ? HOST_LITERALS
+               : var->in_order       ? HOST_IN_ORDER
+                                     : HOST_COUNT;
     }
-    return source->kind == SOURCE_DICT  ? "dictionaries live on the host"
-           : source->kind == SOURCE_ONE ? "it has one row"
-                                        : NULL;
+    return source->kind == SOURCE_DICT  ? HOST_DICTIONARY
+           : source->kind == SOURCE_ONE ? HOST_ONE
+                                        : HOST_COUNT;
+}
+
+/* Why only the host runs it; NULL when others may. */
+static const char *host_only(const struct exec *x, const struct step *step) {
+    i32 at = 0;
+    if (step->kind == STEP_PIPELINE) {
+        at = host_pipeline(x, step->pipeline);
+        ASSERT(at == HOST_COUNT || host_steps[at].kind == STEP_PIPELINE);
+    } else {
+        while (at < HOST_COUNT && host_steps[at].kind != step->kind) {
+            at++;
+        }
+    }
+    return at < HOST_COUNT ? host_steps[at].text : NULL;
 }
 
 /* Which of `count` devices mix_devices deals a step to. The rows it reads count too: a step of a

@@ -24,6 +24,7 @@ static bool is_last(const struct exec *x, const struct step *step) {
 static void set(struct exec *x, const struct step *step, u8 fault, i32 position) {
     const struct deferral *deferral = own(x, step);
     struct variable *rows = &x->vars[deferral->rows_var];
+    ASSERT(fault != FAULT_NONE && x->program->lit_kinds[deferral->lit] == KIND_B8);
     x->lits[deferral->lit].b8 = fault;
     x->deferred_at[step->defer - 1] = position;
     variable_reset(rows);
@@ -41,6 +42,7 @@ void defer_open(struct exec *x) {
 bool defer_skips(struct exec *x, const struct step *step) {
     for (u32 d = step->defer; d; d = x->program->deferrals[d - 1].parent) {
         bool makes = d == step->defer && is_last(x, step); /* an index of no rows */
+        ASSERT(!failed(x, d) || x->vars[x->program->deferrals[d - 1].rows_var].rows == 0);
         if (failed(x, d) && !makes) {
             return true;
         }

@@ -19,10 +19,12 @@ struct step_metric {
     const char *why;    /* why there */
     i64 ns;
     i64 device_ns; /* kernels only; 0 = not told apart */
-    i64 rows_in, rows_out;
+    i64 rows_in;
+    i64 rows_out; /* handed on: rows, groups, entries of a table */
     i64 bytes_read;    /* from columns */
     i64 bytes_written; /* rows handed on */
     i64 bytes_moved;   /* across the bus */
+    i64 bytes_fetched; /* of those, to the host */
     i64 probes;        /* places looked up that lie anywhere in memory */
     i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
@@ -34,8 +36,9 @@ struct step_metric {
 struct device_rates {
     f64 bytes_per_ns;
     f64 probes_per_ns;
-    f64 cost_per_ns; /* of op.def's units */
-    f64 bus_bytes_per_ns;
+    f64 cost_per_ns;                             /* of op.def's units */
+    f64 bus_bytes_per_ns, bus_down_bytes_per_ns; /* to the device, and back */
+    f64 launch_ns;                               /* of a kernel, waited for */
 };
 
 /* How far an execution is: see run/work.c. Costs are in units of their own. */
@@ -60,7 +63,7 @@ struct exec {
     struct table_version **versions;
     struct scan_provider **providers; /* by table: where its rows come from; NULL = its tablets.
                                        * NULL pointer = all have tablets */
-    union lit *lits;     /* parameters filled in */
+    union lit *lits;                  /* parameters filled in */
     struct dict **dicts; /* by program dictionary number; filled as they become known */
     i32 *dict_lens;      /* entries this snapshot may see */
     struct variable *vars;
@@ -143,9 +146,9 @@ struct prim_class; /* prim/prim.h */
 struct device {
     const char *name;  /* as the setting `device` says it */
     const char *title; /* as messages say it */
-    u32 space;         /* the memory it works in; 0 = the host's. Devices of one space share copies of variables,
+    u32 space; /* the memory it works in; 0 = the host's. Devices of one space share copies of variables,
                         * and a step may run on any of them: they are workers of one card. */
-    _Atomic i32 busy;  /* steps that it runs, and that wait for it */
+    _Atomic i32 busy; /* steps that it runs, and that wait for it */
     void *self;
     const struct prim_class *prims; /* on plain arrays; NULL = none */
     /* NULL when the device can run the step, else why not ("UPPER makes strings, which only the CPU

@@ -79,6 +79,7 @@ static void find_places(const struct fetcher *f, const i64 *row, i64 n, struct p
     const i64 *starts = f->version->row_starts;
     i64 last = f->version->tablet_count - 1;
     for (i64 i = 0; i < n; i++) {
+        ASSERT(row[i] >= 0 && row[i] < f->version->rows);
         u32 t = f->guide[row[i] >> f->guide_shift];
         while (t < last && starts[t + 1] <= row[i]) {
             t++;

@@ -109,5 +109,6 @@ wf_status index_plain(struct exec *x, struct index *index) {
         TRY(plain_rank(x, index));
     }
     index_measure(index);
+    ASSERT(!index->blocks && (!index->slots || index->keys)); /* a form that kernels know */
     return ERR_OK;
 }

@@ -2,8 +2,9 @@
  * operators.
  *
  * Every step is shown beside its floor: the least time its device would need for the bytes it read
- * and wrote, the places it looked up, the opcodes it ran and the bytes it sent over the bus, each
- * over the rate measured on this machine; the largest of them bounds the step. The share is floor
+ * and wrote, the places it looked up, the opcodes it ran, the bytes it sent over the bus in either
+ * direction and one launch, each over the rate measured on this machine; the largest of them bounds
+ * the step. The share is floor
  * over time. It says how far a step is from what the hardware allows, not from what a better plan
  * would. */
 #include "run/run_int.h"
@@ -26,7 +27,9 @@ static struct floor floor_of(const struct step_metric *m, const struct device_ra
     at_least(&floor, (f64)(m->bytes_read + m->bytes_written), rates->bytes_per_ns, "memory");
     at_least(&floor, (f64)m->probes, rates->probes_per_ns, "probes");
     at_least(&floor, (f64)m->op_cost, rates->cost_per_ns, "opcodes");
-    at_least(&floor, (f64)m->bytes_moved, rates->bus_bytes_per_ns, "bus");
+    at_least(&floor, (f64)(m->bytes_moved - m->bytes_fetched), rates->bus_bytes_per_ns, "bus");
+    at_least(&floor, (f64)m->bytes_fetched, rates->bus_down_bytes_per_ns, "bus");
+    at_least(&floor, m->launches > 0 ? rates->launch_ns : 0, 1, "a launch");
     return floor;
 }
 
@@ -147,7 +150,11 @@ static void print_rates(struct text *out, const char *name, const struct device_
             text_print(out, ", %.3g opcodes/ns", rates->cost_per_ns);
         }
         if (rates->bus_bytes_per_ns > 0) {
-            text_print(out, ", bus %.1f GB/s", rates->bus_bytes_per_ns);
+            text_print(out, ", bus %.1f GB/s up, %.1f down", rates->bus_bytes_per_ns,
+                       rates->bus_down_bytes_per_ns);
+        }
+        if (rates->launch_ns > 0) {
+            text_print(out, ", a launch %.1f us", rates->launch_ns / 1e3);
         }
         text_print(out, "\n");
     }
@@ -185,8 +192,12 @@ void exec_print(struct text *out, struct exec *x, const struct run_devices *devi
     if (report.why) {
         text_print(out, "why there: %s\n", report.why);
     }
-    for (u32 i = 0; i < devices->count; i++) {
-        print_rates(out, devices->list[i]->name, &report.rates[i]);
+    for (u32 i = 0; i < devices->count; i++) { /* workers of one card have the same */
+        bool again = i > 0 && devices->list[i]->space == devices->list[i - 1]->space &&
+                     report.rates[i - 1].bytes_per_ns > 0;
+        if (!again) {
+            print_rates(out, devices->list[i]->name, &report.rates[i]);
+        }
     }
 }
 

@@ -108,6 +108,7 @@ wf_status stream_open(struct exec *x, struct device *device, u32 step_no, const 
         x->stream = stream;
     }
     struct stream_part part = {.device = device, .step = step, .step_no = step_no};
+    ASSERT(feeds(step, result_step(x->program)->src)); /* nobody else waits for these rows */
     if (step->kind == STEP_FETCH) {
         TRY(fetch_open(x, step, step_no, &part.fetch));
     } else {

@@ -94,11 +94,20 @@ static int by_order(const void *a, const void *b) {
     return ca->order < cb->order ? -1 : ca->order > cb->order;
 }
 
+static bool orders_differ(const struct variable *v) {
+    bool differ = true;
+    for (i64 i = 1; i < v->chunks.count && differ; i++) {
+        differ = v->chunks.items[i - 1]->order < v->chunks.items[i]->order;
+    }
+    return differ;
+}
+
 void variable_order(struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
     if (v->chunks.count > 1) {
         qsort(v->chunks.items, (size_t)v->chunks.count, sizeof(struct chunk *), by_order);
     }
+    ASSERT(orders_differ(v)); /* or the order of rows would depend on who came first */
 }
 
 static bool column_has_nulls(const struct variable *v, u32 col) {

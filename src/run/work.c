@@ -118,5 +118,6 @@ f64 work_share(const struct work *w) {
     f64 of = (f64)atomic_load_explicit(&w->rows_total, memory_order_relaxed);
     f64 part = of > 0 ? MIN_OF(rows / of, 1) : 0;
     f64 all = before + step + after;
+    ASSERT(before >= 0 && step >= 0 && after >= 0 && part >= 0);
     return all > 0 ? (before + step * part) / all : -1;
 }

@@ -753,7 +753,8 @@ static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
         }
         if (entry->object->kind != st->drop.object_kind) {
             error_set(&d->conn->err, ERR_WRONG_OBJECT, st->drop.positions[i],
-                      "\"%.100s\" is not a %s", st->drop.names[i],
+                      "\"%.100s\" is not a%s %s", st->drop.names[i],
+                      st->drop.object_kind == OBJECT_INDEX ? "n" : "",
                       object_words[st->drop.object_kind]);
             error_hint(&d->conn->err, "Use DROP %s to remove it.",
                        object_words[entry->object->kind]);

@@ -774,8 +774,9 @@ static FALLIBLE rename_object(struct bind *b, const struct json *body, struct st
         TRY(bind_relation(b, relation, &entry));
         if (out->rename.object_kind != OBJECT_TABLE &&
             out->rename.object_kind != entry->object->kind) {
-            FAIL_AT(b->err, WRONG_OBJECT, out->position, "\"%.100s\" is not a %s",
-                    entry->object->name, object_words[out->rename.object_kind]);
+            FAIL_AT(b->err, WRONG_OBJECT, out->position, "\"%.100s\" is not a%s %s",
+                    entry->object->name, out->rename.object_kind == OBJECT_INDEX ? "n" : "",
+                    object_words[out->rename.object_kind]);
         }
     }
     out->rename.oid = entry->object->oid;

@@ -11,7 +11,7 @@
 struct copy_given { /* which options were written */
     const char *format;
     b8 delimiter, quote, escape, null_text, header, format_given, force_quote;
-    b8 force_not_null, force_null, freeze;
+    b8 force_not_null, force_null, freeze, encoding;
     b8 comment, skip, null_padding, ignore_errors, compression;
 };
 
@@ -236,6 +236,7 @@ static FALLIBLE copy_option(struct bind *b, const struct json *option, struct co
         return redundant(b, &given->null_text, position);
     }
     if (strcmp(name, "encoding") == 0) {
+        TRY(redundant(b, &given->encoding, position));
         return copy_encoding(b, text, position);
     }
     if (strcmp(name, "force_quote") == 0) {

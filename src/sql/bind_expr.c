@@ -123,9 +123,12 @@ static FALLIBLE bind_null_test(struct bind *b, struct query *q, const struct jso
     i32 position = json_position(body);
     TRY(bind_only(b, body, "arg nulltesttype argisrow location", position));
     struct expr *arg = NULL;
-    if (node_is(json_get(body, "arg"), "RowExpr")) {
+    struct expr **fields = NULL;
+    i32 count = 0;
+    TRY(bind_row_fields(b, q, json_get(body, "arg"), &fields, &count));
+    if (fields) {
         bool negated = json_is(body, "nulltesttype", "IS_NOT_NULL");
-        return bind_row_null(b, q, json_get(body, "arg"), negated, out);
+        return bind_row_null(b, fields, count, negated, position, out);
     }
     TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
     TRY(coerce_unknown(b->t, arg, type_of(TYPE_TEXT), &arg));
@@ -482,7 +485,7 @@ static const struct handler node_kinds[] = {
     {"SetToDefault", bind_default, ""},
     {"SubLink", bind_sublink, ""},
     {"A_ArrayExpr", NULL, "ARRAY"},
-    {"A_Indirection", NULL, "an array subscript or a field of a value"},
+    {"A_Indirection", bind_indirection, ""},
     {"RowExpr", NULL, "a row value"},
     {"SQLValueFunction", bind_value_function, ""},
     {"GroupingFunc", bind_grouping, ""},

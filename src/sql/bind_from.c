@@ -876,6 +876,60 @@ bool scope_has(const struct scope *scope, u32 col) {
     return false;
 }
 
+/* The table that a ColumnRef names as a whole: t or t.*; NULL when it is something else. */
+static FALLIBLE whole_table(struct bind *b, struct query *q, const struct json *node,
+                            const char **out_alias, const struct scope_table **out) {
+    const char *names[3] = {NULL, NULL, NULL};
+    const struct scope_col *col = NULL;
+    i32 count = 0;
+    *out = NULL;
+    if (!node_is(node, "ColumnRef")) {
+        return ERR_OK;
+    }
+    TRY(column_names(b, node_body(node), names, &count));
+    if (count > 1 && !names[count - 1] && names[count - 2]) {
+        *out_alias = names[count - 2];
+        return need_table(b, q, names[count - 2], node_position(node), out);
+    }
+    for (const struct query *at = q; at && count == 1 && names[0] && !col && !*out;
+         at = at->outer) {
+        (void)(at->scope && count_named(at->scope, names[0], &col));
+        *out = col ? NULL : find_table(at->scope, names[0]);
+    }
+    *out_alias = names[0];
+    return ERR_OK;
+}
+
+FALLIBLE bind_whole_row(struct bind *b, struct query *q, const struct json *node,
+                        struct expr ***out, i32 *out_count) {
+    const struct scope_table *table = NULL;
+    const char *alias = NULL;
+    *out = NULL;
+    *out_count = 0;
+    TRY(whole_table(b, q, node, &alias, &table));
+    if (table) {
+        *out = NEW_ARRAY(b->arena, struct expr *, table->col_count + 1);
+        for (i64 i = 0; i < table->col_count; i++) {
+            (*out)[(*out_count)++] = expr_col(b->plan, table->cols[i].col, node_position(node));
+        }
+    }
+    return ERR_OK;
+}
+
+/* (t).a is t.a. */
+FALLIBLE bind_indirection(struct bind *b, struct query *q, const struct json *body,
+                          struct expr **out) {
+    const struct json *arg = json_get(body, "arg"), *parts = json_get(body, "indirection");
+    const struct scope_table *table = NULL;
+    const char *alias = NULL;
+    i32 position = node_position(arg);
+    TRY(whole_table(b, q, arg, &alias, &table));
+    if (!table || json_count(parts) != 1 || !node_is(json_first(parts), "String")) {
+        return unsupported(b, position, "an array subscript or a field of a value");
+    }
+    return table_column(b, q, alias, node_string(json_first(parts)), position, out);
+}
+
 FALLIBLE bind_column(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
     const char *names[3] = {NULL, NULL, NULL};
     i32 count = 0;

@@ -305,27 +305,42 @@ static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct js
     return ERR_OK;
 }
 
+/* Where column i of `count` is written in the SELECT, or in the first of a set operation. One star
+ * may stand for several columns. */
+static i32 target_position(const struct json *select, i64 i, i64 count) {
+    i32 position = node_position(select);
+    while (json_get(select, "larg")) {
+        select = json_get(select, "larg");
+    }
+    i64 extra = count - json_count(json_get(select, "targetList"));
+    JSON_EACH(item, json_get(select, "targetList")) {
+        const struct json *val = json_get(node_body(item), "val");
+        i64 made = bind_is_star(val) ? extra + 1 : 1;
+        if (i < made) {
+            return json_position(node_body(item));
+        }
+        i -= made;
+    }
+    return position;
+}
+
 static FALLIBLE insert_select(struct bind *b, struct insert *in, const struct json *select,
                               struct rel **out) {
     struct select_out result = {0};
     struct query q = {.clause = "DEFAULT", .subqueries_allowed = 1};
     TRY(bind_select(b, select, in->ctes, in->targets, (u32)in->col_count, &result));
     i64 count = result.rel->out.count;
-    i32 position = node_position(select);
-    const struct json *extra = json_first(json_get(select, "targetList"));
-    for (i32 i = 0; extra && i < in->col_count; i++) {
-        extra = extra->next;
-    }
-    TRY(check_width(b, in, count, extra ? json_position(node_body(extra)) : position));
+    TRY(check_width(b, in, count, target_position(select, in->col_count, count)));
     u32 width = in->table->col_count;
     struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, width + 1);
     const char **names = NEW_ARRAY(b->arena, const char *, width + 1);
     for (i64 i = 0; i < count; i++) {
-        struct expr *expr = expr_col(b->plan, result.rel->out.items[i], position);
+        i32 at = target_position(select, i, count);
+        struct expr *expr = expr_col(b->plan, result.rel->out.items[i], at);
         if (in->overriding == 'u' && in->targets[i].identity) {
             continue;
         }
-        TRY(check_identity(b, in, &in->targets[i], position));
+        TRY(check_identity(b, in, &in->targets[i], at));
         TRY(bind_assign(b, expr, &in->targets[i], &exprs[in->cols[i]]));
     }
     for (u32 c = 0; c < width; c++) {

@@ -71,6 +71,9 @@ static const char *strong_name(const struct json *node) {
     if (node_is(node, "ColumnRef")) {
         return last_name(json_get(node_body(node), "fields"));
     }
+    if (node_is(node, "A_Indirection")) {
+        return last_name(json_get(node_body(node), "indirection"));
+    }
     if (node_is(node, "FuncCall")) {
         return last_name(json_get(node_body(node), "funcname"));
     }

@@ -56,12 +56,52 @@ static bool is_scalar_sublink(const struct json *node) {
     return node_is(node, "SubLink") && json_is(node_body(node), "subLinkType", "EXPR_SUBLINK");
 }
 
+bool bind_is_star(const struct json *node) {
+    bool column = node_is(node, "ColumnRef");
+    const struct json *last = column ? json_first(json_get(node_body(node), "fields")) : NULL;
+    while (last && last->next) {
+        last = last->next;
+    }
+    return last && node_is(last, "A_Star");
+}
+
+/* The items between ROW's parentheses, where t.* is all columns of t. */
+static FALLIBLE row_items(struct bind *b, struct query *q, const struct json *list,
+                          struct expr ***out, i32 *out_count) {
+    VEC(struct expr *) all = {0};
+    JSON_EACH(node, list) {
+        struct expr **fields = NULL, *one = NULL;
+        i32 count = 0;
+        if (bind_is_star(node)) {
+            TRY(bind_whole_row(b, q, node, &fields, &count));
+        }
+        for (i32 i = 0; i < count; i++) {
+            VEC_PUSH(b->arena, &all, fields[i]);
+        }
+        if (!fields) {
+            TRY(bind_expr(b, q, node, &one));
+            VEC_PUSH(b->arena, &all, one);
+        }
+    }
+    *out_count = (i32)all.count;
+    *out = all.items ? all.items : NEW_ARRAY(b->arena, struct expr *, 1);
+    return ERR_OK;
+}
+
+FALLIBLE bind_row_fields(struct bind *b, struct query *q, const struct json *node,
+                         struct expr ***out, i32 *out_count) {
+    if (node_is(node, "RowExpr")) {
+        return row_items(b, q, json_get(node_body(node), "args"), out, out_count);
+    }
+    return bind_whole_row(b, q, node, out, out_count);
+}
+
 static FALLIBLE row_fields(struct bind *b, struct query *q, const struct json *node,
                            struct expr ***out, i32 *out_count) {
     if (is_scalar_sublink(node)) {
         return bind_row_subquery(b, q, node_body(node), out, out_count);
     }
-    return bind_list(b, q, json_get(node_body(node), "args"), out, out_count);
+    return row_items(b, q, json_get(node_body(node), "args"), out, out_count);
 }
 
 /* Both sides of an operator on rows. */
@@ -142,20 +182,17 @@ FALLIBLE bind_row_distinct(struct bind *b, struct query *q, const struct json *b
     return ERR_OK;
 }
 
-FALLIBLE bind_row_null(struct bind *b, struct query *q, const struct json *row, bool negated,
+FALLIBLE bind_row_null(struct bind *b, struct expr **fields, i32 count, bool negated, i32 position,
                        struct expr **out) {
-    struct expr **fields = NULL;
-    i32 count = 0;
-    i32 position = node_position(row);
-    TRY(row_fields(b, q, row, &fields, &count));
+    struct expr **tests = NEW_ARRAY(b->arena, struct expr *, count + 1);
     for (i32 i = 0; i < count; i++) {
-        TRY(coerce_unknown(b->t, fields[i], type_of(TYPE_TEXT), &fields[i]));
-        fields[i] = expr_one(b->t, EXPR_IS_NULL, fields[i], position);
-        fields[i] = negated ? expr_one(b->t, EXPR_NOT, fields[i], position) : fields[i];
+        TRY(coerce_unknown(b->t, fields[i], type_of(TYPE_TEXT), &tests[i]));
+        tests[i] = expr_one(b->t, EXPR_IS_NULL, tests[i], position);
+        tests[i] = negated ? expr_one(b->t, EXPR_NOT, tests[i], position) : tests[i];
     }
     *out = count == 0   ? expr_bool(b->t, true, position)
-           : count == 1 ? fields[0]
-                        : expr_many(b->t, EXPR_AND, type_of(TYPE_BOOLEAN), position, count, fields);
+           : count == 1 ? tests[0]
+                        : expr_many(b->t, EXPR_AND, type_of(TYPE_BOOLEAN), position, count, tests);
     return ERR_OK;
 }
 

@@ -612,6 +612,15 @@ static void put_pg_index(struct sys *s, u32 oid, u32 table, i64 width, bool uniq
     put_number(s, 0);
     put_number(s, immediate);
 }
+/* A unique index is listed as the key that it is. */
+static bool is_key_of(const struct table *table, u32 index) {
+    for (u32 k = 0; k < table->key_count; k++) {
+        if (table->keys[k].oid == index) {
+            return true;
+        }
+    }
+    return false;
+}
 static void pg_index(struct sys *s) {
     EACH(s, object, OBJECT_TABLE) {
         for (u32 k = 0; k < object->table->key_count; k++) {
@@ -621,12 +630,8 @@ static void pg_index(struct sys *s) {
         }
     }
     EACH(s, index, OBJECT_INDEX) {
-        const struct edition_entry *table = edition_find_oid(s->edition, index->owner);
-        bool listed = false;
-        for (u32 k = 0; table && table->object->table && k < table->object->table->key_count; k++) {
-            listed = listed || table->object->table->keys[k].oid == index->oid;
-        }
-        if (!listed) {
+        const struct object *table = edition_find_oid(s->edition, index->owner)->object;
+        if (!is_key_of(table->table, index->oid)) {
             put_pg_index(s, index->oid, index->owner, 1, false, false, true);
         }
     }
@@ -858,13 +863,9 @@ static void pg_indexes(struct sys *s) {
         }
     }
     EACH(s, index, OBJECT_INDEX) {
-        const struct edition_entry *table = edition_find_oid(s->edition, index->owner);
-        bool listed = false; /* as a key */
-        for (u32 k = 0; table && table->object->table && k < table->object->table->key_count; k++) {
-            listed = listed || table->object->table->keys[k].oid == index->oid;
-        }
-        if (table && !listed) {
-            put_index(s, table->object, index->name, "", index->text ? index->text : "");
+        const struct object *table = edition_find_oid(s->edition, index->owner)->object;
+        if (!is_key_of(table->table, index->oid)) {
+            put_index(s, table, index->name, "", index->text);
         }
     }
 }

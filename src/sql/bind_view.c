@@ -570,6 +570,17 @@ static FALLIBLE index_predicate(struct bind *b, const struct snapshot_table *tab
     return bind_condition(b, &q, where, "WHERE", &cond);
 }
 
+/* A name for an index that has none, which no relation of its schema has. */
+static const char *free_name(struct bind *b, const struct table *table, const char *base) {
+    const struct edition_entry *entry = edition_find_table(b->snap->edition, table->id);
+    const char *name = base;
+    for (i32 n = 1; entry && edition_find(b->snap->edition, entry->object->schema, sv_from(name));
+         n++) {
+        name = arena_printf(b->arena, "%s%d", base, n);
+    }
+    return name;
+}
+
 FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct statement *out) {
     struct snapshot_table found;
     i32 position = start_position(b);
@@ -607,7 +618,7 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
     }
     text_print(&name, "_idx");
     out->name = keep(b, json_text(body, "idxname"));
-    out->name = out->name ? out->name : name.ptr;
+    out->name = out->name ? out->name : free_name(b, found.table, name.ptr);
     out->create.index.text = cols.ptr;
     if (!json_flag(body, "unique")) {
         return ERR_OK;

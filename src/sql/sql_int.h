@@ -30,6 +30,8 @@ struct parsed {
     i32 param_count;
     i32 param_position; /* of the highest one */
     b8 or_replace;      /* CREATE OR REPLACE TABLE */
+    b8 prepared;        /* by PREPARE, at the moment `when`, which its literals mean by "now" */
+    struct when when;
 };
 
 struct scope_col {
@@ -310,8 +312,17 @@ FALLIBLE bind_row_operator(struct bind *b, struct query *q, const struct json *b
 FALLIBLE bind_row_distinct(struct bind *b, struct query *q, const struct json *body, bool negated,
                            bool *out_done, struct expr **out);
 /* A row IS [NOT] NULL when all its fields are. */
-FALLIBLE bind_row_null(struct bind *b, struct query *q, const struct json *row, bool negated,
+FALLIBLE bind_row_null(struct bind *b, struct expr **fields, i32 count, bool negated, i32 position,
                        struct expr **out);
+/* The fields of ROW (…), or of the table that a name stands for; NULL when the node is no row. */
+FALLIBLE bind_row_fields(struct bind *b, struct query *q, const struct json *node,
+                         struct expr ***out, i32 *out_count);
+/* bind_from.c: the columns of t, for t or t.*; NULL when the node names no table. */
+bool bind_is_star(const struct json *node); /* *, t.* */
+FALLIBLE bind_whole_row(struct bind *b, struct query *q, const struct json *node,
+                        struct expr ***out, i32 *out_count);
+FALLIBLE bind_indirection(struct bind *b, struct query *q, const struct json *body,
+                          struct expr **out);
 FALLIBLE bind_row_in(struct bind *b, struct query *q, const struct json *body, bool *out_done,
                      struct expr **out);
 FALLIBLE bind_any_array(struct bind *b, struct query *q, const struct json *body,
@@ -460,7 +471,7 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
 FALLIBLE bind_call_plain(struct bind *b, const struct json *body, const char *name);
 const struct json *bind_call_ordered(struct bind *b, const struct json *body);
 /* bind_ddl.c: typing.moment, of a struct bind. */
-void bind_note_moment(void *arg, const struct expr *literal, struct type type);
+const struct when *bind_note_moment(void *arg, const struct expr *literal, struct type type);
 /* bind_serial.c: calls of sequences. */
 /* `kind` is an enum serial_kind, body the FuncCall. */
 FALLIBLE bind_sleep(struct bind *b, struct query *q, const struct json *body, struct expr **out);

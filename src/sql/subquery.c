@@ -218,7 +218,7 @@ struct quantified {
 static FALLIBLE quantified_left(struct bind *b, struct query *q, struct quantified *x) {
     const struct json *test = json_get(x->body, "testexpr");
     if (node_is(test, "RowExpr")) {
-        return bind_list(b, q, json_get(node_body(test), "args"), &x->left, &x->count);
+        return bind_row_fields(b, q, test, &x->left, &x->count);
     }
     x->left = NEW_ARRAY(b->arena, struct expr *, 1);
     x->count = 1;

@@ -403,10 +403,20 @@ static FALLIBLE duplicate(const struct table *table, const struct table_key *key
     return ERR_UNIQUE;
 }
 
+static bool has_null(const struct keyed *k, i64 t, i64 pos) {
+    bool found = false;
+    for (u32 c = 0; c < k->key->col_count; c++) {
+        const struct segment *seg = &k->version->tablets[t]->cols[k->key->cols[c]];
+        found = found || segment_is_null(seg, pos);
+    }
+    return found;
+}
+
 static FALLIBLE enter_run(const struct keyed *k, i64 t, const struct key_run *run, bool known,
                           struct error *err) {
     for (i32 i = 0; i < run->count; i++) {
         u64 self = row_id(k->version->slots[t], run->pos[i]) + 1;
+        ASSERT(!has_null(k, t, run->pos[i])); /* it equals nothing */
         if (!known && index_find(k, run->hash[i], NULL, t, run->pos[i], self) >= 0) {
             return duplicate(k->table, k->key, k->version->tablets[t], run->pos[i], err);
         }

@@ -55,6 +55,16 @@ static void count_ranks(const struct moved_from *from, u32 *ranks) {
     }
 }
 
+/* A row's place is found by its number: the tablets of a run follow each other. */
+static bool in_order(const struct moved_to *to, i64 count) {
+    bool fine = true;
+    for (i64 i = 1; i < count && fine; i++) {
+        bool next = to[i].first == to[i - 1].first + to[i - 1].rows;
+        fine = to[i].run == to[i - 1].run ? next : to[i].run > to[i - 1].run;
+    }
+    return fine;
+}
+
 struct moves *moves_new(struct memory *mem, const struct moved_from *from, i64 from_count,
                         const struct moved_to *to, i64 to_count, struct moves *older) {
     i64 from_at = ALIGN_UP((i64)sizeof(struct moves), 64);
@@ -78,6 +88,7 @@ struct moves *moves_new(struct memory *mem, const struct moved_from *from, i64 f
                             .to = (struct moved_to *)(void *)(block + to_at)};
     atomic_init(&moves->refs, 1);
     u32 *ranks = (u32 *)(void *)(block + ranks_at);
+    ASSERT(in_order(to, to_count));
     for (i64 i = 0; i < to_count; i++) {
         moves->to[i] = to[i];
     }

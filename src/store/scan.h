@@ -33,9 +33,8 @@ struct scan_part {
 };
 
 struct scan_provider {
-    const char *what; /* for EXPLAIN ANALYZE: "files are read on the host" */
-    i64 rows;         /* estimate */
-    i64 rows_most;    /* proven: there are no more */
+    i64 rows;      /* estimate */
+    i64 rows_most; /* proven: there are no more */
     FALLIBLE(*open)
     (struct scan_provider *provider, const struct scan_request *request, struct scan **out,
      struct error *err);

@@ -7,6 +7,23 @@
 
 enum { BATCH = 512 }; /* values between reading and widening */
 
+/* Widths of less than 8 bytes, with the types of signed and unsigned integers. */
+#define WIDTHS(X) X(1, i8, u8) X(2, i16, u16) X(4, i32, u32)
+
+static i64 integer_at(const struct segment *seg, i64 at) {
+    const void *data = seg->data;
+    bool is_signed = segment_is_signed(seg);
+    switch (seg->width) {
+#define X(width, with_sign, without) \
+    case width:                      \
+        return is_signed ? (i64)((const with_sign *)data)[at] : (i64)((const without *)data)[at];
+        WIDTHS(X)
+#undef X
+    default:
+        return ((const i64 *)data)[at];
+    }
+}
+
 #define READ(type)                                    \
     for (i64 i = 0; i < n; i++) {                     \
         value[i] = (i64)((const type *)data)[pos[i]]; \
@@ -17,21 +34,14 @@ static void read_integers(const struct segment *seg, const u32 *pos, i64 n, i64 
     const void *data = seg->data;
     bool is_signed = segment_is_signed(seg);
     switch (seg->width) {
-    case 1:
-        if (is_signed) {
-            READ(i8);
-        }
-        READ(u8);
-    case 2:
-        if (is_signed) {
-            READ(i16);
-        }
-        READ(u16);
-    case 4:
-        if (is_signed) {
-            READ(i32);
-        }
-        READ(u32);
+#define X(width, with_sign, without) \
+    case width:                      \
+        if (is_signed) {             \
+            READ(with_sign);         \
+        }                            \
+        READ(without);
+        WIDTHS(X)
+#undef X
     default:
         READ(i64);
     }
@@ -39,10 +49,8 @@ static void read_integers(const struct segment *seg, const u32 *pos, i64 n, i64 
 #undef READ
 
 i32 segment_code(const struct segment *seg, u32 at) {
-    i64 code = 0;
     ASSERT(seg->encoding == ENC_DICT);
-    read_integers(seg, &at, 1, &code);
-    return (i32)code;
+    return (i32)integer_at(seg, at);
 }
 
 #define PUT(type)                                            \
@@ -72,12 +80,10 @@ static void take_integers(const struct segment *seg, u8 kind, const u32 *pos, co
 #undef PUT
 
 static i128 wide_at(const struct segment *seg, i64 at) {
-    i64 narrow = 0;
-    u32 pos = (u32)at;
     if (seg->width == 16) {
         return (i128)((u128)((const i128 *)seg->data)[at] + (u128)seg->base);
     }
-    read_integers(seg, &pos, 1, &narrow);
+    i64 narrow = integer_at(seg, at);
     bool is_signed = seg->is_signed || seg->width < 8;
     return (i128)((is_signed ? (u128)(i128)narrow : (u128)(u64)narrow) + (u128)seg->base);
 }
@@ -183,6 +189,26 @@ void segment_take(const struct segment *seg, const struct dict *dict, u8 kind, c
     }
 }
 
+bool segment_is_sound(const struct segment *seg, struct type type) {
+    u8 w = seg->width;
+    u8 kind = (u8)type_kind(type);
+    bool text = kind == KIND_STR, real = kind == KIND_F32 || kind == KIND_F64;
+    bool integer = w == 1 || w == 2 || w == 4 || w == 8 || w == 16;
+    switch (seg->encoding) {
+    case ENC_CONST:
+        return !text && !seg->data && w == 0;
+    case ENC_INT:
+        return !text && !real && integer &&
+               (!seg->is_signed || (seg->base == 0 && w == kind_bytes[kind]));
+    case ENC_FLOAT:
+        return real && w == kind_bytes[kind];
+    case ENC_DICT:
+        return text && (w == 1 || w == 2 || w == 4);
+    default:
+        return seg->encoding == ENC_STR && text && seg->bytes_len <= I32_MAX * 2LL + 1;
+    }
+}
+
 bool segment_get(const struct segment *seg, const struct dict *dict, struct type type, i64 i,
                  void *out) {
     static const u32 first = 0;
@@ -190,6 +216,15 @@ bool segment_get(const struct segment *seg, const struct dict *dict, struct type
     u32 pos = (u32)i;
     if (segment_is_null(seg, i)) {
         return false;
+    }
+    if ((kind == KIND_I32 || kind == KIND_I64) && seg->encoding != ENC_CONST) { /* most keys */
+        u64 value = (u64)integer_at(seg, i) + (u64)segment_base(seg);
+        if (kind == KIND_I64) {
+            *(i64 *)out = (i64)value;
+        } else {
+            *(i32 *)out = (i32)value;
+        }
+        return true;
     }
     segment_take(seg, dict, kind, &pos, &first, 1, out);
     if (kind == KIND_STR) {

@@ -112,6 +112,8 @@ i32 segment_code(const struct segment *seg, u32 at);
  * views, and have no prefix unless they have codes: for answers, of which nobody compares the texts. */
 void segment_take(const struct segment *seg, const struct dict *dict, u8 kind, const u32 *pos,
                   const u32 *to, i64 n, void *out);
+/* What is said above of the encodings holds; for assertions. */
+bool segment_is_sound(const struct segment *seg, struct type type);
 /* Row i, decoded to the kind of its type; false: NULL. For tests, results and single look-ups. */
 bool segment_get(const struct segment *seg, const struct dict *dict, struct type type, i64 i,
                  void *out);

@@ -235,6 +235,7 @@ wf_status tablet_seal(const struct seal *seal, const struct column_source *sourc
             tablet_release(tablet);
             return memory_refused(table->mem, err, asked);
         }
+        ASSERT(segment_is_sound(&tablet->cols[i], sources[i].type));
     }
     *out = tablet;
     return ERR_OK;

@@ -128,6 +128,7 @@ static FALLIBLE append_valid(struct writer *writer, struct col_draft *col,
             first += skip;
         }
     }
+    ASSERT(rest.rows == 0 || col->valid_private || (first & 63) == 0); /* no word that readers see */
     valid_write(words, first, &rest);
     return ERR_OK;
 }
@@ -331,6 +332,7 @@ static void view_segment(struct tablet *tablet, u32 i, struct type type,
     seg->sorted = col->tail.sorted;
     seg->strict = col->tail.strict;
     tablet->bytes += (i64)tablet->rows * seg->width + seg->bytes_len;
+    ASSERT(segment_is_sound(seg, type));
 }
 
 wf_status tail_view(struct writer *writer, struct tablet **out, struct error *err) {

@@ -86,6 +86,7 @@ void version_push(struct table_version *version, struct tablet *tablet, u32 slot
                   struct buffer *deleted, u32 deleted_count) {
     i64 i = version->tablet_count++;
     ASSERT(tablet->rows > 0 && deleted_count <= tablet->rows && (deleted || !deleted_count));
+    ASSERT(!deleted || bits_count((const u64 *)(const void *)deleted->data, tablet->rows) == deleted_count);
     version->mixed |= i > 0 && version->slots[i - 1] > slot;
     version->tablets[i] = tablet;
     version->tablet_rows[i] = tablet->rows;

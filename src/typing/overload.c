@@ -147,13 +147,9 @@ static void assume_same(struct candidates *c, const struct call *call) {
 
 static void choose(struct candidates *c, const struct call *call) {
     keep_by(c, call, false);
-    if (c->count > 1) {
-        assume_same(c, call);
-    }
-    if (c->count > 1) {
-        keep_by(c, call, true);
-    }
-    for (i32 i = 0; i < call->count && c->count > 1; i++) {
+    assume_same(c, call);
+    keep_by(c, call, true);
+    for (i32 i = 0; i < call->count; i++) {
         if (is_unknown(call->args[i])) {
             settle_unknown(c, i);
         }

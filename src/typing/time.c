@@ -263,12 +263,13 @@ static FALLIBLE part_of(struct typing *t, const struct call *call, struct expr *
     if (!found) {
         return call_mismatch(t, call);
     }
-    bool computed = part->kind == EXPR_CONST && !part->is_null;
-    i128 value = computed ? const_exact(part) : 0;
-    part->type = field_type(source->type, field);
-    if (computed) { /* the decimal may be wider than what the value came in */
+    struct type type = field_type(source->type, field);
+    if (part->kind == EXPR_CONST && !part->is_null) {
+        i128 value = const_exact(part);
+        part->type = type; /* the decimal may be wider than what the value came in */
         const_set_exact(part, value);
     }
+    part->type = type;
     *out = part;
     return is_endless(field) ? ERR_OK : finite_only(t, source, part, out);
 }
@@ -698,11 +699,19 @@ static FALLIBLE times_plus(struct typing *t, struct expr *left, i64 factor, stru
 }
 
 FALLIBLE call_make_interval(struct typing *t, struct expr **args, i32 position, struct expr **out) {
-    for (i32 i = 0; i < 7; i++) {
+    struct expr *given[INTERVAL_ARGS];
+    struct call call = {.name = "make_interval", .args = given, .position = position};
+    for (i32 i = 0; i < INTERVAL_ARGS; i++) {
+        given[call.count] = args[i];
+        call.count += args[i] != NULL;
+    }
+    for (i32 i = 0, k = 0; i < INTERVAL_ARGS; i++) {
         struct type type = type_of(i < 6 ? TYPE_INTEGER : TYPE_DOUBLE);
-        args[i] = args[i] ? args[i] : expr_int(t, 0, position);
-        struct call call = {"make_interval", args, 7, position, 0};
-        TRY(call_argument(t, &call, i, type, &args[i]));
+        if (args[i]) {
+            TRY(call_argument(t, &call, k++, type, &args[i]));
+        } else {
+            TRY(coerce_to(t, expr_int(t, 0, position), type, &args[i]));
+        }
         TRY(i < 6 ? coerce_to(t, args[i], type_of(TYPE_BIGINT), &args[i]) : ERR_OK);
     }
     struct expr *parts[3] = {NULL, NULL, NULL};

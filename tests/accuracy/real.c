@@ -1,9 +1,8 @@
 /* real.c: how far the functions of fn_real.h are from the truth, in units in the last place,
  * against the 113 binary digits of libquadmath.
  *
- *   accuracy [ROWS]      one line a function: largest error, where, how many results are not the
- * nearest double accuracy --points    the points that tests/unit/test_real.c checks, as
- * tests/unit/real_points.h
+ *   accuracy [ROWS]      one line a function: largest error, where, how many results are not the nearest double
+ *   accuracy --points    the points that tests/unit/test_real.c checks, as tests/unit/real_points.h
  *
  * Ranges are those where something may go wrong: around 0 and 1, large, below the least normal
  * number, any bits. */
@@ -56,6 +55,8 @@ struct subject {
     X(ASIND, fn_asind(a, f), asinq(x) * 180 / M_PIq, {-1, 1})                                    \
     X(ACOSD, fn_acosd(a, f), acosq(x) * 180 / M_PIq, {-1, 1})                                    \
     X(ATAND, fn_atand(a), atanq(x) * 180 / M_PIq, {-1, 1}, {-100, 100})                          \
+    X(DEGREES, fn_degrees(a, f), x * 180 / M_PIq, {-7, 7}, {-1e3, 1e3}, {0, 0})                  \
+    X(RADIANS, fn_radians(a), x * M_PIq / 180, {-360, 360}, {-1e3, 1e3}, {0, 0})                 \
     X(LOG, fn_log(a, b, f), logq(y) / logq(x), {0.5, 2}, {1.5, 20}, {0, 0})                      \
     X(ATAN2, fn_atan2(a, b), atan2q(x, y), {-1, 1}, {-1e-10, 1}, {-1e300, 1e300}, {0, 0})        \
     X(POWER, fn_power(a, b, f), powq(x, y), {0.5, 2}, {0.9, 1.1}, {0, 100}, {0, 1e300}, {0, 0})

@@ -63,6 +63,7 @@ static void test_failing_calls(void **state) {
     check_failing("split", splits, 1, 5, 2, true);
     check_failing("sort", sorts, 1, 6, 2, false);
     check_failing("search", searches, 0, 1, 1, true);
+    check_failing("fold", folds, 0, 1, 1, true);
     check_failing("set", sets, 5, 6, 1, true);
     check_failing("join", joins, 2, 7, 2, false);
     check_failing("join of texts", text_joins, 1, 2, 1, true);

@@ -334,7 +334,9 @@ static bool matches(const struct lines *got, const struct lines *want, char *wha
 
 static void failed(struct script *s, int64_t line, const char *sql, const wf_error *error) {
     char what[1000];
-    if (!excused(s, error)) {
+    if (run_elsewhere(s, sql)) { /* what it changes, and returns, counts for the records after it */
+        s->tally->refused++;
+    } else if (!excused(s, error)) {
         snprintf(what, sizeof what, "%s: %s", error->sqlstate, error->message);
         report(s, line, sql, what);
     }

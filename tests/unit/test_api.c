@@ -142,6 +142,137 @@ static void test_misuse(void **state) {
     wf_disconnect(NULL);
 }
 
+/* Where nothing is given, nothing comes of it. */
+static void test_nothing_given(void **state) {
+    (void)state;
+    wf_type_info type;
+    wf_result *result = NULL;
+    wf_statement *statement = NULL;
+    char *text = NULL;
+    assert_int_equal(wf_memory_used(NULL), 0);
+    assert_null(wf_connection_error(NULL));
+    assert_int_equal(wf_transaction_state(NULL), WF_TRANSACTION_NONE);
+    assert_int_equal(wf_set(NULL, "device", "cpu"), WF_MISUSE);
+    assert_int_equal(wf_set(conn, NULL, "cpu"), WF_MISUSE);
+    assert_int_equal(wf_set(conn, "device", NULL), WF_MISUSE);
+    wf_cancel(NULL);
+    assert_int_equal(wf_set_progress(NULL, NULL, NULL, 0), WF_MISUSE);
+    assert_int_equal(wf_set_notice(NULL, NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_query_each(NULL, "select 1", NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_query_each(conn, NULL, NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_prepare(NULL, "select 1", &statement), WF_MISUSE);
+    assert_int_equal(wf_prepare(conn, NULL, &statement), WF_MISUSE);
+    assert_int_equal(wf_prepare(conn, "select 1", NULL), WF_MISUSE);
+    assert_int_equal(wf_statement_param_count(NULL), 0);
+    assert_int_equal(wf_statement_param_type(NULL, 1, &type), WF_MISUSE);
+    assert_int_equal(wf_statement_compile_count(NULL), 0);
+    assert_int_equal(wf_bind_null(NULL, 1), WF_MISUSE);
+    assert_int_equal(wf_bind_bool(NULL, 1, 1), WF_MISUSE);
+    assert_int_equal(wf_bind_int64(NULL, 1, 1), WF_MISUSE);
+    assert_int_equal(wf_bind_double(NULL, 1, 1), WF_MISUSE);
+    assert_int_equal(wf_bind_decimal(NULL, 1, (wf_int128){0}, 0), WF_MISUSE);
+    assert_int_equal(wf_bind_date(NULL, 1, 1), WF_MISUSE);
+    assert_int_equal(wf_bind_text(NULL, 1, "", 0), WF_MISUSE);
+    assert_int_equal(wf_bind_reset(NULL), WF_MISUSE);
+    assert_int_equal(wf_execute(NULL, &result), WF_MISUSE);
+    assert_int_equal(wf_append(NULL, "t", 0, 0, NULL), WF_MISUSE);
+    assert_int_equal(wf_append(conn, NULL, 0, 0, NULL), WF_MISUSE);
+    assert_int_equal(wf_result_column_count(NULL), 0);
+    assert_null(wf_result_name(NULL, 0));
+    assert_int_equal(wf_result_type(NULL, 0, &type), WF_MISUSE);
+    assert_int_equal(wf_result_row_count(NULL), 0);
+    assert_int_equal(wf_result_rows_affected(NULL), 0);
+    assert_string_equal(wf_result_tag(NULL), "");
+    assert_string_equal(wf_result_devices(NULL), "");
+    assert_int_equal(wf_result_time_ns(NULL), 0);
+    assert_int_equal(wf_result_metric(NULL, "launches"), -1);
+    assert_null(wf_result_error(NULL));
+    assert_int_equal(wf_result_seek(NULL, 0), WF_MISUSE);
+    assert_int_equal(wf_batch_rows(NULL), 0);
+    assert_null(wf_batch_nulls(NULL, 0));
+    assert_int_equal(wf_batch_is_null(NULL, 0, 0), 0);
+    assert_null(wf_batch_bool(NULL, 0));
+    assert_null(wf_batch_int32(NULL, 0));
+    assert_null(wf_batch_int64(NULL, 0));
+    assert_null(wf_batch_int128(NULL, 0));
+    assert_null(wf_batch_float(NULL, 0));
+    assert_null(wf_batch_double(NULL, 0));
+    assert_null(wf_batch_text(NULL, 0, 0).ptr);
+    assert_int_equal(wf_value_text(NULL, 0, 0, NULL, 0), 0);
+    assert_int_equal(wf_tables(NULL, NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_columns(NULL, "t", NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_columns(conn, NULL, NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_describe(NULL, "t", &text), WF_MISUSE);
+    assert_int_equal(wf_describe(conn, NULL, &text), WF_MISUSE);
+    assert_int_equal(wf_complete(NULL, "", 0, 0, NULL, NULL, NULL), WF_MISUSE);
+    assert_int_equal(wf_function(-1, NULL), WF_MISUSE);
+    assert_null(wf_devices(NULL));
+    assert_null(wf_keyword(-1));
+    wf_free(NULL);
+}
+
+/* Where an error is shown: at what raised it, or nowhere when a row is at fault. */
+static void test_error_places(void **state) {
+    (void)state;
+    static const struct {
+        const char *sql, *sqlstate, *at; /* the text from there on; NULL: nowhere */
+    } places[] = {
+        {"select 1/(k-1) from p", "22012", "/(k-1)"},
+        {"explain analyze select 1/(k-1) from p", "22012", "/(k-1)"},
+        {"create table z as select 1/(k-1) from p", "22012", "/(k-1)"},
+        {"update p set v = 1/(k-1)", "22012", "/(k-1)"},
+        {"select k from p order by 1/(k-1)", "22012", "/(k-1)"},
+        {"select k from p group by k having 1/(k-1) > 0", "22012", "/(k-1)"},
+        {"select count(*) filter (where 1/(k-1) > 0) from p", "22012", "/(k-1)"},
+        {"select lag(k, -1) over (order by k/(k-1)) from p", "22012", "/(k-1)"},
+        {"values (1),(1/0)", "22012", "/0"},
+        {"select k from p where ln(k-1) > 0", "2201E", "ln("},
+        {"select k::text::date from p", "22007", "::date"},
+        {"select (select k from p)", "21000", "(select k from p)"},
+        {"select k from p limit (select -1)", "2201W", "(select -1)"},
+        {"explain select nosuch from p", "42703", "nosuch"},
+        {"update f set x = 99999", "22003", "99999"},
+        {"insert into f values (1, 5), (2, 70000)", "22003", "70000)"},
+        {"insert into f select k, k * 70000 from p", "22003", "k * 70000"},
+        {"insert into f select k, v || 'x' from p", "42804", "v ||"},
+        {"insert into f (x, k) select k * 70000, g.* from p, (select 1) g", "22003", "k * 7"},
+        {"insert into f select p.*, 1 from p", "42601", "1 from"},
+        {"insert into f select g.* from (select 1, 'x' || 'y') g", "42804", "g.*"},
+        {"insert into f select 1, 2 union all select k, k * 70000 from p", "22003", "2 union"},
+        {"alter table p alter v type smallint using v * 40000", "22003", "* 40000"},
+        {"insert into p values (3,3),(3,4) on conflict (k) do update set v = excluded.v", "21000",
+         NULL},
+        {"insert into p values (1,1)", "23505", NULL},
+        {"insert into p values (9,null)", "23502", NULL},
+        {"insert into p values (9,200)", "23514", NULL},
+        {"insert into f values (7,1)", "23503", NULL},
+        {"delete from p where k = 1", "23503", NULL},
+        {"copy p from '/nowhere/x.csv'", "58P01", NULL},
+        {"select nextval('few') from generate_series(1, 3)", "2200H", NULL},
+    };
+    wf_result_close(query("create table p (k integer primary key, v integer not null check (v < "
+                          "100)); insert into p values (1, 1), (2, 2); create table f (k integer "
+                          "references p, x smallint); insert into f values (1, 5); create "
+                          "sequence few maxvalue 2"));
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        wf_result *result = NULL;
+        const wf_batch *batch = NULL;
+        const char *sql = places[i].sql, *at = places[i].at ? strstr(sql, places[i].at) : NULL;
+        wf_status status = wf_query(conn, sql, &result);
+        const wf_error *error = wf_connection_error(conn);
+        while (!status && !(status = wf_result_next_batch(result, &batch)) && batch) {
+            error = wf_result_error(result);
+        }
+        error = result ? wf_result_error(result) : error;
+        if (!status || strcmp(error->sqlstate, places[i].sqlstate) != 0 ||
+            error->position != (at ? at - sql : -1)) {
+            fail_msg("%s: %s at %lld", sql, error->sqlstate, (long long)error->position);
+        }
+        wf_result_close(result);
+    }
+    wf_result_close(query("drop table f; drop table p; drop sequence few"));
+}
+
 static void test_script(void **state) {
     (void)state;
     wf_result *result = query("create table s1 (a integer); insert into s1 values (1), (2);"
@@ -1113,6 +1244,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_open_refuses),
         cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_nothing_given),
+        cmocka_unit_test(test_error_places),
         cmocka_unit_test(test_script),
         cmocka_unit_test(test_no_columns),
         cmocka_unit_test(test_query_each),

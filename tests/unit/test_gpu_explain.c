@@ -103,14 +103,77 @@ static void test_estimates(void **state) {
     run("set device = auto");
     const char *sql = "select count(*) from r join d on r.g = d.k where a > 5";
     assert_true(says(sql, "cpu: Scan, Filter, Join, Aggregate", "estimated: cpu 0.0"));
-    assert_true(says(sql, "cpu: Scan, Filter, Join, Aggregate", ", gpu 0.0"));
+    assert_true(says(sql, "cpu: Scan, Filter, Join, Aggregate", " ms, gpu "));
     assert_true(says(sql, "cpu: Build", "estimated: cpu 0.0"));
+    close_db();
+}
+
+/* What the line of a step says: rows in and out, whether it has a floor. */
+struct told {
+    long long rows_in, rows_out;
+    bool has_floor;
+};
+
+static struct told first_step(const char *sql) {
+    char text[800];
+    snprintf(text, sizeof text, "explain analyze %s", sql);
+    wf_result *result = query(text);
+    const wf_batch *batch = NULL;
+    struct told told = {-1, -1, false};
+    bool in_steps = false;
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
+            char line[4000];
+            char floor[20];
+            int used = 0;
+            wf_value_text(batch, 0, i, line, sizeof line);
+            if (in_steps && told.rows_in < 0 &&
+                sscanf(line, " 0 %*s %*s %19s%n", floor, &used) == 1) {
+                told.has_floor = strcmp(floor, "-") != 0;
+                sscanf(line + used, told.has_floor ? " %*s %lld %lld" : " %lld %lld", &told.rows_in,
+                       &told.rows_out);
+            }
+            in_steps = in_steps || strstr(line, "rows out") != NULL;
+        }
+    }
+    wf_result_close(result);
+    return told;
+}
+
+/* A step hands on the same rows whoever runs it: groups of an aggregation, kept rows of a limit,
+ * what is added to a union. */
+static void test_rows_out(void **state) {
+    (void)state;
+    open_db("0", "vm");
+    run("set tablet_rows = 512");
+    run("create table r as select i a, i % 10 g from generate_series(1, 3000) s(i)");
+    static const struct {
+        const char *sql;
+        long long rows_out;
+    } cases[] = {{"select g, max(a) from r where a > 500 group by g", 10},
+                 {"select count(*) from r where a > 500", 1},
+                 {"select a from r where a > 500", 2500},
+                 {"select a % 700 k, sum(g) from r group by a % 700", 700},
+                 {"select distinct g from r where g < 4", 4}};
+    for (int i = 0; i < 5; i++) {
+        run("set device = cpu");
+        struct told cpu = first_step(cases[i].sql);
+        run("set device = gpu");
+        struct told gpu = first_step(cases[i].sql);
+        assert_int_equal(cpu.rows_out, cases[i].rows_out);
+        assert_int_equal(gpu.rows_out, cases[i].rows_out);
+        assert_int_equal(cpu.rows_in, gpu.rows_in);
+        assert_true(cpu.has_floor && gpu.has_floor);
+    }
+    assert_true(says(cases[0].sql, "floors: gpu ", " a launch "));
+    assert_true(says(cases[0].sql, "floors: gpu ", " GB/s up, "));
     close_db();
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_estimates),
+        cmocka_unit_test(test_rows_out),
         cmocka_unit_test(test_rows_of_operators),
     };
     return cmocka_run_group_tests(tests, find_gpu, NULL);

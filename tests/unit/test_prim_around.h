@@ -436,6 +436,22 @@ static UNUSED_FN void searches(struct attempt *a, int v) {
     keep(a, lengths, runs);
 }
 
+/* One value, one value an element, and keys that are merged step by step. */
+static UNUSED_FN void folds(struct attempt *a, int v) {
+    wf_array x[2] = {in(a, WF_ELEM_I32, words, rows), in(a, WF_ELEM_I32, few, rows)};
+    wf_array best = out(a, WF_ELEM_I32, 1);
+    MUST(wf_prim_reduce(prim, a->place, v ? WF_FOLD_MAX : WF_FOLD_MIN, best, x[0], NULL));
+    keep(a, best, 1);
+    wf_array less = out(a, WF_ELEM_BOOL, rows);
+    MUST(wf_prim_map(prim, a->place, v ? "LT_I32" : "GE_I32", less, x, 2, NULL));
+    keep(a, less, rows);
+    wf_array none = prim_array(WF_ELEM_U32, NULL, 0);
+    wf_array merged = out(a, WF_ELEM_F32, rows + more);
+    MUST(wf_prim_merge(prim, a->place, merged, in(a, WF_ELEM_F32, ascending, rows),
+                       in(a, WF_ELEM_F32, v ? apart : others, more), none, none, none, NULL));
+    keep(a, merged, rows + more);
+}
+
 static UNUSED_FN void sets(struct attempt *a, int v) {
     wf_set_how how = {.op = (wf_set_op)(v & 3), .distinct = v >> 2 & 1};
     wf_elem type = v & 8 ? WF_ELEM_U64 : WF_ELEM_U32;

@@ -15,6 +15,7 @@ static void test_ordering(void **state) {
     check("split", splits, 5);
     check("sort", sorts, 7);
     check("search", searches, 3);
+    check("fold", folds, 2);
     check("set", sets, 16);
 }
 static void test_joins(void **state) {

@@ -265,6 +265,38 @@ static void test_text_limit(void **state) {
     table_close(table);
 }
 
+/* Two texts that are too long together, and one that is so alone. */
+static void test_texts_apart(void **state) {
+    (void)state;
+    struct column_spec spec = {type_of(TYPE_TEXT), SMALL, NULLS_NONE, 0};
+    struct table *table = specs_table(&mem, &spec, 1, 4, false);
+    table->state->str_limit = 40;
+    const str texts[] = {str_from(SV("some thirty bytes, that is most")),
+                         str_from(SV("and some thirty bytes once again")),
+                         str_from(SV("forty bytes are not enough for this long text"))};
+    struct input_col col = {.data = texts};
+    struct load *load;
+    struct error err;
+    error_reset(&err);
+    assert_int_equal(load_open(&load, table, &err), ERR_OK);
+    assert_int_equal(load_tablet(load, 0, 2, &col, &err), ERR_OK);
+    col.data = texts + 2;
+    assert_int_equal(load_tablet(load, 1, 1, &col, &err), ERR_OK);
+    assert_int_equal(load_commit(load, &err), ERR_OK);
+    struct table_version *version = table_snapshot(table);
+    assert_int_equal(version->tablet_count, 3);
+    for (i64 i = 0; i < 3; i++) {
+        str got;
+        assert_int_equal(version->tablet_rows[i], 1);
+        const struct segment *seg = &version->tablets[i]->cols[0];
+        assert_true(segment_get(seg, table->dicts[0], spec.type, 0, &got));
+        assert_int_equal(got.len, texts[i].len);
+        assert_memory_equal(sv_of(got).ptr, sv_of(texts[i]).ptr, got.len);
+    }
+    version_release(version);
+    table_close(table);
+}
+
 static void test_closed_table_readable(void **state) {
     (void)state;
     struct column_spec spec = {type_of(TYPE_INTEGER), WIDE, NULLS_SOME, 0};
@@ -290,6 +322,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_order_and_distinct, set_up, nothing_left),
         cmocka_unit_test_setup_teardown(test_not_null, set_up, nothing_left),
         cmocka_unit_test_setup_teardown(test_text_limit, set_up, nothing_left),
+        cmocka_unit_test_setup_teardown(test_texts_apart, set_up, nothing_left),
         cmocka_unit_test_setup_teardown(test_closed_table_readable, set_up, nothing_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,126 @@
+/* test_gpu_host.c: which steps stay on the host when the session asks for the GPU: those that
+ * WF_HOST_STEPS of defs/refusal.def names, for the reason given there, and no others. Every row of
+ * that table is met. Needs the simt driver, as test_gpu.c does. */
+#define _GNU_SOURCE
+#include "test_gpu_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "defs/refusal.def"
+
+static struct {
+    const char *name, *text;
+    int met;
+} reasons[] = {
+#define X(A, name, kind, text, why) {#name, text, 0},
+    WF_HOST_STEPS(X, )
+#undef X
+};
+enum { REASONS = sizeof reasons / sizeof *reasons };
+
+/* The steps of each in their order: what keeps it on the host, or GPU. */
+static const struct {
+    const char *sql, *steps;
+} statements[] = {
+    {"select x + 1 from t where x > 10", "GPU RESULT"},
+    {"select count(*), sum(x) from t", "GPU GROUPS RESULT"},
+    {"select g, count(*) from t group by g order by 2 desc, 1", "GPU GROUPS SORT RESULT"},
+    {"select a.x, b.g from t a join t b on a.x = b.x", "GPU GPU GPU RESULT"},
+    {"select x, s from t order by x limit 3", "GPU SORT RESULT"},
+    {"select x from t order by x limit 5 offset 3", "GPU SORT RESULT"},
+    {"select x from t where x < 20 union all select g from t", "GPU GPU RESULT"},
+    {"select * from (select x from t order by x limit 10) v where x > 3", "GPU SORT LIMIT IN_ORDER RESULT"},
+    {"select row_number() over (order by x) from t", "GPU SORT WINDOW GPU RESULT"},
+    {"select upper(s), count(*) from t group by 1", "DICTIONARY GPU GROUPS RESULT"},
+    {"select min(s), max(s) from t", "RANK GPU GROUPS RESULT"},
+    {"select s, x from t order by s, x", "GPU SORT RESULT"},
+    {"select percentile_cont(0.5) within group (order by x) from t", "GPU GPU SORT FOLD GPU GPU GROUPS RESULT"},
+    {"select v.x + t.x from (values (1), (2)) v(x), t where t.x < 3", "LITERALS GPU GPU RESULT"},
+    {"select 1 + 1", "ONE RESULT"},
+    {"values (1), (2)", "LITERALS RESULT"},
+    {"select i from generate_series(1, 100) v(i)", "ONE GPU RESULT"},
+    {"select column0 + 1 from 'FILE'", "FILE RESULT"},
+    {"select * from wide order by a", "GPU SORT FETCH RESULT"},
+};
+
+/* "cpu: Sort; sorts run on the host" as SORT, "gpu vm: Scan; …" as GPU; fails on another. */
+static const char *step_of(const char *line) {
+    const char *at = line + strspn(line, " ");
+    if (strncmp(at, "gpu", 3) == 0) {
+        return "GPU";
+    }
+    if (strncmp(at, "cpu: ", 5) != 0) {
+        return NULL;
+    }
+    const char *why = strstr(at, "; ");
+    for (int i = 0; why && i < REASONS; i++) {
+        size_t len = strlen(reasons[i].text);
+        if (strncmp(why + 2, reasons[i].text, len) == 0 && (!why[2 + len] || why[2 + len] == ';')) {
+            reasons[i].met++;
+            return reasons[i].name;
+        }
+    }
+    fail_msg("stays on the host for no reason of refusal.def: %s", line);
+    return NULL;
+}
+
+static void check_steps(const char *sql, const char *want) {
+    char text[1000], got[1000] = "";
+    const wf_batch *batch = NULL;
+    snprintf(text, sizeof text, "explain analyze %s", sql);
+    wf_result *result = query(text);
+    for (;;) {
+        assert_int_equal(wf_result_next_batch(result, &batch), WF_OK);
+        if (!batch) {
+            break;
+        }
+        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
+            char line[4000];
+            wf_value_text(batch, 0, i, line, sizeof line);
+            const char *step = strncmp(line, "      ", 6) == 0 ? step_of(line) : NULL;
+            if (step) {
+                snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", got[0] ? " " : "", step);
+            }
+        }
+    }
+    wf_result_close(result);
+    if (strcmp(got, want) != 0) {
+        fail_msg("%s: %s, not %s", sql, got, want);
+    }
+}
+
+static void test_host_steps(void **state) {
+    (void)state;
+    char path[] = "/tmp/warpfox-host-XXXXXX", sql[600];
+    open_db("64MB", "vm");
+    int file = mkstemp(path);
+    FILE *out = fdopen(file, "w");
+    fputs("1,2\n3,4\n", out);
+    fclose(out);
+    run("set device = cpu");
+    run("create table t as select i x, i % 5 g, 'a' || i % 7 s from generate_series(1, 1000) v(i)");
+    run("create table wide as select i * 7919 % 1000 a, i b, i c, i d, 'text ' || i e, i f, i h "
+        "from generate_series(1, 1000) v(i)");
+    run("set device = gpu");
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
+        const char *name = strstr(statements[i].sql, "FILE");
+        int head = name ? (int)(name - statements[i].sql) : (int)strlen(statements[i].sql);
+        snprintf(sql, sizeof sql, "%.*s%s%s", head, statements[i].sql, name ? path : "",
+                 name ? name + 4 : "");
+        check_steps(sql, statements[i].steps);
+    }
+    remove(path);
+    close_db();
+    for (int i = 0; i < REASONS; i++) {
+        if (!reasons[i].met) {
+            fail_msg("no statement here has a step that stays on the host because %s", reasons[i].text);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_host_steps)};
+    return cmocka_run_group_tests(tests, find_gpu, NULL);
+}
