@@ -34,7 +34,8 @@ static FALLIBLE start(struct build *b, enum kernel_no kernel, i64 blocks, const 
     void *function = NULL;
     TRY(gpu_kernel(b->g->card, kernel, &function, b->x->err));
     b->launches++;
-    return gpu_launch(b->g, function, blocks, BLOCK_THREADS, 0, b->g->streams[0], args, b->x->err);
+    return gpu_launch(b->g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, b->g->streams[0],
+                      args, b->x->err);
 }
 
 static void choose_form(struct build *b, const struct step *step) {

@@ -311,7 +311,8 @@ static struct cached *find_or_add(struct gpu *g, const struct tablet *tablet, u3
 }
 
 wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows,
-                         void *stream, struct cached **out, i64 *moved, struct error *err) {
+                         struct cached **out, i64 *moved, struct error *err) {
+    void *stream = g->streams[0];
     struct gpu_card *card = g->card;
     bool missed = false;
     void *event = NULL;

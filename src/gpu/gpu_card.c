@@ -233,11 +233,11 @@ wf_status gpu_event(struct gpu *g, i64 n, void **out, struct error *err) {
     return ERR_OK;
 }
 
-wf_status gpu_launch(struct gpu *g, void *function, i64 blocks, u32 threads, i64 shared_bytes,
-                     void *stream, const void *args, struct error *err) {
+wf_status gpu_launch(struct gpu *g, void *function, struct gpu_grid grid, void *stream,
+                     const void *args, struct error *err) {
     void *params[1] = {(void *)(size_t)args};
-    CU(g->api->launch(function, (unsigned)MAX_OF(blocks, 1), 1, 1, threads, 1, 1,
-                      (unsigned)shared_bytes, stream, params, NULL));
+    CU(g->api->launch(function, (unsigned)MAX_OF(grid.blocks, 1), 1, 1, grid.threads, 1, 1,
+                      (unsigned)grid.shared_bytes, stream, params, NULL));
     return ERR_OK;
 }
 

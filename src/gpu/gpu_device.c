@@ -229,8 +229,8 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
     for (i64 t = 0; !status && t < version->tablet_count; t++) {
         for (u32 c = 0; !status && c < table->col_count; c++) {
             struct cached *cached = NULL;
-            status = gpu_cache_load(g, version->tablets[t], c, version->tablet_rows[t],
-                                    g->streams[0], &cached, &moved, err);
+            status = gpu_cache_load(g, version->tablets[t], c, version->tablet_rows[t], &cached,
+                                    &moved, err);
         }
     }
     int code = g->api->stream_synchronize(g->streams[0]);

@@ -116,9 +116,9 @@ struct seg_bytes {
 };
 struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 rows);
 bool gpu_cache_has(struct gpu_card *card, u64 tablet_id, u32 col);
-/* The segment on the card, copied there on `stream` when missing; work on `stream` comes after the
- * copy, whoever queued it. *moved counts bytes. It stays until the step ends. */
-FALLIBLE gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows, void *stream,
+/* The segment on the card, copied there on the first stream when missing; work on that stream comes
+ * after the copy, whoever queued it. *moved counts bytes. It stays until the step ends. */
+FALLIBLE gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows,
                         struct cached **out, i64 *moved, struct error *err);
 i64 gpu_cache_evict(struct gpu *g,
                     i64 bytes); /* least recently used first, none that a step uses; bytes freed */
@@ -272,8 +272,13 @@ FALLIBLE gpu_event(struct gpu *g, i64 n, void **out, struct error *err); /* even
  * 48 KB without asking counts the kernel's own arrays, too. */
 FALLIBLE gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shared, i32 *out,
                            struct error *err);
-FALLIBLE gpu_launch(struct gpu *g, void *function, i64 blocks, u32 threads, i64 shared_bytes,
-                    void *stream, const void *args, struct error *err);
+struct gpu_grid { /* of a launch */
+    i64 blocks;
+    u32 threads;
+    i64 shared_bytes;
+};
+FALLIBLE gpu_launch(struct gpu *g, void *function, struct gpu_grid grid, void *stream,
+                    const void *args, struct error *err);
 
 /* --- how fast it is (gpu_rates.c) --- */
 
@@ -420,8 +425,14 @@ FALLIBLE gpu_var_fetch(struct gpu *g, struct exec *x, u32 var);
 struct fetch_col {
     u64 data, nulls; /* nulls 0 = none */
 };
-FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, u32 var, i64 rows, i64 order,
-                           const struct fetch_col *cols, void *stream, i64 *moved);
+struct row_fetch {
+    u32 var;
+    i64 rows, order;
+    const struct fetch_col *cols;
+    void *stream;
+};
+FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, const struct row_fetch *fetch,
+                           i64 *moved);
 
 /* --- text (gpu_str.c) --- */
 

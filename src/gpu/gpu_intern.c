@@ -78,7 +78,8 @@ static FALLIBLE fill(struct gpu *g, struct exec *x, struct gpu_var *gv, bool is_
         TRY(gpu_kernel(g->card, KERNEL_INTERN_FILL, &function, err));
         i64 blocks = MIN_OF((gv->intern_count + BLOCK_THREADS - 1) / BLOCK_THREADS,
                             (i64)g->card->sm_count * 8);
-        TRY(gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], &args, err));
+        TRY(gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0],
+                       &args, err));
     }
     CU(g->api->stream_synchronize(g->streams[0])); /* the counts lie on this stack */
     return ERR_OK;

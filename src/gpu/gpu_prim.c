@@ -131,7 +131,8 @@ static FALLIBLE launch(struct prim_job *job, void *function, i64 blocks, u32 thr
     TRY(exec_check(job->x));
     TRY(gpu_prim_work(job));
     job->launches++;
-    return gpu_launch(g, function, blocks, threads, shared_bytes, g->streams[0], args, job->x->err);
+    return gpu_launch(g, function, (struct gpu_grid){blocks, threads, shared_bytes}, g->streams[0],
+                      args, job->x->err);
 }
 
 /* Lines before a template's own, for measuring variants of it: WARPFOX_PRIM_DEFINES is a list such

@@ -35,7 +35,8 @@ static bool read_card(struct gpu *g, const struct gauge *p) {
     error_reset(&err);
     struct kprobe args = {DEV(const u8 *, p->from), p->bytes / 16, DEV(u32 *, p->to)};
     i64 blocks = MIN_OF(p->bytes / 16 / READ_THREADS + 1, g->card->sm_count * 4LL);
-    return !gpu_launch(g, p->function, blocks, READ_THREADS, 0, g->streams[0], &args, &err);
+    return !gpu_launch(g, p->function, (struct gpu_grid){blocks, READ_THREADS, 0}, g->streams[0],
+                       &args, &err);
 }
 
 /* Bytes per nanosecond by the card's own clock; 0 when something failed. */

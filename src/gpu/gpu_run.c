@@ -414,7 +414,7 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
     TRY(gpu_event(g, 2 + j->event_count, &last, err));
     j->event_count += 2;
     CU(g->api->event_record(first, stream));
-    TRY(gpu_launch(g, function, blocks, threads, shared, stream, &args, err));
+    TRY(gpu_launch(g, function, (struct gpu_grid){blocks, threads, shared}, stream, &args, err));
     CU(g->api->event_record(last, stream));
     j->metric->launches++;
     return ERR_OK;
@@ -580,7 +580,8 @@ static FALLIBLE init_state(struct job *j) {
     i64 words = (i64)((j->agg.slot_count + 1) * (1u + j->agg.word_count));
     i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL);
     j->metric->launches++;
-    return gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], &args, j->x->err);
+    return gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0],
+                      &args, j->x->err);
 }
 
 /* How the pipeline uses an interner. */

@@ -241,7 +241,8 @@ static FALLIBLE send_rows(struct job *j, i64 batch, i32 slot) {
         j->fetch[c].nulls = nulls ? g->rows[slot]->addr + j->out_nulls_at[c] : 0;
     }
     i64 fetched = 0;
-    TRY(gpu_rows_to_chunk(g, j->x, sink->var, rows, batch, j->fetch, g->down, &fetched));
+    struct row_fetch fetch = {sink->var, rows, batch, j->fetch, g->down};
+    TRY(gpu_rows_to_chunk(g, j->x, &fetch, &fetched));
     gpu_job_fetched(j, fetched);
     CU(g->api->event_record(g->slot_down[slot], g->down));
     return ERR_OK;
@@ -287,7 +288,8 @@ static FALLIBLE agg_start(struct job *j, enum kernel_no kernel, const struct kag
     i64 blocks = (i64)((args->agg.slot_count + 256) / 256 * (kernel == KERNEL_AGG_INIT ? 4 : 1));
     blocks = MAX_OF(MIN_OF(blocks, g->card->sm_count * 8LL), 1);
     j->metric->launches++;
-    return gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], args, j->x->err);
+    return gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0], args,
+                      j->x->err);
 }
 
 static FALLIBLE agg_begin(struct job *j) {

@@ -533,7 +533,7 @@ wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, 
         at = mapped_addrs(&seg);
     } else {
         struct cached *cached = NULL;
-        TRY(gpu_cache_load(j->g, part->tablet, table_col, part->rows, j->g->streams[0], &cached,
+        TRY(gpu_cache_load(j->g, part->tablet, table_col, part->rows, &cached,
                            &j->metric->bytes_moved, j->x->err));
         at = (struct addrs){cached->data, cached->nulls, cached->text};
     }

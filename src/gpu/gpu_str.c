@@ -52,8 +52,7 @@ void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list) {
 wf_status gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved) {
     if (text->tablet) {
         struct cached *cached = NULL;
-        TRY(gpu_cache_load(g, text->tablet, text->col, text->rows, g->streams[0], &cached, moved,
-                           x->err));
+        TRY(gpu_cache_load(g, text->tablet, text->col, text->rows, &cached, moved, x->err));
         *out = cached->text;
         return ERR_OK;
     }

@@ -273,16 +273,18 @@ static FALLIBLE fill_chunk(struct gpu *g, struct exec *x, const struct chunk *ch
     return ERR_OK;
 }
 
-wf_status gpu_rows_to_chunk(struct gpu *g, struct exec *x, u32 var, i64 rows, i64 order,
-                            const struct fetch_col *cols, void *stream, i64 *moved) {
+wf_status gpu_rows_to_chunk(struct gpu *g, struct exec *x, const struct row_fetch *fetch,
+                            i64 *moved) {
     i64 bytes = 0;
-    struct chunk *chunk = pinned_chunk(g, x, &x->program->vars[var], rows, cols, &bytes);
+    const struct var *def = &x->program->vars[fetch->var];
+    struct chunk *chunk = pinned_chunk(g, x, def, fetch->rows, fetch->cols, &bytes);
     if (!chunk) {
         return memory_refused(x->mem, x->err, bytes);
     }
-    chunk->order = order;
-    variable_append(x, var, chunk); /* even a chunk that fails: a copy into it may be under way */
-    return fill_chunk(g, x, chunk, cols, stream, moved);
+    chunk->order = fetch->order;
+    /* Even a chunk that fails: a copy into it may be under way. */
+    variable_append(x, fetch->var, chunk);
+    return fill_chunk(g, x, chunk, fetch->cols, fetch->stream, moved);
 }
 
 wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
@@ -306,7 +308,8 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     i64 moved = 0;
     i64 rows = v->rows;
     v->rows = 0; /* variable_append counts them again */
-    wf_status status = gpu_rows_to_chunk(g, x, var, rows, 0, cols, g->streams[0], &moved);
+    struct row_fetch fetch = {var, rows, 0, cols, g->streams[0]};
+    wf_status status = gpu_rows_to_chunk(g, x, &fetch, &moved);
     v->rows = rows;
     TRY(status);
     CU(g->api->stream_synchronize(g->streams[0]));

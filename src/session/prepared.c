@@ -86,7 +86,8 @@ FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *reque
     memset(made, 0, sizeof *made);
     arena_init(&made->arena, &conn->db->mem);
     made->script = script_retain(request->script);
-    made->parsed = parsed_inner(&made->arena, request->parsed);
+    struct when when = {(i32)conn->settings.timezone, conn->tx.start_us};
+    made->parsed = parsed_inner(&made->arena, request->parsed, when);
     made->param_count = parsed_param_count(request->parsed);
     made->name = arena_printf(&made->arena, "%s", st->name);
     made->arg_count = st->prepared.arg_count;

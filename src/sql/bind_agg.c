@@ -147,6 +147,25 @@ static FALLIBLE bind_agg_filter(struct bind *b, struct query *q, const struct js
     return ERR_OK;
 }
 
+/* count(t) counts rows of t; where an outer join may leave it out, its key says whether it did. */
+static FALLIBLE count_whole_rows(struct bind *b, struct query *q, const struct json *args,
+                                 bool *out_all, struct expr **out_key) {
+    struct expr **fields = NULL;
+    i32 count = 0;
+    TRY(json_count(args) == 1 ? bind_whole_row(b, q, json_first(args), &fields, &count) : ERR_OK);
+    if (count == 0) {
+        return ERR_OK;
+    }
+    *out_all = scope_has(q->scope, fields[0]->col) && q->scope->tables.count == 1;
+    for (i64 i = 0; i < b->scan_keys.count; i++) {
+        const struct scan_key *known = &b->scan_keys.items[i];
+        if (fields[0]->col >= known->first && fields[0]->col - known->first < known->count) {
+            *out_key = expr_col(b->plan, known->first + known->keys[0], fields[0]->position);
+        }
+    }
+    return ERR_OK;
+}
+
 FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const struct json *body,
                        struct agg_call *out, struct type *out_type) {
     i32 position = json_position(body);
@@ -158,12 +177,22 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
     out->position = position;
     out->agg = (u8)agg;
     out->distinct = json_flag(body, "agg_distinct");
-    TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
+    bool all = agg == AGG_COUNT && json_flag(body, "agg_star");
+    struct expr *key = NULL;
+    if (agg == AGG_COUNT && !out->distinct) {
+        TRY(count_whole_rows(b, q, json_get(body, "args"), &all, &key));
+    }
+    if (key && !all) {
+        args = &key;
+        count = 1;
+    } else if (!all) {
+        TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
+    }
     TRY(bind_call_order(b, q, json_get(body, "agg_order"), out));
     if (json_get(body, "agg_filter")) {
         TRY(bind_agg_filter(b, q, json_get(body, "agg_filter"), first, out));
     }
-    if (json_flag(body, "agg_star") && agg == AGG_COUNT) {
+    if (all) {
         out->agg = AGG_COUNT_STAR;
         *out_type = type_of(TYPE_BIGINT);
         return ERR_OK;

@@ -44,18 +44,22 @@ FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *o
 
 /* 'today' in a definition is the day the definition was made, and a timestamptz is read by the zone
  * of that session. */
-void bind_note_moment(void *arg, const struct expr *literal, struct type type) {
+const struct when *bind_note_moment(void *arg, const struct expr *literal, struct type type) {
     struct bind *b = arg;
     char buf[VALUE_TEXT_MAX];
     union lit value;
+    if (b->parsed->prepared) {
+        return &b->parsed->when;
+    }
     if (literal->position < 0 ||
         value_parse(type, sv_of(literal->value.str), b->snap->when, &value)) {
-        return;
+        return NULL;
     }
     i32 len = value_print_zone(type, type_kind(type), &value, 0, buf);
     struct moment moment = {b->parsed, literal->position,
                             arena_sv(b->arena, (struct sv){buf, len}).ptr};
     VEC_PUSH(b->arena, &b->moments, moment);
+    return NULL;
 }
 
 /* The literal that starts at a position, as it is kept; NULL = as it stands there. */

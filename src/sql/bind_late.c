@@ -106,9 +106,11 @@ FALLIBLE bind_session_value(struct bind *b, const struct json *body, struct expr
 
 /* PREPARE, EXECUTE, DEALLOCATE */
 
-struct parsed *parsed_inner(struct arena *arena, const struct parsed *parsed) {
+struct parsed *parsed_inner(struct arena *arena, const struct parsed *parsed, struct when when) {
     struct parsed *inner = NEW(arena, struct parsed);
     *inner = *parsed;
+    inner->prepared = 1;
+    inner->when = when;
     inner->node = json_get(node_body(parsed->node), "query");
     return inner;
 }

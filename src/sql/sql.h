@@ -321,7 +321,7 @@ FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, con
 FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const struct table *file,
                          struct snapshot *snap, struct statement *out, struct error *err);
 /* The statement that PREPARE prepares, in `arena`; it borrows the tree. */
-struct parsed *parsed_inner(struct arena *arena, const struct parsed *parsed);
+struct parsed *parsed_inner(struct arena *arena, const struct parsed *parsed, struct when when);
 /* BEGIN, COMMIT and their kin. */
 bool parsed_is_transaction(const struct parsed *parsed);
 bool parsed_is_prepare(const struct parsed *parsed);

@@ -30,6 +30,8 @@ struct parsed {
     i32 param_count;
     i32 param_position; /* of the highest one */
     b8 or_replace;      /* CREATE OR REPLACE TABLE */
+    b8 prepared;        /* by PREPARE, at the moment `when`, which its literals mean by "now" */
+    struct when when;
 };
 
 struct scope_col {
@@ -469,7 +471,7 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
 FALLIBLE bind_call_plain(struct bind *b, const struct json *body, const char *name);
 const struct json *bind_call_ordered(struct bind *b, const struct json *body);
 /* bind_ddl.c: typing.moment, of a struct bind. */
-void bind_note_moment(void *arg, const struct expr *literal, struct type type);
+const struct when *bind_note_moment(void *arg, const struct expr *literal, struct type type);
 /* bind_serial.c: calls of sequences. */
 /* `kind` is an enum serial_kind, body the FuncCall. */
 FALLIBLE bind_sleep(struct bind *b, struct query *q, const struct json *body, struct expr **out);

@@ -280,8 +280,9 @@ static FALLIBLE read_literal(struct typing *t, const struct expr *literal, struc
         struct expr *string = expr_new(t->arena, EXPR_CONST, type_of(TYPE_TEXT), literal->position);
         string->value = literal->value;
         *out = expr_many(t, EXPR_CAST, type, literal->position, 1, &string);
-        if (t->moment) {
-            t->moment(t->moment_arg, literal, type);
+        const struct when *now = t->moment ? t->moment(t->moment_arg, literal, type) : NULL;
+        if (now && !value_parse(type, text, *now, &expr->value)) {
+            *out = expr;
         }
     }
     return ERR_OK;

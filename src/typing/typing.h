@@ -31,8 +31,8 @@ struct typing {
     i32 any_null;             /* > 0: whatever an expression names may be NULL where it is used */
     i32 random_calls;         /* so far: each gives numbers of its own */
     /* Is told of literals whose meaning depends on the clock or the session's zone; NULL = nobody
-     * is. */
-    void (*moment)(void *arg, const struct expr *literal, struct type type);
+     * is. Returns when they are read, if that is now. */
+    const struct when *(*moment)(void *arg, const struct expr *literal, struct type type);
     void *moment_arg;
 };
 
