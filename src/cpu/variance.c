@@ -168,7 +168,7 @@ static u128 root_of(const struct big *x, bool *exact) {
     u128 r = 0;
     *exact = false;
     struct big t, s;
-    for (i32 bit = (bit_length(x) + 1) / 2; bit >= 0; bit--) {
+    for (i32 bit = (bit_length(x) - 1) / 2; bit >= 0; bit--) {
         u128 more = r | (u128)1 << bit;
         t.count = 4;
         for (i32 i = 0; i < 4; i++) {

@@ -16,7 +16,19 @@ enum { CSV_LINES = 3000 };
 
 static int setup(void **state) {
     (void)state;
-    return big_open(&(struct big){"1", "ask.csv", 1024, 3000, 1, 50, 900, CSV_LINES});
+    int status = big_open(&(struct big){"1", "ask.csv", 1024, 3000, 1, 50, 900, CSV_LINES});
+    char sql[700];
+    snprintf(sql, sizeof sql, "copy (select column0, column1, column2 from '%s') to '%s.gz'",
+             csv_path, csv_path);
+    run(f.conn, sql);
+    return status;
+}
+
+static int teardown(void **state) {
+    char archive[310];
+    snprintf(archive, sizeof archive, "%s.gz", csv_path);
+    remove(archive);
+    return big_close(state);
 }
 
 #define KEYED                                                                                    \
@@ -28,6 +40,10 @@ static int setup(void **state) {
 #define LOOK_KEYED "select count(*), sum(keyed.k), max(v) from keyed join child using (k)"
 #define EMPTY "drop table target; create table target (i bigint, g int, s text)"
 #define LOOK_TARGET "select count(*) from target"
+
+#define PLUS_20 "+i+g+i+g+i+g+i+g+i+g+i+g+i+g+i+g+i+g+i+g"
+#define PLUS_200 \
+    PLUS_20 PLUS_20 PLUS_20 PLUS_20 PLUS_20 PLUS_20 PLUS_20 PLUS_20 PLUS_20 PLUS_20
 
 struct piece {
     const char *sql;
@@ -96,6 +112,10 @@ static const struct piece pieces[] = {
      NULL},
     {"insert into target select column0, column1, column2 || 'x' from 'FILE'", 0, EMPTY,
      LOOK_TARGET},
+    {"select count(*), max(column2) from 'FILE.gz'", 0, NULL, NULL},
+    {"copy target from 'FILE.gz'", 0, EMPTY, LOOK_TARGET},
+    {"select sum(i" PLUS_200 "), max(x" PLUS_200 ") from big where i < 3 and x" PLUS_200 " > 0", 0,
+     NULL, NULL},
     {"copy (select * from big order by s) to '/dev/null'", 60, NULL, NULL},
     {"copy big to '/dev/null' (header)", 0, NULL, NULL},
     {"update keyed set v = v || 'x' where k % 2 = 0", 0, KEYED, LOOK_KEYED},
@@ -201,5 +221,5 @@ static void test_pieces(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces)};
-    return cmocka_run_group_tests(tests, setup, big_close);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
