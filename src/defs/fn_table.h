@@ -60,8 +60,13 @@ FN u32 pair_put_8(u64 *slots, u64 mask, u64 none, u64 key, u64 value, u32 heavy,
 
 /* Key and value in one exchange, the key in the low half. */
 FN u64 pair_claim_4(u64 *slot, u64 vacant, u64 pair, u32 heavy) {
-    u64 seen = heavy ? read_u64(slot) : vacant;
-    return (u32)seen == (u32)pair ? seen : atom_cas_u64(slot, vacant, pair);
+    if (heavy) {
+        u64 seen = read_u64(slot);
+        if ((u32)seen == (u32)pair) {
+            return seen;
+        }
+    }
+    return atom_cas_u64(slot, vacant, pair);
 }
 FN u32 pair_put_4(u64 *slots, u64 mask, u32 none, u32 key, u32 value, u32 heavy, u64 at) {
     u64 vacant = none ? ~0ULL : 0ULL;

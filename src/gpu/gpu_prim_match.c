@@ -45,14 +45,20 @@ static void code_init(struct match_code *c, const struct prim_job *job,
     c->code = (struct gpu_template){module, kernel, c->defines};
 }
 
-static FALLIBLE go(struct prim_job *job, const struct prim_join *join, const char *module,
-                   const char *kernel, i64 blocks, u32 threads, i64 shared, const void *args) {
-    if (blocks <= 0) {
+struct grid { /* a launch: of what, and how much of it */
+    const char *module, *kernel;
+    i64 blocks;
+    u32 threads;
+    i64 shared;
+};
+static FALLIBLE go(struct prim_job *job, const struct prim_join *join, struct grid grid,
+                   const void *args) {
+    if (grid.blocks <= 0) {
         return ERR_OK;
     }
     struct match_code c;
-    code_init(&c, job, join, module, kernel);
-    return gpu_prim_launch(job, &c.code, blocks, threads, shared, args);
+    code_init(&c, job, join, grid.module, grid.kernel);
+    return gpu_prim_launch(job, &c.code, grid.blocks, grid.threads, grid.shared, args);
 }
 
 static i64 blocks_for(i64 n, i64 rows) {
@@ -130,14 +136,17 @@ static FALLIBLE survey(struct prim_job *job, struct prim_join *join) {
     a.report = words;
     a.built = join->keys[built].data;
     TRY(gpu_prim_fill(job, words, 0xff, bytes));
-    TRY(go(job, join, "match_loop", "k_bounds", blocks_for(a.built_count, 4 * LOOP_THREADS),
-           LOOP_THREADS, 0, &a));
+    TRY(go(job, join,
+           (struct grid){"match_loop", "k_bounds", blocks_for(a.built_count, 4 * LOOP_THREADS),
+                         LOOP_THREADS, 0},
+           &a));
     for (i32 side = 0; side < 2; side++) {
         struct kmatch_sample s = {.keys = join->keys[side].data,
                                   .out = words ? words + MATCH_REPORT + side * JOIN_SAMPLE : NULL,
                                   .count = join->keys[side].count,
                                   .flip = join->flip};
-        TRY(go(job, join, "match_loop", "k_sample", s.count ? 1 : 0, LOOP_THREADS, 0, &s));
+        TRY(go(job, join, (struct grid){"match_loop", "k_sample", s.count ? 1 : 0, LOOP_THREADS, 0},
+               &s));
     }
     u64 host[MATCH_REPORT + 2 * JOIN_SAMPLE];
     TRY(gpu_prim_fetch(job, host, words, bytes));
@@ -175,8 +184,10 @@ static FALLIBLE build(struct prim_job *job, struct prim_join *join, bool *out_du
     }
     TRY(clear_report(job, join));
     TRY(clear_table(job, join));
-    TRY(go(job, join, "match_table", "k_build", blocks_for(a.built_count, MATCH_THREADS),
-           MATCH_THREADS, 0, &a));
+    TRY(go(job, join,
+           (struct grid){"match_table", "k_build", blocks_for(a.built_count, MATCH_THREADS),
+                         MATCH_THREADS, 0},
+           &a));
     u64 duplicate = 0;
     TRY(gpu_prim_fetch(job, &duplicate, join->report + MATCH_DUPLICATE, 8));
     *out_duplicates = duplicate != 0;
@@ -187,8 +198,10 @@ static FALLIBLE build(struct prim_job *job, struct prim_join *join, bool *out_du
 static FALLIBLE group(struct prim_job *job, struct prim_join *join) {
     struct kmatch a = args_of(join);
     TRY(clear_table(job, join));
-    return go(job, join, "match_table", "k_group", blocks_for(a.built_count, MATCH_THREADS),
-              MATCH_THREADS, 0, &a);
+    return go(job, join,
+              (struct grid){"match_table", "k_group", blocks_for(a.built_count, MATCH_THREADS),
+                            MATCH_THREADS, 0},
+              &a);
 }
 
 static FALLIBLE end_offsets(struct prim_job *job, const struct prim_join *join) {
@@ -199,8 +212,10 @@ static FALLIBLE end_offsets(struct prim_job *job, const struct prim_join *join) 
 static FALLIBLE runs_grouped(struct prim_job *job, struct prim_join *join) {
     struct kmatch a = args_of(join);
     TRY(end_offsets(job, join));
-    return go(job, join, "match_table", "k_runs", blocks_for(a.probe_count, MATCH_TILE),
-              MATCH_THREADS, 0, &a);
+    return go(job, join,
+              (struct grid){"match_table", "k_runs", blocks_for(a.probe_count, MATCH_TILE),
+                            MATCH_THREADS, 0},
+              &a);
 }
 
 /* --- parts --- */
@@ -211,8 +226,10 @@ static FALLIBLE share_out(struct prim_job *job, struct prim_join *join) {
     join->units = prim_take(job, units * (i64)sizeof(struct kmatch_unit));
     struct kmatch a = args_of(join);
     TRY(clear_report(job, join));
-    return go(job, join, "match_parts", "k_units", blocks_for(parts, MATCH_THREADS), MATCH_THREADS,
-              0, &a);
+    return go(
+        job, join,
+        (struct grid){"match_parts", "k_units", blocks_for(parts, MATCH_THREADS), MATCH_THREADS, 0},
+        &a);
 }
 
 static i64 most_units(const struct prim_join *join) {
@@ -249,8 +266,10 @@ static FALLIBLE sort_parts(struct prim_job *job, struct prim_join *join) {
     struct kmatch a = args_of(join);
     u64 over = 0;
     TRY(gpu_prim_fill(job, join->report + MATCH_OVER, 0, 8));
-    TRY(go(job, join, "match_parts", "k_part_sort", 1LL << join->part_bits, PART_THREADS,
-           PART_SORT_MAX * (join->key_bytes + 4), &a));
+    TRY(go(job, join,
+           (struct grid){"match_parts", "k_part_sort", 1LL << join->part_bits, PART_THREADS,
+                         PART_SORT_MAX * (join->key_bytes + 4)},
+           &a));
     TRY(gpu_prim_fetch(job, &over, join->report + MATCH_OVER, 8));
     return over || job->measuring ? sort_large(job, join) : ERR_OK;
 }
@@ -262,8 +281,10 @@ static FALLIBLE clear_offsets(struct prim_job *job, const struct prim_join *join
 static FALLIBLE runs_parts(struct prim_job *job, struct prim_join *join) {
     struct kmatch a = args_of(join);
     TRY(clear_offsets(job, join));
-    return go(job, join, "match_runs", "k_part_runs", most_units(join), SEARCH_THREADS,
-              PART_SORT_MAX * join->key_bytes, &a);
+    return go(job, join,
+              (struct grid){"match_runs", "k_part_runs", most_units(join), SEARCH_THREADS,
+                            PART_SORT_MAX * join->key_bytes},
+              &a);
 }
 
 /* Where all that is wanted of the built side is one column of 4 bytes, tables hold that. */
@@ -313,8 +334,10 @@ static FALLIBLE rush(struct prim_job *job, struct prim_join *join, const struct 
     }
     TRY(gpu_prim_fill(job, join->report + MATCH_TOTAL, 0, 8));
     TRY(parts ? rush_parts(job, join, &a)
-              : go(job, join, "match_table", "k_rush", blocks_for(a.probe_count, MATCH_TILE),
-                   MATCH_THREADS, 0, &a));
+              : go(job, join,
+                   (struct grid){"match_table", "k_rush", blocks_for(a.probe_count, MATCH_TILE),
+                                 MATCH_THREADS, 0},
+                   &a));
     u64 report[JOIN_REPORT];
     TRY(gpu_prim_fetch(job, report, join->report, sizeof report));
     bool wrong =
@@ -333,10 +356,14 @@ static FALLIBLE runs_merge(struct prim_job *job, struct prim_join *join) {
     i64 tiles = blocks_for(a.probe_count, SEARCH_TILE);
     a.tile_rows = prim_take(job, 2 * tiles * 4);
     TRY(end_offsets(job, join));
-    TRY(go(job, join, "match_runs", "k_merge_tiles", blocks_for(2 * tiles, SEARCH_THREADS),
-           SEARCH_THREADS, 0, &a));
-    return go(job, join, "match_runs", "k_merge_runs", tiles, SEARCH_THREADS,
-              PART_SORT_MAX * join->key_bytes, &a);
+    TRY(go(job, join,
+           (struct grid){"match_runs", "k_merge_tiles", blocks_for(2 * tiles, SEARCH_THREADS),
+                         SEARCH_THREADS, 0},
+           &a));
+    return go(job, join,
+              (struct grid){"match_runs", "k_merge_runs", tiles, SEARCH_THREADS,
+                            PART_SORT_MAX * join->key_bytes},
+              &a);
 }
 
 static FALLIBLE tree_level(struct prim_job *job, struct prim_join *join, i32 level) {
@@ -345,15 +372,19 @@ static FALLIBLE tree_level(struct prim_job *job, struct prim_join *join, i32 lev
                              .out = (void *)(size_t)t->keys[level],
                              .in_count = t->count[level - 1],
                              .out_count = t->count[level]};
-    return go(job, join, "match_runs", "k_tree_level", blocks_for(a.out_count, SEARCH_THREADS),
-              SEARCH_THREADS, 0, &a);
+    return go(job, join,
+              (struct grid){"match_runs", "k_tree_level", blocks_for(a.out_count, SEARCH_THREADS),
+                            SEARCH_THREADS, 0},
+              &a);
 }
 
 static FALLIBLE runs_tree(struct prim_job *job, struct prim_join *join) {
     struct kmatch a = args_of(join);
     TRY(end_offsets(job, join));
-    return go(job, join, "match_runs", "k_tree_runs", blocks_for(a.probe_count, SEARCH_THREADS),
-              SEARCH_THREADS, 0, &a);
+    return go(job, join,
+              (struct grid){"match_runs", "k_tree_runs", blocks_for(a.probe_count, SEARCH_THREADS),
+                            SEARCH_THREADS, 0},
+              &a);
 }
 
 /* --- loops and results --- */
@@ -366,8 +397,10 @@ static i64 loop_units(const struct prim_join *join) {
 static FALLIBLE loop_count(struct prim_job *job, struct prim_join *join) {
     struct kmatch a = args_of(join);
     TRY(clear_offsets(job, join));
-    return go(job, join, "match_loop", "k_loop_count", loop_units(join), LOOP_THREADS,
-              LOOP_CHUNK * join->key_bytes, &a);
+    return go(job, join,
+              (struct grid){"match_loop", "k_loop_count", loop_units(join), LOOP_THREADS,
+                            LOOP_CHUNK * join->key_bytes},
+              &a);
 }
 
 static FALLIBLE loop_write(struct prim_job *job, struct prim_join *join, const struct join_out *out,
@@ -376,7 +409,8 @@ static FALLIBLE loop_write(struct prim_job *job, struct prim_join *join, const s
     set_out(&a, join, out, true);
     a.first = first;
     a.rows = n;
-    return go(job, join, "match_loop", "k_loop_write", loop_units(join), LOOP_THREADS, 0, &a);
+    return go(job, join,
+              (struct grid){"match_loop", "k_loop_write", loop_units(join), LOOP_THREADS, 0}, &a);
 }
 
 static FALLIBLE expand(struct prim_job *job, struct prim_join *join, const struct join_out *out,
@@ -387,9 +421,11 @@ static FALLIBLE expand(struct prim_job *job, struct prim_join *join, const struc
     a.first = first;
     a.rows = n;
     a.tile_rows = prim_take(job, (tiles + 1) * 4);
-    TRY(go(job, join, "match_runs", "k_expand_tiles", blocks_for(tiles + 1, SEARCH_THREADS),
-           SEARCH_THREADS, 0, &a));
-    return go(job, join, "match_runs", "k_expand", tiles, MATCH_THREADS, 0, &a);
+    TRY(go(job, join,
+           (struct grid){"match_runs", "k_expand_tiles", blocks_for(tiles + 1, SEARCH_THREADS),
+                         SEARCH_THREADS, 0},
+           &a));
+    return go(job, join, (struct grid){"match_runs", "k_expand", tiles, MATCH_THREADS, 0}, &a);
 }
 
 const struct prim_match gpu_prim_match_class = {.survey = survey,

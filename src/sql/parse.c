@@ -36,11 +36,15 @@ struct parse_job {
     struct error *err;
 };
 
-/* Messages whose SQLSTATE is not 42601, by a part of their text. */
+/* Messages by a part of their text, the first that fits; others are 42601. */
 static const struct {
     const char *part;
     wf_status code;
 } known_messages[] = {
+    {"LIMIT #,#", ERR_SYNTAX},
+    {"invalid Unicode escape character", ERR_SYNTAX},
+    {"invalid Unicode escape value", ERR_SYNTAX},
+    {"cannot be marked", ERR_NOT_SUPPORTED},
     {"memory exhausted", ERR_TOO_COMPLEX},
     {"stack depth limit", ERR_TOO_COMPLEX},
     {"out of memory", ERR_OUT_OF_MEMORY},

@@ -84,8 +84,18 @@ FN K slot_claim(K *slot, K none, K key) {
 #endif
 }
 
+struct part_table { /* shared memory */
+    K *keys;
+    u32 *values;
+    K none;    /* of free slots */
+    u32 *sums; /* a word a warp, */
+    u64 *base; /* and one: where rows go */
+};
+
 /* A part's keys and their values, by hash; 1: two keys are equal. Ends with a barrier. */
-FN u32 b_part_table(const struct kmatch *a, struct unit u, K none, K *s_keys, u32 *s_values) {
+FN u32 b_part_table(const struct kmatch *a, struct unit u, const struct part_table *s) {
+    K *s_keys = s->keys;
+    K none = s->none;
     const K *keys = (const K *)a->built + u.built;
     const u32 *values = (const u32 *)a->values + (a->values ? u.built : 0);
     for (u32 i = t_id(); i < PART_SLOTS; i += PART_THREADS) {
@@ -109,7 +119,7 @@ FN u32 b_part_table(const struct kmatch *a, struct unit u, K none, K *s_keys, u3
                            held != none && held != key[k])
                 twice |= held == key[k];
                 if (held == none) {
-                    s_values[slot] = value[k];
+                    s->values[slot] = value[k];
                 }
             }
         }
@@ -119,9 +129,10 @@ FN u32 b_part_table(const struct kmatch *a, struct unit u, K none, K *s_keys, u3
 }
 
 /* One tile of a unit's probing rows; every warp writes its rows side by side. Two barriers. */
-FN void b_part_tile(const struct kmatch *a, struct unit u, i64 base, K none, const K *s_keys,
-                    const u32 *s_values, u32 *s_sums, u64 *s_base) {
+FN void b_part_tile(const struct kmatch *a, struct unit u, i64 base, const struct part_table *s) {
     const K *keys = (const K *)a->probe;
+    const K *s_keys = s->keys;
+    K none = s->none;
     K key[PART_ITEMS];
     u32 p[PART_ITEMS];
     u32 b[PART_ITEMS];
@@ -139,14 +150,14 @@ FN void b_part_tile(const struct kmatch *a, struct unit u, i64 base, K none, con
         K held = s_keys[slot];
         TABLE_WALK(slot, PART_SLOTS - 1, held, s_keys[slot], held != key[k] && held != none)
         u32 found = held == key[k] && key[k] != none;
-        value[k] = found ? s_values[slot] : 0u;
+        value[k] = found ? s->values[slot] : 0u;
         b[k] = found ? (u32)(u.built + (i64)value[k]) : MATCH_NONE;
         u32 keeps = w_ballot((i32)(key[k] != none && kind_keeps(a->kind, found)));
         at[k] = rows + bits_set_u32(keeps & ((1u << t_lane()) - 1u));
         rows += bits_set_u32(keeps);
         live |= (keeps >> t_lane() & 1u) << k;
     }
-    u64 to = b_reserve_warps(rows, s_sums, s_base, &a->report[MATCH_TOTAL]);
+    u64 to = b_reserve_warps(rows, s->sums, s->base, &a->report[MATCH_TOTAL]);
     UNROLL for (u32 k = 0; k < PART_ITEMS; k++) {
         live &= (i64)(to + at[k]) < a->room ? ~0u : ~(1u << k);
     }
@@ -158,15 +169,18 @@ KERNEL(k_part_rush, struct kmatch, PART_THREADS) {
     SHARED_BYTES(room);
     SHARED(u32, s_sums, PART_THREADS / 32);
     SHARED(u64, s_base, 1);
-    K *s_keys = (K *)room;
-    u32 *s_values = (u32 *)(s_keys + PART_SLOTS);
+    struct part_table s;
+    s.keys = (K *)room;
+    s.values = (u32 *)(s.keys + PART_SLOTS);
+    s.sums = s_sums;
+    s.base = s_base;
     if (t_block() < args.report[MATCH_UNITS]) {
         struct unit u = unit_at(&args, t_block());
-        K none = part_none(&args, u.part);
+        s.none = part_none(&args, u.part);
         u.rows = u.rows <= PART_ROWS_MOST ? u.rows : 0u;
-        u32 twice = b_part_table(&args, u, none, s_keys, s_values);
+        u32 twice = b_part_table(&args, u, &s);
         for (i64 base = u.probe; base < u.probe_end; base += PART_TILE) {
-            b_part_tile(&args, u, base, none, s_keys, s_values, s_sums, s_base);
+            b_part_tile(&args, u, base, &s);
         }
         if (twice && !read_u32((const u32 *)&args.report[MATCH_DUPLICATE])) {
             atom_or_u32((u32 *)&args.report[MATCH_DUPLICATE], 1);

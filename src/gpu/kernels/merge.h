@@ -15,29 +15,34 @@
 typedef WORD_OF(PAYLOAD) P;
 #endif
 
-/* ITEMS elements of the merge from (i, j) on; `from` gets their places in the tile. */
-FN void merge_serial(K *key, u32 *from, const K *s_keys, u32 i, u32 a_end, u32 j, u32 b_end,
-                     const struct korder *o) {
+struct spans { /* of two ascending runs of a tile */
+    u32 a, a_end, b, b_end;
+};
+
+/* ITEMS elements of the merge of both; `from` gets their places in the tile. */
+FN void merge_serial(K *key, u32 *from, const K *s_keys, struct spans s, const struct korder *o) {
+    u32 i = s.a;
+    u32 j = s.b;
     K x = 0;
     K y = 0;
-    if (i < a_end) {
+    if (i < s.a_end) {
         x = s_keys[i];
     }
-    if (j < b_end) {
+    if (j < s.b_end) {
         y = s_keys[j];
     }
     UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
-        u32 take_b = j < b_end && (i >= a_end || key_less(y, x, o));
+        u32 take_b = j < s.b_end && (i >= s.a_end || key_less(y, x, o));
         from[k] = take_b ? j : i;
         key[k] = take_b ? y : x;
         if (take_b) {
             j++;
-            if (j < b_end) {
+            if (j < s.b_end) {
                 y = s_keys[j];
             }
         } else {
             i++;
-            if (i < a_end) {
+            if (i < s.a_end) {
                 x = s_keys[i];
             }
         }
@@ -64,7 +69,8 @@ KERNEL(k_merge, struct kmerge, PATH_THREADS) {
     u32 mine = t_id() * PATH_ITEMS < rows ? t_id() * PATH_ITEMS : rows;
     u32 at = (u32)path_near(s_keys, (i32)a_rows, s_keys + a_rows, (i32)(rows - a_rows), (i32)mine,
                             &args.order);
-    merge_serial(key, from, s_keys, at, a_rows, a_rows + mine - at, rows, &args.order);
+    struct spans mine_of = {at, a_rows, a_rows + mine - at, rows};
+    merge_serial(key, from, s_keys, mine_of, &args.order);
     b_sync();
     UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
         if (mine + k < rows) {
@@ -145,8 +151,8 @@ KERNEL(k_merge_block, struct kmerge, PATH_THREADS) {
         u32 end = middle + width * PATH_ITEMS < rows ? middle + width * PATH_ITEMS : rows;
         u32 at = (u32)path_near(s_keys + first, (i32)(middle - first), s_keys + middle,
                                 (i32)(end - middle), (i32)(mine - first), &args.order);
-        merge_serial(key, from, s_keys, first + at, middle, middle + (mine - first - at), end,
-                     &args.order);
+        struct spans mine_of = {first + at, middle, middle + (mine - first - at), end};
+        merge_serial(key, from, s_keys, mine_of, &args.order);
         UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
             if (k < own) {
                 from[k] = s_from[from[k]];

@@ -97,7 +97,8 @@ FN void vm_copy_late(const struct kseg *seg, i64 first, u32 bytes, u8 *data, u64
     }
 }
 
-/* Text: views of this device, or rows of a source column, as views of the host. */
+/* Text: views of this device, or rows of a source column, as views of the host. Many because it is
+ * out of line: what a struct holds would go through memory. */
 FN_SLOW void vm_copy_text(const u8 *s, const struct kseg *seg, i64 first, struct kout out, u64 base,
                           u32 fits, const u16 *list, struct ktexts in, struct ktexts moved) {
     VM_COPY_EACH {
@@ -149,18 +150,25 @@ FN struct b_place b_vm_list(u16 *list, u64 *s_sums, u64 *s_base, u64 *counter, u
     return place;
 }
 
-FN void b_vm_emit(const u8 *s, u16 *list, u64 *s_sums, u64 *s_base, const struct kout *outs,
-                  u32 out_count, const struct kseg *segs, u64 tablet_count, i64 first, i64 capacity,
-                  i64 limit, struct ktexts in, struct ktexts moved, u64 *report, u32 act) {
-    struct b_place place = b_vm_list(list, s_sums, s_base, &report[REPORT_ROWS], act);
+struct vm_list { /* shared memory */
+    u16 *rows;
+    u64 *sums, *base;
+};
+
+/* The kept rows of a tile of `tablet` that begins at `first`. */
+FN void b_vm_emit(const u8 *s, const struct vm_list *l, const struct kargs *args, u64 tablet,
+                  i64 first, u32 act) {
+    const u16 *list = l->rows;
+    struct b_place place = b_vm_list(l->rows, l->sums, l->base, &args->report[REPORT_ROWS], act);
     if (place.total) {
-        u32 fits = out_fits(place, capacity, limit, report);
-        NO_UNROLL for (u32 c = 0; c < out_count; c++) {
-            struct kout out = outs[c];
-            const struct kseg *seg = segs + (out.reg & (KOP_ASIDE - 1u)) * tablet_count;
+        u32 fits = out_fits(place, args->capacity, args->limit, args->report);
+        NO_UNROLL for (u32 c = 0; c < args->out_count; c++) {
+            struct kout out = args->outs[c];
+            const struct kseg *seg =
+                args->segs + tablet + (out.reg & (KOP_ASIDE - 1u)) * args->tablet_count;
             if (out.is_text) {
                 vm_copy_text(s, out.reg & KOP_ASIDE ? seg : (const struct kseg *)0, first, out,
-                             place.base, fits, list, in, moved);
+                             place.base, fits, list, args->texts_in, args->texts_out);
             } else if (out.reg & KOP_ASIDE) {
                 vm_copy_late(seg, first, out.bytes, out.data, place.base, fits, list);
             } else {
@@ -178,8 +186,9 @@ KERNEL(k_vm_rows, struct kargs, 128) {
     SHARED_BYTES(s_slots);
     SHARED(u64, s_sums, 1);
     SHARED(u64, s_base, 1);
-    u16 *list = (u16 *)(s_slots + args.slot_bytes);
-    VM_BODY(b_vm_emit(s_slots, list, s_sums, s_base, args.outs, args.out_count,
-                      args.segs + t.tablet, args.tablet_count, t.row - (i64)t_id() * 4,
-                      args.capacity, args.limit, args.texts_in, args.texts_out, args.report, act))
+    struct vm_list list;
+    list.rows = (u16 *)(s_slots + args.slot_bytes);
+    list.sums = s_sums;
+    list.base = s_base;
+    VM_BODY(b_vm_emit(s_slots, &list, &args, t.tablet, t.row - (i64)t_id() * 4, act))
 }
