@@ -34,6 +34,7 @@ struct sv {
 struct sv sv_from(const char *c_string);
 bool sv_eq(struct sv a, struct sv b);
 bool sv_eq_nocase(struct sv a, struct sv b);
+bool sv_in_words(struct sv word, const char *words); /* separated by blanks; ignoring case */
 int sv_cmp(struct sv a, struct sv b);
 u64 sv_hash(struct sv s);
 

@@ -25,6 +25,18 @@ bool sv_eq_nocase(struct sv a, struct sv b) {
     return true;
 }
 
+bool sv_in_words(struct sv word, const char *words) {
+    while (*words) {
+        const char *end = strchr(words, ' ');
+        i64 len = end ? end - words : (i64)strlen(words);
+        if (sv_eq_nocase(word, (struct sv){words, len})) {
+            return true;
+        }
+        words += len + (end != NULL);
+    }
+    return false;
+}
+
 int sv_cmp(struct sv a, struct sv b) {
     i64 common = MIN_OF(a.len, b.len);
     int order = common ? memcmp(a.ptr, b.ptr, (size_t)common) : 0;

@@ -61,23 +61,11 @@ static const struct unit *unit_of(i32 given) {
     return NULL;
 }
 
-static bool names_has(const char *names, struct sv word) {
-    while (*names) {
-        const char *end = strchr(names, ' ');
-        i64 len = end ? end - names : (i64)strlen(names);
-        if (sv_eq_nocase(word, (struct sv){names, len})) {
-            return true;
-        }
-        names += len + (end != NULL);
-    }
-    return false;
-}
-
 static const struct unit *find_unit(struct sv word) {
     enum { LETTERS_MAX = 10 };
     word.len = MIN_OF(word.len, LETTERS_MAX);
     for (i64 i = 0; i < COUNT_OF(units); i++) {
-        if (names_has(units[i].names, word)) {
+        if (sv_in_words(word, units[i].names)) {
             return &units[i];
         }
     }

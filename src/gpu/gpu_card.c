@@ -1,7 +1,7 @@
 /* gpu_card.c: a card and its workers: opening, resetting, entering, launching.
  *
  * A card is opened on first use only, so a session that never touches the GPU never initialises
- * CUDA. Every entry takes the worker's lock and makes the context current. Steps of several workers
+ * CUDA. A worker has one step inside at a time; every entry makes the context current. Steps of several workers
  * run side by side: each has streams of its own and waits for nothing but those.
  *
  * An error that poisons the context marks the card broken. The statement fails with the driver's
@@ -16,7 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/stop.h"
+
 #define SLAB_BYTES (256LL << 20)
+#define STOP_LOOK_NS 10000000       /* how often a step that waits asks whether it still should */
 #define SHARED_UNASKED (40LL << 10) /* 48 KB, and a margin for what the driver takes itself */
 
 wf_status gpu_check(struct gpu_card *card, int code, const char *what, struct error *err) {
@@ -158,18 +161,28 @@ static void note_company(struct gpu_card *card) {
     }
 }
 
+/* With the card's lock. ERR_CANCELLED when the statement that waits is told to end. */
+static FALLIBLE wait_to_enter(struct gpu *g, bool alone, struct error *err) {
+    struct gpu_card *card = g->card;
+    while (g->inside || must_wait(card, alone)) {
+        if (stop_asked()) {
+            TRY(stop_check_of(stop_current(), err));
+        }
+        (void)cond_wait_ns(&card->changed, &card->lock, STOP_LOOK_NS);
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE enter(struct gpu *g, bool alone, struct error *err) {
     struct gpu_card *card = g->card;
-    mutex_lock(&g->lock);
     mutex_lock(&card->lock);
     card->waiting_alone += alone;
-    while (must_wait(card, alone)) {
-        cond_wait(&card->changed, &card->lock);
-    }
+    wf_status status = wait_to_enter(g, alone, err);
     card->waiting_alone -= alone;
-    wf_status status = card->broken
-                           ? revive(card, err)
-                           : gpu_check(card, card->api->ctx_set(card->ctx), "ctx_set", err);
+    if (!status) {
+        status = card->broken ? revive(card, err)
+                              : gpu_check(card, card->api->ctx_set(card->ctx), "ctx_set", err);
+    }
     if (!status) {
         card->inside++;
         card->alone = alone;
@@ -177,13 +190,10 @@ static FALLIBLE enter(struct gpu *g, bool alone, struct error *err) {
         g->had_company = 0;
         g->run_no = ++card->run_count;
         note_company(card);
-    } else if (alone) {
+    } else if (alone) { /* others waited for this one only */
         cond_broadcast(&card->changed);
     }
     mutex_unlock(&card->lock);
-    if (status) {
-        mutex_unlock(&g->lock);
-    }
     return status;
 }
 
@@ -204,7 +214,6 @@ bool gpu_leave(struct gpu *g) {
     g->inside = 0;
     cond_broadcast(&card->changed);
     mutex_unlock(&card->lock);
-    mutex_unlock(&g->lock);
     return company;
 }
 
@@ -344,7 +353,6 @@ static FALLIBLE worker_open(struct gpu_card *card, struct gpu **out, struct erro
     g->card = card;
     g->api = card->api;
     g->number = number;
-    mutex_init(&g->lock);
     card->workers[number] = *out = g;
     card->worker_count++;
     return open_streams(g, err);
@@ -367,7 +375,6 @@ void gpu_worker_close(struct gpu *g) {
     if (last) {
         card_close(card);
     }
-    mutex_fini(&g->lock);
     free(g->events);
     mem_free(mem, g, (i64)sizeof *g);
 }

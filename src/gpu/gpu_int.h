@@ -1,9 +1,9 @@
 /* gpu_int.h: what the files of gpu/ share.
  *
  * A `gpu_card` is what all work on one card shares: context, heap, segment cache, code, registered
- * host memory. A `gpu` is a worker on a card: streams, argument block, reports, events. A worker's
- * lock is held for a whole step; the card's parts have short locks of their own, taken in this
- * order: worker, card, code or heap or pins. After a CUDA error that poisons the context the card is
+ * host memory. A `gpu` is a worker on a card: streams, argument block, reports, events, all of the
+ * one step that is inside (gpu_enter to gpu_leave). The card's parts have short locks, taken in this
+ * order: card, then code or heap or pins. After a CUDA error that poisons the context the card is
  * `broken`; when the last worker has left, the next one resets the context, and blocks that were
  * handed out before carry an older epoch and are only forgotten. */
 #ifndef WF_GPU_GPU_INT_H
@@ -233,10 +233,9 @@ struct gpu {
     struct gpu_card *card;
     const struct cu_api *api; /* the card's */
     i32 number;               /* among the card's */
-    struct mutex lock;
-    u64 run_no;     /* of the step */
-    b8 inside;      /* in a step */
-    b8 had_company; /* another worker was inside during it */
+    u64 run_no;               /* of the step */
+    b8 inside;                /* in a step; by the card's lock */
+    b8 had_company;           /* another worker was inside during it */
     void *streams[GPU_STREAMS];
     void **events; /* pairs around launches */
     i64 event_count, event_cap;
@@ -256,7 +255,8 @@ struct gpu {
 FALLIBLE gpu_check(struct gpu_card *card, int code, const char *what, struct error *err);
 #define CU(call) TRY(gpu_check(g->card, (call), #call, err))
 #define CARD(call) TRY(gpu_check(card, (call), #call, err))
-FALLIBLE gpu_enter(struct gpu *g, struct error *err); /* locks; context current and sound */
+/* Waits until no other step is inside this worker; context current and sound. */
+FALLIBLE gpu_enter(struct gpu *g, struct error *err);
 /* Once all other workers have left; none enters before this one leaves. */
 FALLIBLE gpu_enter_alone(struct gpu *g, struct error *err);
 /* Whether another worker was inside meanwhile: memory may have been short only because of it. */

@@ -1,6 +1,6 @@
 /* gpu_prim.c: primitives on the card: memory, the frame of a job, launches of templates.
  *
- * The lock is held from begin to end. Time on the device is taken by two events: before the first
+ * A job is inside its worker from begin to end. Time on the device is taken by two events: before the first
  * thing that is queued, and after the last; a number that the host fetches at the end, and waits
  * for, does not count. */
 #include "gpu/gpu_prim.h"

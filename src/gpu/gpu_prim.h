@@ -1,6 +1,6 @@
 /* gpu_prim.h: what the card's bodies of primitives share.
  *
- * A job runs on stream 0 between begin and end, which hold the gpu's lock; its launches queue up,
+ * A job runs on stream 0 between begin and end, which keep it inside the worker; its launches queue up,
  * and only gpu_prim_fetch waits. A job inside a step has neither begin nor end: lock, events and
  * memory are the step's. While a job is measured, launches, fills and fetches do nothing (a fetch
  * gives zeros), so a body is written once. */

@@ -20,6 +20,15 @@ u32 key_bits_of(struct range range) {
     return bits;
 }
 
+/* Of what is not text. */
+static void set_form(struct key_field *f) {
+    f->form = f->kind == KIND_B8    ? FIELD_BOOL
+              : f->kind == KIND_F32 ? FIELD_F32
+              : f->kind == KIND_F64 ? FIELD_F64
+                                    : FIELD_EXACT;
+    f->range = f->form == FIELD_BOOL ? range_bool() : f->range;
+}
+
 struct key_field key_field_of(struct builder *b, struct value v, struct type type) {
     struct key_field f = {.kind = b->regs.items[v.reg].kind,
                           .nullable = v.null != NO_REG,
@@ -33,13 +42,8 @@ struct key_field key_field_of(struct builder *b, struct value v, struct type typ
             f.dict = lower_dict(b->l, (struct dict_ref){NO_VAR, 0, f.interner - 1});
             f.range = range_exact(0, I32_MAX);
         }
-    } else if (f.kind == KIND_B8) {
-        f.form = FIELD_BOOL;
-        f.range = range_bool();
-    } else if (f.kind == KIND_F32 || f.kind == KIND_F64) {
-        f.form = f.kind == KIND_F32 ? FIELD_F32 : FIELD_F64;
     } else {
-        f.form = FIELD_EXACT;
+        set_form(&f);
     }
     f.whole = f.range;
     return f;
@@ -436,21 +440,13 @@ static struct key_field join_field(struct lower *l, struct builder *left, struct
             f.dict = 0;
             f.range = range_exact(0, I32_MAX);
         }
-    } else if (f.kind == KIND_B8) {
-        f.form = FIELD_BOOL;
-        f.range = range_bool();
-    } else if (f.kind == KIND_F32 || f.kind == KIND_F64) {
-        f.form = f.kind == KIND_F32 ? FIELD_F32 : FIELD_F64;
     } else {
-        f.form = FIELD_EXACT;
-        enum kind other = reg_kind(left, x.reg);
-        f.kind = (u8)kind_wider((enum kind)f.kind, other);
+        set_form(&f);
+        if (f.form == FIELD_EXACT) {
+            f.kind = (u8)kind_wider((enum kind)f.kind, reg_kind(left, x.reg));
+        }
     }
     return f;
-}
-
-static i32 key_scale(struct type t) {
-    return t.id == TYPE_DECIMAL ? t.scale : 0;
 }
 
 void key_join_prepare(struct join_keys *k, struct builder *left, struct builder *right,
@@ -466,15 +462,15 @@ void key_join_prepare(struct join_keys *k, struct builder *left, struct builder 
     for (i32 i = 0; i < count && !l->status; i++) {
         struct type tx = rel->join.left_keys.items[i]->type;
         struct type ty = rel->join.right_keys.items[i]->type;
-        i32 scale = MAX_OF(key_scale(tx), key_scale(ty));
+        i32 scale = MAX_OF(type_scale(tx), type_scale(ty));
         bool safe = i < rel->join.null_safe.count && rel->join.null_safe.items[i];
         struct value x = left_key(k, left, lower_expr(left, rel->join.left_keys.items[i]), safe);
         struct value y =
             right_key(k, right, lower_expr(right, rel->join.right_keys.items[i]), safe);
         x.reg = lower_order(left, x.reg, tx);
         y.reg = lower_order(right, y.reg, ty);
-        x.reg = lower_scale(left, x.reg, key_scale(tx), scale);
-        y.reg = lower_scale(right, y.reg, key_scale(ty), scale);
+        x.reg = lower_scale(left, x.reg, type_scale(tx), scale);
+        y.reg = lower_scale(right, y.reg, type_scale(ty), scale);
         k->left[i] = x;
         k->right[i] = y;
         if (!l->status) {

@@ -38,18 +38,6 @@ static const struct {
     {"julian j jd", FIELD_JULIAN},
 };
 
-static bool names_has(const char *names, struct sv word) {
-    while (*names) {
-        const char *end = strchr(names, ' ');
-        i64 len = end ? end - names : (i64)strlen(names);
-        if (sv_eq_nocase(word, (struct sv){names, len})) {
-            return true;
-        }
-        names += len + (end != NULL);
-    }
-    return false;
-}
-
 /* Which fields a type has. */
 static bool has_field(struct type type, i32 field) {
     switch (type.id) {
@@ -66,11 +54,11 @@ static bool has_field(struct type type, i32 field) {
 
 /* Which field a name stands for; else the fault of asking for it. */
 static u8 find_field(struct sv name, struct type of, i32 *out) {
-    if (names_has("timezone timezone_hour timezone_minute", name)) {
+    if (sv_in_words(name, "timezone timezone_hour timezone_minute")) {
         return FAULT_UNIT;
     }
     for (i64 i = 0; i < COUNT_OF(field_names); i++) {
-        if (names_has(field_names[i].names, name)) {
+        if (sv_in_words(name, field_names[i].names)) {
             *out = field_names[i].field;
             return has_field(of, *out) ? FAULT_NONE : FAULT_UNIT;
         }

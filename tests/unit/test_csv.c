@@ -47,23 +47,9 @@ static char *dump(struct table *table) {
     for (i64 t = 0; t < version->tablet_count; t++) {
         for (i64 i = 0; i < version->tablet_rows[t]; i++) {
             for (u32 c = 0; c < table->col_count; c++) {
-                union {
-                    str s;
-                    i128 wide;
-                    u8 bytes[16];
-                } v;
-                struct type type = table->cols[c].type;
-                const struct segment *seg = &version->tablets[t]->cols[c];
                 assert_true(n < (1 << 16) - 300);
                 n += snprintf(out + n, 2, "%s", c ? "~" : "");
-                if (!segment_get(seg, table->dicts[c], type, i, &v)) {
-                    out[n++] = '-';
-                } else if (type_kind(type) == KIND_STR) {
-                    memcpy(out + n, sv_of(v.s).ptr, (size_t)v.s.len);
-                    n += v.s.len;
-                } else {
-                    n += value_print(type, type_kind(type), &v, out + n);
-                }
+                n += print_cell(table, version->tablets[t], c, i, out + n);
             }
             out[n++] = ';';
         }

@@ -59,4 +59,20 @@ static inline void write_packed(struct sv text, enum packing packing) {
     assert_int_equal(file_out_close(&file, true, &err), ERR_OK);
 }
 
+/* Row i of a column as text, NULL as "-"; returns how many bytes. */
+static inline i64 print_cell(const struct table *table, const struct tablet *tablet, u32 c, i64 i,
+                             char *out) {
+    struct type type = table->cols[c].type;
+    union lit v;
+    if (!segment_get(&tablet->cols[c], table->dicts[c], type, i, &v)) {
+        *out = '-';
+        return 1;
+    }
+    if (type_kind(type) == KIND_STR) {
+        memcpy(out, sv_of(v.str).ptr, (size_t)v.str.len);
+        return v.str.len;
+    }
+    return value_print(type, type_kind(type), &v, out);
+}
+
 #endif

@@ -18,22 +18,9 @@ static void dump(const struct csv_sniffed *found, struct table *table, char *out
     for (i64 t = 0; t < version->tablet_count; t++) {
         for (i64 i = 0; i < version->tablet_rows[t]; i++) {
             for (u32 c = 0; c < table->col_count; c++) {
-                union {
-                    str s;
-                    i128 wide;
-                    u8 bytes[16];
-                } v;
-                struct type type = table->cols[c].type;
                 assert_true(n < cap - 300);
                 out[n++] = c ? ',' : '|';
-                if (!segment_get(&version->tablets[t]->cols[c], table->dicts[c], type, i, &v)) {
-                    out[n++] = '-';
-                } else if (type_kind(type) == KIND_STR) {
-                    memcpy(out + n, sv_of(v.s).ptr, (size_t)v.s.len);
-                    n += v.s.len;
-                } else {
-                    n += value_print(type, type_kind(type), &v, out + n);
-                }
+                n += print_cell(table, version->tablets[t], c, i, out + n);
             }
         }
     }

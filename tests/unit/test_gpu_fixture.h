@@ -53,6 +53,24 @@ static UNUSED_FN wf_result *query(const char *sql) {
     return result;
 }
 
+/* Every line of an answer that is one column of text. */
+static UNUSED_FN void each_line(const char *sql, void (*fn)(const char *line, void *arg), void *arg) {
+    wf_result *result = query(sql);
+    const wf_batch *batch = NULL;
+    for (;;) {
+        assert_int_equal(wf_result_next_batch(result, &batch), WF_OK);
+        if (!batch) {
+            break;
+        }
+        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
+            char line[4000];
+            wf_value_text(batch, 0, i, line, sizeof line);
+            fn(line, arg);
+        }
+    }
+    wf_result_close(result);
+}
+
 static UNUSED_FN void run(const char *sql) {
     wf_result_close(query(sql));
 }

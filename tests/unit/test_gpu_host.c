@@ -66,26 +66,21 @@ static const char *step_of(const char *line) {
     return NULL;
 }
 
-static void check_steps(const char *sql, const char *want) {
-    char text[1000], got[1000] = "";
-    const wf_batch *batch = NULL;
-    snprintf(text, sizeof text, "explain analyze %s", sql);
-    wf_result *result = query(text);
-    for (;;) {
-        assert_int_equal(wf_result_next_batch(result, &batch), WF_OK);
-        if (!batch) {
-            break;
-        }
-        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
-            char line[4000];
-            wf_value_text(batch, 0, i, line, sizeof line);
-            const char *step = strncmp(line, "      ", 6) == 0 ? step_of(line) : NULL;
-            if (step) {
-                snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", got[0] ? " " : "", step);
-            }
-        }
+enum { STEPS_CAP = 1000 };
+
+static void add_step(const char *line, void *arg) {
+    char *got = arg;
+    const char *step = strncmp(line, "      ", 6) == 0 ? step_of(line) : NULL;
+    if (step) {
+        size_t len = strlen(got);
+        snprintf(got + len, STEPS_CAP - len, "%s%s", len ? " " : "", step);
     }
-    wf_result_close(result);
+}
+
+static void check_steps(const char *sql, const char *want) {
+    char text[1000], got[STEPS_CAP] = "";
+    snprintf(text, sizeof text, "explain analyze %s", sql);
+    each_line(text, add_step, got);
     if (strcmp(got, want) != 0) {
         fail_msg("%s: %s, not %s", sql, got, want);
     }

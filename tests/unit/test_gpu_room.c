@@ -28,24 +28,21 @@ static int64_t count_rows(const char *sql, int32_t columns, int64_t *out_sum) {
     return rows;
 }
 
+struct word_in {
+    const char *word;
+    bool found;
+};
+
+static void look_for(const char *line, void *arg) {
+    struct word_in *w = arg;
+    w->found = w->found || strstr(line, w->word);
+}
+
 /* Whether a line of the answer, which is text, has `word`. */
 static bool answer_has(const char *sql, const char *word) {
-    wf_result *result = query(sql);
-    const wf_batch *batch = NULL;
-    bool found = false;
-    for (;;) {
-        assert_int_equal(wf_result_next_batch(result, &batch), WF_OK);
-        if (!batch) {
-            break;
-        }
-        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
-            char line[4000];
-            wf_value_text(batch, 0, i, line, sizeof line);
-            found = found || strstr(line, word);
-        }
-    }
-    wf_result_close(result);
-    return found;
+    struct word_in w = {word, false};
+    each_line(sql, look_for, &w);
+    return w.found;
 }
 
 #define WIDE "select a * 7::bigint x, a * 5::bigint y, a * 3::bigint z, a * 11::bigint w from t"

@@ -204,10 +204,7 @@ static void test_lost_context(void **state) {
 static void cancelled(void *arg) {
     wf_connection *c = arg;
     wf_status status =
-        wf_query(c,
-                 "select count(*) from t x join t y on x.g = y.g join t z on z.g = y.g "
-                 "join t w on w.g = z.g",
-                 NULL);
+        wf_query(c, "select count(*) from t x join t y on x.g = y.g join t z on z.g = y.g", NULL);
     const char *sqlstate = wf_connection_error(c)->sqlstate;
     if (status == WF_OK || strcmp(sqlstate, "57014") != 0) {
         fprintf(stderr, "not cancelled: %d %s\n", (int)status, sqlstate);
@@ -235,6 +232,44 @@ static void test_cancel(void **state) {
     assert_true(ask(c, 1, NULL));
     assert_int_equal(wrong, 0);
     wf_disconnect(c);
+    close_db();
+}
+
+static bool is_inside(void) {
+    struct gpu_card *card = card_of(0);
+    mutex_lock(&card->lock);
+    bool inside = card->inside > 0;
+    mutex_unlock(&card->lock);
+    return inside;
+}
+
+/* A statement that waits for the only worker can be cancelled while the other one goes on. */
+static void test_cancel_waiting(void **state) {
+    (void)state;
+    open_workers("1", "0");
+    wf_connection *both[2];
+    struct thread *threads[2];
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wf_connect(db, &both[i]), WF_OK);
+        assert_int_equal(wf_query(both[i], "set device = gpu", NULL), WF_OK);
+        threads[i] = thread_start(cancelled, both[i]);
+        assert_non_null(threads[i]);
+        while (i == 0 && !is_inside()) {
+        }
+    }
+    while (done < 100) { /* the second one, which waits */
+        wf_cancel(both[1]);
+    }
+    assert_int_equal(done, 100);
+    while (done < 200) {
+        wf_cancel(both[0]);
+    }
+    for (int i = 0; i < 2; i++) {
+        thread_join(threads[i]);
+        wf_disconnect(both[i]);
+    }
+    assert_true(ask(conn, 1, NULL));
+    assert_int_equal(wrong, 0);
     close_db();
 }
 
@@ -277,6 +312,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_open_and_close), cmocka_unit_test(test_one_worker),
         cmocka_unit_test(test_side_by_side),   cmocka_unit_test(test_short_of_memory),
-        cmocka_unit_test(test_lost_context),   cmocka_unit_test(test_cancel)};
+        cmocka_unit_test(test_lost_context),   cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cancel_waiting)};
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }

@@ -5,19 +5,6 @@
 static const enum type_id fixed_types[] = {TYPE_BOOLEAN, TYPE_SMALLINT, TYPE_INTEGER, TYPE_BIGINT,
                                            TYPE_REAL,    TYPE_DOUBLE,   TYPE_DATE};
 
-static struct memory mem;
-
-static int set_up(void **state) {
-    (void)state;
-    memory_init(&mem, NULL, 0, "memory");
-    return 0;
-}
-
-static int nothing_left(void **state) {
-    (void)state;
-    return atomic_load(&mem.used_bytes) == 0 ? 0 : -1;
-}
-
 static u32 all_types(struct column_spec *specs, u8 pattern, u8 nulls) {
     u32 n = 0;
     for (i64 i = 0; i < COUNT_OF(fixed_types); i++) {
@@ -37,7 +24,7 @@ static void check_zones(const struct segment *seg, struct type type, const struc
         return;
     }
     for (i64 i = 0; i < tablet->rows; i++) {
-        union cell cell;
+        union lit cell;
         memset(&cell, 0, sizeof cell);
         if (!segment_get(seg, NULL, type, i, &cell)) {
             continue;
@@ -83,7 +70,7 @@ static void test_round_trips(void **state) {
         for (u8 nulls = 0; nulls < NULLS_COUNT; nulls++) {
             for (i32 plain = 0; plain < 2; plain++) {
                 u32 n = all_types(specs, pattern, nulls);
-                struct table *table = specs_table(&mem, specs, n, 11, plain);
+                struct table *table = specs_table(specs, n, 11, plain);
                 i64 at = 0;
                 for (i64 piece = 1; at < 7000; piece = piece * 3 + 1) {
                     append_rows(table, specs, at, piece);
@@ -100,7 +87,7 @@ static void test_large_tablet(void **state) {
     (void)state;
     struct column_spec specs[16];
     u32 n = all_types(specs, WIDE, NULLS_LATE);
-    struct table *table = specs_table(&mem, specs, n, 16, false);
+    struct table *table = specs_table(specs, n, 16, false);
     append_rows(table, specs, 0, 70000); /* one sealed directly, several zones; the rest a tail */
     check_table(table, specs, 70000);
     struct table_version *version = table_snapshot(table);
@@ -147,7 +134,7 @@ static void test_encodings(void **state) {
         struct type type =
             cases[i].type == TYPE_DECIMAL ? type_decimal(38, 0) : type_of(cases[i].type);
         struct column_spec spec = {type, cases[i].pattern, cases[i].nulls, 20};
-        struct table *table = specs_table(&mem, &spec, 1, 12, cases[i].plain);
+        struct table *table = specs_table(&spec, 1, 12, cases[i].plain);
         struct table_version *version;
         struct segment seg = sealed(table, &spec, &version);
         assert_int_equal(seg.encoding, cases[i].encoding);
@@ -194,7 +181,7 @@ static void test_order_and_distinct(void **state) {
                                   {type_of(TYPE_TEXT), SMALL, NULLS_NONE, 0},
                                   {type_of(TYPE_DATE), CONSTANT, NULLS_NONE, 0},
                                   {type_of(TYPE_INTEGER), ASCENDING, NULLS_LATE, 0}};
-    struct table *table = specs_table(&mem, specs, 7, 12, false);
+    struct table *table = specs_table(specs, 7, 12, false);
     append_rows(table, specs, 0, 3000);
     append_rows(table, specs, 3000, 17000);
     struct table_version *version = table_snapshot(table);
@@ -240,7 +227,7 @@ static void test_text_limit(void **state) {
     (void)state;
     struct column_spec specs[] = {{type_of(TYPE_TEXT), SMALL, NULLS_SOME, 0},
                                   {type_of(TYPE_INTEGER), SMALL, NULLS_NONE, 0}};
-    struct table *table = specs_table(&mem, specs, 2, 12, false);
+    struct table *table = specs_table(specs, 2, 12, false);
     table->state->str_limit = 20000;
     i64 at = 0;
     for (i64 piece = 500; at < 30000; piece += 1900) {
@@ -269,7 +256,7 @@ static void test_text_limit(void **state) {
 static void test_texts_apart(void **state) {
     (void)state;
     struct column_spec spec = {type_of(TYPE_TEXT), SMALL, NULLS_NONE, 0};
-    struct table *table = specs_table(&mem, &spec, 1, 4, false);
+    struct table *table = specs_table(&spec, 1, 4, false);
     table->state->str_limit = 40;
     const str texts[] = {str_from(SV("some thirty bytes, that is most")),
                          str_from(SV("and some thirty bytes once again")),
@@ -300,11 +287,11 @@ static void test_texts_apart(void **state) {
 static void test_closed_table_readable(void **state) {
     (void)state;
     struct column_spec spec = {type_of(TYPE_INTEGER), WIDE, NULLS_SOME, 0};
-    struct table *table = specs_table(&mem, &spec, 1, 6, false);
+    struct table *table = specs_table(&spec, 1, 6, false);
     append_rows(table, &spec, 0, 100);
     struct table_version *version = table_snapshot(table);
     table_close(table);
-    union cell cell;
+    union lit cell;
     char buf[128];
     assert_true(row_cell(&spec, 70, &cell, buf));
     i32 got;

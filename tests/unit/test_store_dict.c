@@ -1,20 +1,6 @@
 /* test_store_dict.c: dictionaries: codes, ranks, many threads, and columns that leave theirs. */
 #include "test_store_rows.h"
 
-static struct memory mem;
-
-static int set_up(void **state) {
-    (void)state;
-    memory_init(&mem, NULL, 0, "memory");
-    return 0;
-}
-
-static int nothing_left(void **state) {
-    (void)state;
-    memory_fail_at(0);
-    return atomic_load(&mem.used_bytes) == 0 ? 0 : -1;
-}
-
 static struct sv numbered(char buf[32], i64 n) {
     return (struct sv){buf, snprintf(buf, 32, "entry %lld", n * 7919 % 100003)};
 }
@@ -173,7 +159,7 @@ static void test_column_leaves(void **state) {
     struct column_spec specs[] = {{type_of(TYPE_TEXT), SMALL, NULLS_SOME, 600},
                                   {type_of(TYPE_TEXT), SMALL, NULLS_NONE, 0},
                                   {type_of(TYPE_INTEGER), SMALL, NULLS_NONE, 0}};
-    struct table *table = specs_table(&mem, specs, 3, 12, false);
+    struct table *table = specs_table(specs, 3, 12, false);
     i64 at = 0;
     for (i64 piece = 90; at < 12000; piece += 40) {
         append_rows(table, specs, at, piece);
@@ -196,7 +182,7 @@ static void test_column_leaves(void **state) {
 static void test_past_the_limit(void **state) {
     (void)state;
     struct column_spec spec = {type_of(TYPE_TEXT), SMALL, NULLS_NONE, 70000};
-    struct table *table = specs_table(&mem, &spec, 1, 17, false);
+    struct table *table = specs_table(&spec, 1, 17, false);
     append_rows(table, &spec, 0, 1 << 17); /* sealed straight from the input */
     append_rows(table, &spec, 1 << 17, 10000);
     append_rows(table, &spec, (1 << 17) + 10000, 200000);

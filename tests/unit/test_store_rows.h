@@ -18,20 +18,24 @@
 enum pattern { ASCENDING, CONSTANT, SMALL, WIDE, EXTREME, PATTERN_COUNT };
 enum null_pattern { NULLS_NONE, NULLS_SOME, NULLS_ALL, NULLS_LATE, NULLS_COUNT };
 
+static struct memory mem;
+
+static inline int set_up(void **state) {
+    (void)state;
+    memory_init(&mem, NULL, 0, "memory");
+    return 0;
+}
+
+static inline int nothing_left(void **state) {
+    (void)state;
+    memory_fail_at(0);
+    return atomic_load(&mem.used_bytes) == 0 ? 0 : -1;
+}
+
 struct column_spec {
     struct type type;
     u8 pattern, nulls;
     i64 text_variants; /* text: how many different ones; 0 = all */
-};
-
-union cell {
-    b8 b8;
-    i32 i32;
-    i64 i64;
-    i128 i128;
-    f32 f32;
-    f64 f64;
-    str str;
 };
 
 static inline bool row_is_null(const struct column_spec *spec, i64 row) {
@@ -94,7 +98,7 @@ static inline i64 row_text(const struct column_spec *spec, i64 row, char buf[128
 }
 
 /* The cell as it must come out; text is written to buf. False: NULL. */
-static inline bool row_cell(const struct column_spec *spec, i64 row, union cell *out,
+static inline bool row_cell(const struct column_spec *spec, i64 row, union lit *out,
                             char buf[128]) {
     struct range all = range_of_type(spec->type);
     memset(out, 0, sizeof *out);
@@ -145,7 +149,7 @@ static inline void rows_make(struct rows *rows, const struct column_spec *specs,
         b8 *nulls = malloc((size_t)count + 1);
         memset(data, 0xa5, (size_t)(count * 16)); /* what stands in NULL rows must not matter */
         for (i64 i = 0; i < count; i++) {
-            union cell cell;
+            union lit cell;
             char *buf = rows->text + (i * col_count + c) * 128;
             nulls[i] = !row_cell(&specs[c], first + i, &cell, buf);
             if (!nulls[i]) {
@@ -168,7 +172,7 @@ static inline void rows_free(struct rows *rows) {
     free(rows->text);
 }
 
-static inline bool cell_equal(struct type type, const union cell *a, const union cell *b) {
+static inline bool cell_equal(struct type type, const union lit *a, const union lit *b) {
     if (type_kind(type) == KIND_STR) {
         return sv_eq(sv_of(a->str), sv_of(b->str)) && a->str.prefix == b->str.prefix;
     }
@@ -178,7 +182,7 @@ static inline bool cell_equal(struct type type, const union cell *a, const union
 static inline bool row_matches(const struct table *table, const struct segment *segs,
                                const struct column_spec *specs, i64 i, i64 row) {
     for (u32 c = 0; c < table->col_count; c++) {
-        union cell want, got;
+        union lit want, got;
         char buf[128];
         memset(&got, 0, sizeof got);
         bool present = row_cell(&specs[c], row, &want, buf);
@@ -208,8 +212,8 @@ static inline i64 version_wrong_row(const struct table *table, const struct tabl
     return row == version->rows ? -1 : row;
 }
 
-static inline struct table *specs_table(struct memory *mem, const struct column_spec *specs,
-                                        u32 col_count, u32 tablet_shift, bool plain) {
+static inline struct table *specs_table(const struct column_spec *specs, u32 col_count,
+                                        u32 tablet_shift, bool plain) {
     static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k",
                                         "l", "m", "n", "o", "p", "q", "r", "s", "t", "u", "v"};
     struct column_def defs[32];
@@ -217,7 +221,7 @@ static inline struct table *specs_table(struct memory *mem, const struct column_
     for (u32 i = 0; i < col_count; i++) {
         defs[i] = (struct column_def){.name = names[i], .type = specs[i].type};
     }
-    struct table *table = table_open(mem, 1, "t", col_count, defs, tablet_shift, plain);
+    struct table *table = table_open(&mem, 1, "t", col_count, defs, tablet_shift, plain);
     assert_non_null(table);
     return table;
 }

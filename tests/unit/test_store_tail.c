@@ -2,20 +2,6 @@
  */
 #include "test_store_rows.h"
 
-static struct memory mem;
-
-static int set_up(void **state) {
-    (void)state;
-    memory_init(&mem, NULL, 0, "memory");
-    return 0;
-}
-
-static int nothing_left(void **state) {
-    (void)state;
-    memory_fail_at(0);
-    return atomic_load(&mem.used_bytes) == 0 ? 0 : -1;
-}
-
 static struct column_spec mixed[] = {{.pattern = ASCENDING, .nulls = NULLS_NONE},
                                      {.pattern = SMALL, .nulls = NULLS_SOME},
                                      {.pattern = WIDE, .nulls = NULLS_LATE},
@@ -64,7 +50,7 @@ static void test_readers_and_a_writer(void **state) {
     mixed_types();
     struct pool *pool = pool_open(4);
     struct race race = {.rows = 6000};
-    race.table = specs_table(&mem, mixed, MIXED, 10, false);
+    race.table = specs_table(mixed, MIXED, 10, false);
     pool_run(pool, 4, race_task, &race);
     assert_int_equal(atomic_load(&race.wrong), 0);
     struct table_version *version = table_snapshot(race.table);
@@ -80,7 +66,7 @@ static void test_readers_and_a_writer(void **state) {
 static void test_old_snapshots_stay(void **state) {
     (void)state;
     mixed_types();
-    struct table *table = specs_table(&mem, mixed, MIXED, 7, false);
+    struct table *table = specs_table(mixed, MIXED, 7, false);
     struct table_version *versions[300];
     for (i64 i = 0; i < 300; i++) {
         append_rows(table, mixed, i, 1);
@@ -116,7 +102,7 @@ static void test_parallel_load(void **state) {
     (void)state;
     mixed_types();
     struct pool *pool = pool_open(4);
-    struct table *table = specs_table(&mem, mixed, MIXED, 10, false);
+    struct table *table = specs_table(mixed, MIXED, 10, false);
     append_rows(table, mixed, 0, 37); /* a tail that has to come first */
     struct parallel_load p = {0};
     struct error err;
@@ -149,7 +135,7 @@ static void test_append_refused(void **state) {
     (void)state;
     mixed_types();
     for (i64 nth = 1, refused = 1; refused; nth++) {
-        struct table *table = specs_table(&mem, mixed, MIXED, 9, false);
+        struct table *table = specs_table(mixed, MIXED, 9, false);
         append_rows(table, mixed, 0, 300);
         struct rows rows;
         struct error err;
@@ -176,7 +162,7 @@ static void test_load_refused(void **state) {
     (void)state;
     mixed_types();
     for (i64 nth = 1, refused = 1; refused; nth++) {
-        struct table *table = specs_table(&mem, mixed, MIXED, 10, false);
+        struct table *table = specs_table(mixed, MIXED, 10, false);
         append_rows(table, mixed, 0, 37);
         struct rows rows;
         struct error err;
