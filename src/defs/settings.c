@@ -95,6 +95,19 @@ static bool parse_enum(const char *choices, struct sv value, i64 *out) {
     }
 }
 
+/* Digits, a point, an exponent: as far as they go. */
+static i64 number_len(const char *text) {
+    const char *p = text + strspn(text, " ");
+    p += *p == '-' || *p == '+';
+    p += strspn(p, "0123456789");
+    p += *p == '.' ? 1 + strspn(p + 1, "0123456789") : 0;
+    if (*p == 'e' || *p == 'E') {
+        const char *digits = p + 1 + (p[1] == '-' || p[1] == '+');
+        p = *digits >= '0' && *digits <= '9' ? digits + strspn(digits, "0123456789") : p;
+    }
+    return p - text;
+}
+
 /* A number as PostgreSQL's settings take it (12, 1.5, 1e3, 0x10, 017), and what stands behind it.
  */
 static bool read_amount(struct sv value, f64 *out, char unit[16]) {
@@ -107,7 +120,11 @@ static bool read_amount(struct sv value, f64 *out, char unit[16]) {
     errno = 0;
     *out = (f64)strtoll(text, &end, 0);
     if (*end == '.' || *end == 'e' || *end == 'E' || errno) {
-        *out = strtod(text, &end);
+        i64 len = number_len(text);
+        if (value_parse_f64((struct sv){text, len}, out)) {
+            return false;
+        }
+        end = text + len;
     }
     while (*end == ' ') {
         end++;

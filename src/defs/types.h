@@ -60,7 +60,7 @@ const char *fault_message(u8 fault);
 
 /* What is known of a register's or column's values. For exact types and dates (b8 too): lo..hi. For
  * floats: |value| <= abs_max and every value is a multiple of 2^lsb, unless may_special (NaN,
- * infinities). A range of an empty column has lo > hi. Text has no range. */
+ * infinities; in a table's column -0, too). A range of an empty column has lo > hi. Text has no range. */
 struct range {
     i128 lo;
     i128 hi;

@@ -9,18 +9,9 @@
 /* after the words they are written in */
 #include "defs/fn_date.h"
 #include "defs/fn_time.h"
-#include "defs/types.h"
+#include "defs/ops.h"
 
-union whole {
-    b8 b8;
-    i32 i32;
-    i64 i64;
-    i128 i128;
-    f32 f32;
-    f64 f64;
-};
-
-typedef u8 (*parser)(struct type t, struct sv s, struct when when, union whole *out);
+typedef u8 (*parser)(struct type t, struct sv s, struct when when, union lit *out);
 
 /* The digits a type with a precision keeps: timestamp(3). */
 static i64 unit_us(struct type t) {
@@ -32,7 +23,7 @@ static i64 unit_us(struct type t) {
 }
 
 #define PARSER(name, field, call)                                                            \
-    static u8 parse_##name(struct type t, struct sv s, struct when when, union whole *out) { \
+    static u8 parse_##name(struct type t, struct sv s, struct when when, union lit *out) { \
         UNUSED(t);                                                                           \
         UNUSED(when);                                                                        \
         return value_parse_##name call;                                                      \
@@ -44,7 +35,7 @@ PARSER(date, i32, (s, when, &out->i32))
 PARSER(uuid, i128, (s, &out->i128))
 #undef PARSER
 
-static u8 parse_whole(struct type t, struct sv s, struct when when, union whole *out) {
+static u8 parse_whole(struct type t, struct sv s, struct when when, union lit *out) {
     UNUSED(when);
     i64 value = 0;
     u8 fault = value_parse_int(s, &value);
@@ -60,7 +51,7 @@ static u8 parse_whole(struct type t, struct sv s, struct when when, union whole 
     return fault;
 }
 
-static u8 parse_decimal(struct type t, struct sv s, struct when when, union whole *out) {
+static u8 parse_decimal(struct type t, struct sv s, struct when when, union lit *out) {
     UNUSED(when);
     i128 value = 0;
     u8 fault = value_parse_dec(s, t.scale, &value);
@@ -75,7 +66,7 @@ static u8 parse_decimal(struct type t, struct sv s, struct when when, union whol
     return fault;
 }
 
-static u8 parse_timestamp(struct type t, struct sv s, struct when when, union whole *out) {
+static u8 parse_timestamp(struct type t, struct sv s, struct when when, union lit *out) {
     bool zoned = t.id == TYPE_TIMESTAMPTZ;
     u8 fault = zoned ? value_parse_timestamptz(s, when, &out->i64)
                      : value_parse_timestamp(s, when, &out->i64);
@@ -83,14 +74,14 @@ static u8 parse_timestamp(struct type t, struct sv s, struct when when, union wh
     return fault;
 }
 
-static u8 parse_time(struct type t, struct sv s, struct when when, union whole *out) {
+static u8 parse_time(struct type t, struct sv s, struct when when, union lit *out) {
     UNUSED(when);
     u8 fault = value_parse_time(s, when, &out->i64);
     out->i64 = fault || !t.precision ? out->i64 : fn_round_us(out->i64, unit_us(t));
     return fault;
 }
 
-static u8 parse_interval(struct type t, struct sv s, struct when when, union whole *out) {
+static u8 parse_interval(struct type t, struct sv s, struct when when, union lit *out) {
     UNUSED(when);
     u8 fault = value_parse_interval(s, (i32)t.length, &out->i128);
     out->i128 = fault || !t.precision ? out->i128 : fn_round_iv(out->i128, unit_us(t), &fault);
@@ -109,7 +100,7 @@ static const parser parsers[TYPE_COUNT] = {
 
 u8 value_parse(struct type t, struct sv s, struct when when, void *out) {
     CHECK(t.id < TYPE_COUNT && parsers[t.id]);
-    union whole value;
+    union lit value;
     memset(&value, 0, sizeof value);
     u8 fault = parsers[t.id](t, s, when, &value);
     memcpy(out, &value, kind_bytes[type_kind(t)]);

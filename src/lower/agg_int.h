@@ -60,8 +60,9 @@ struct agg_state {
     struct call_state *calls;
     i32 *place;              /* per key: its field, or -1: it depends on another key */
     struct binding *depends; /* per key: where its value is found again */
-    i32 *row_words;      /* per key that depends: the word with the row; per interval: its form */
-    struct value *forms; /* per key that is an interval: how it differs from its equals */
+    i32 *row_words;      /* per key that depends: the word with the row; else that of its form */
+    struct value *forms; /* per interval or float: how it differs from its equals */
+    b8 *formed;          /* per key: whether it has a form */
     struct ordered *ordered; /* per call; aggregate.c */
     bool any_ordered;
 };

@@ -60,22 +60,33 @@ static void order_call(struct agg_state *s, i64 i, const struct agg_call *call) 
 /* Equal intervals may be written differently, and a zero may have a sign: the key is what they
  * share, and a word keeps the least form, so that the group shows a value that was there. */
 static bool has_form(const struct agg_state *s, i32 i) {
-    struct type type = s->rel->agg.keys.items[i]->type;
-    return s->place[i] >= 0 && (type.id == TYPE_INTERVAL || type_is_float(type));
+    return s->place[i] >= 0 && s->formed[i];
+}
+
+/* Whether key i may be -0: not a column of a table that is known to have none. */
+static bool may_be_minus_zero(const struct agg_state *s, i32 i) {
+    const struct expr *expr = s->rel->agg.keys.items[i];
+    const struct builder *b = s->w.b;
+    bool plain = expr->kind == EXPR_COL && b->source.kind == SOURCE_TABLE &&
+                 bind_at(b, expr->col)->kind == BIND_SOURCE;
+    return !plain || bind_at(b, expr->col)->range.may_special;
 }
 
 static void split_form(struct agg_state *s, i32 i) {
     struct builder *b = s->w.b;
+    struct type type = s->rel->agg.keys.items[i]->type;
+    bool real = type_is_float(type) && may_be_minus_zero(s, i);
+    s->formed[i] = real || type.id == TYPE_INTERVAL;
     if (!has_form(s, i) || s->l->status) {
         return;
     }
     struct value *key = &s->keys[i];
     s->forms[i] = (struct value){NO_REG, NO_REG};
-    if (type_is_float(s->rel->agg.keys.items[i]->type)) { /* of its opposite: 0 comes before -0 */
-        bool real = reg_kind(b, key->reg) == KIND_F32;
-        u16 opposite = build_op(b, real ? OP_NEG_F32 : OP_NEG_F64, key->reg, NO_REG, NO_REG,
+    if (real) { /* of its opposite: 0 comes before -0 */
+        bool narrow = reg_kind(b, key->reg) == KIND_F32;
+        u16 opposite = build_op(b, narrow ? OP_NEG_F32 : OP_NEG_F64, key->reg, NO_REG, NO_REG,
                                 reg_range(b, key->reg));
-        s->forms[i].reg = build_op(b, real ? OP_ORD_F32 : OP_ORD_F64, opposite, NO_REG, NO_REG,
+        s->forms[i].reg = build_op(b, narrow ? OP_ORD_F32 : OP_ORD_F64, opposite, NO_REG, NO_REG,
                                    range_exact(I64_MIN, I64_MAX));
         return;
     }
@@ -511,6 +522,7 @@ struct builder *lower_agg(struct lower *l, const struct rel *rel) {
     s.place = NEW_ARRAY(l->arena, i32, s.key_count + 1);
     s.row_words = NEW_ARRAY(l->arena, i32, s.key_count + 1);
     s.forms = NEW_ARRAY(l->arena, struct value, s.key_count + 1);
+    s.formed = NEW_ARRAY(l->arena, b8, s.key_count + 1);
     s.depends = NEW_ARRAY(l->arena, struct binding, s.key_count + 1);
     find_dependent(&s);
     lower_inputs(&s);

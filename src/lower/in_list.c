@@ -20,20 +20,9 @@ static bool is_plain_text(struct type type) {
     return type.id == TYPE_TEXT;
 }
 
-static i128 const_value(const struct expr *expr) {
-    switch (type_kind(expr->type)) {
-    case KIND_I32:
-        return expr->value.i32;
-    case KIND_I64:
-        return expr->value.i64;
-    default:
-        return expr->value.i128;
-    }
-}
-
 /* The key of a constant at the set's scale; false when it has none. */
 static bool const_key(const struct expr *item, i32 scale, i64 *out) {
-    struct range value = range_exact(const_value(item), const_value(item));
+    struct range value = range_exact(const_exact(item), const_exact(item));
     i128 power = pow10_i128(scale - type_scale(item->type));
     struct range scaled = range_mul(value, range_exact(power, power));
     *out = (i64)scaled.lo;

@@ -9,16 +9,6 @@
 enum { ARMS_MAX = 64 };
 
 
-static void split_and(struct arena *arena, expr_list *out, struct expr *expr) {
-    if (expr->kind != EXPR_AND) {
-        VEC_PUSH(arena, out, expr);
-        return;
-    }
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        split_and(arena, out, expr->args[i]);
-    }
-}
-
 static bool has_equal(const expr_list *list, const struct expr *expr) {
     for (i64 i = 0; i < list->count; i++) {
         if (expr_equal(list->items[i], expr)) {
@@ -115,7 +105,7 @@ static void factor(struct opt *o, struct expr *cond, expr_list *out) {
     i64 count = cond->arg_count;
     expr_list *arms = NEW_ARRAY(arena, expr_list, count);
     for (i64 i = 0; i < count; i++) {
-        split_and(arena, &arms[i], cond->args[i]);
+        expr_split_and(arena, &arms[i], cond->args[i]);
     }
     i64 before = out->count;
     take_common(o, arms, count, out);

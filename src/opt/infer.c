@@ -39,16 +39,6 @@ static void unite(struct region *r, const struct expr *a, const struct expr *b) 
     }
 }
 
-static void split_and(struct arena *arena, expr_list *out, struct expr *expr) {
-    if (expr->kind != EXPR_AND) {
-        VEC_PUSH(arena, out, expr);
-        return;
-    }
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        split_and(arena, out, expr->args[i]);
-    }
-}
-
 static bool is_inside(const struct rel *rel) {
     return rel->kind == REL_FILTER || opt_is_inner(rel);
 }
@@ -59,7 +49,7 @@ static void gather(struct region *r, struct rel *rel) {
     }
     const expr_list *conds = rel_conds(rel);
     for (i64 i = 0; i < conds->count; i++) {
-        split_and(r->o->plan->arena, &r->conds, conds->items[i]);
+        expr_split_and(r->o->plan->arena, &r->conds, conds->items[i]);
     }
     for (i64 i = 0; rel->kind == REL_JOIN && i < rel->join.left_keys.count; i++) {
         unite(r, rel->join.left_keys.items[i],

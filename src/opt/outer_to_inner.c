@@ -7,33 +7,8 @@
  * an aggregate without keys, is a product. Inner joins can then change places. */
 #include "opt/opt_int.h"
 
-#include "codes/func.h"
-
 static bool is_strict(const struct expr *expr) {
-    if (expr->kind == EXPR_CAST) {
-        return true;
-    }
-    if (expr->kind != EXPR_CALL) {
-        return false;
-    }
-    switch (expr->func) {
-    case FUNC_ADD:
-    case FUNC_SUB:
-    case FUNC_MUL:
-    case FUNC_DIV:
-    case FUNC_MOD:
-    case FUNC_NEG:
-    case FUNC_EQ:
-    case FUNC_NE:
-    case FUNC_LT:
-    case FUNC_LE:
-    case FUNC_GT:
-    case FUNC_GE:
-    case FUNC_LIKE:
-        return true;
-    default:
-        return false;
-    }
+    return expr->kind == EXPR_CAST || (expr->kind == EXPR_CALL && func_is_strict(expr->func));
 }
 
 /* Columns whose NULL makes the expression NULL. */

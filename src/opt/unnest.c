@@ -294,16 +294,6 @@ static bool owns_shared(const struct unnest *u, struct rel *rel) {
 
 static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols);
 
-static void split_conds(struct arena *arena, struct rel *to, struct expr *cond) {
-    if (cond->kind != EXPR_AND) {
-        VEC_PUSH(arena, &to->filter.conds, cond);
-        return;
-    }
-    for (i32 i = 0; i < cond->arg_count; i++) {
-        split_conds(arena, to, cond->args[i]);
-    }
-}
-
 /* One filter for a stack of them. */
 static struct rel *merge_filters(const struct unnest *u, struct rel *rel) {
     struct rel *bottom = rel;
@@ -315,7 +305,7 @@ static struct rel *merge_filters(const struct unnest *u, struct rel *rel) {
     struct rel *merged = rel_new(plan_of(u), REL_FILTER, bottom, NULL);
     for (i64 i = stack.count; i-- > 0;) { /* the lowest is tested first */
         for (i64 k = 0; k < stack.items[i]->filter.conds.count; k++) {
-            split_conds(arena_of(u), merged, stack.items[i]->filter.conds.items[k]);
+            expr_split_and(arena_of(u), &merged->filter.conds, stack.items[i]->filter.conds.items[k]);
         }
     }
     merged->position = rel->position;

@@ -298,6 +298,16 @@ static bool like_can_raise(const struct expr *pattern) {
            (!pattern->is_null && !pattern_is_whole(sv_of(pattern->value.str)));
 }
 
+void expr_split_and(struct arena *arena, expr_list *out, struct expr *expr) {
+    if (expr->kind != EXPR_AND) {
+        VEC_PUSH(arena, out, expr);
+        return;
+    }
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        expr_split_and(arena, out, expr->args[i]);
+    }
+}
+
 bool expr_node_can_raise(const struct expr *expr) {
     if (expr->kind == EXPR_CAST) {
         return cast_can_raise(expr->args[0]->type, expr->type);

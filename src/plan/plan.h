@@ -266,6 +266,8 @@ struct expr *expr_fold(const struct plan *plan, struct expr *expr);
 /* Whether a call or cast gives the same for the same arguments whatever the session's settings and
  * the time are: PostgreSQL's word for it. */
 bool expr_node_is_immutable(const struct expr *expr);
+/* The operands of a conjunction, however nested; an expression that is none by itself. */
+void expr_split_and(struct arena *arena, expr_list *out, struct expr *expr);
 /* A LIKE pattern that does not end in its escape character. */
 bool pattern_is_whole(struct sv pattern);
 bool expr_is_volatile(const struct expr *expr); /* two evaluations may differ */

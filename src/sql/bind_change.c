@@ -121,6 +121,24 @@ FALLIBLE change_open(struct bind *b, const struct json *relation, const struct j
     return ERR_OK;
 }
 
+void change_apart(const struct bind *b, struct bind *own, struct typing *typing) {
+    *typing = *b->t;
+    typing->plan = NEW(b->arena, struct plan);
+    *typing->plan = (struct plan){.arena = b->arena,
+                                  .sample = b->plan->sample,
+                                  .evaluator = b->plan->evaluator,
+                                  .param_count = b->plan->param_count,
+                                  .param_types = b->plan->param_types};
+    *own = (struct bind){.t = typing,
+                         .arena = b->arena,
+                         .parsed = b->parsed,
+                         .snap = b->snap,
+                         .plan = typing->plan,
+                         .err = b->err,
+                         .depth = b->depth,
+                         .param_base = b->param_base};
+}
+
 FALLIBLE change_where(struct bind *b, struct change *c, const struct json *where) {
     c->query.clause = "WHERE";
     if (where) {

@@ -313,13 +313,7 @@ static FALLIBLE join_tables(struct bind *b, const struct scope *left, const stru
 }
 
 void bind_add_conds(struct bind *b, struct rel *rel, struct expr *cond) {
-    if (cond->kind != EXPR_AND) {
-        VEC_PUSH(b->arena, rel_conds(rel), cond);
-        return;
-    }
-    for (i32 i = 0; i < cond->arg_count; i++) {
-        bind_add_conds(b, rel, cond->args[i]);
-    }
+    expr_split_and(b->arena, rel_conds(rel), cond);
 }
 
 struct rel *bind_filter(struct bind *b, struct rel *rel, struct expr *cond) {

@@ -9,6 +9,7 @@
 #include "sql/ddl_int.h"
 
 struct insert {
+    struct snapshot_table found;
     const struct table *table;
     u32 *cols; /* target columns, in the order of the values */
     i32 col_count;
@@ -478,6 +479,7 @@ static FALLIBLE insert_open(struct bind *b, const struct json *body, struct inse
                                                                           : 0;
     TRY(bind_with(b, json_get(body, "withClause"), NULL, &in->ctes));
     TRY(bind_table(b, relation, "insert into", &found));
+    in->found = found;
     in->table = found.table;
     in->serial = draws_rows(b, in->table);
     in->after = NEW_ARRAY(b->arena, b8, in->table->col_count + 1);
@@ -485,6 +487,30 @@ static FALLIBLE insert_open(struct bind *b, const struct json *body, struct inse
     out->name = keep(b, found.table->name);
     out->position = position;
     return bind_insert_columns(b, json_get(body, "cols"), in);
+}
+
+/* SELECT returningList FROM rows. Subqueries see the table as it was before. */
+FALLIBLE bind_insert_returning(struct bind *b, const struct json *body,
+                               const struct snapshot_table *rows, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    const char *alias = json_text(json_get(relation, "alias"), "aliasname");
+    struct change c = {.target = *rows};
+    alias = alias ? alias : json_text(relation, "relname");
+    TRY(bind_table_scope(b, rows, keep(b, alias), json_position(relation), &c.scope));
+    c.query.scope = &c.scope;
+    c.rel = c.scope.rel;
+    TRY(change_finish(b, &c, json_get(body, "returningList"), out));
+    out->kind = STATEMENT_SELECT;
+    return ERR_OK;
+}
+
+static FALLIBLE check_returning(struct bind *b, const struct json *body,
+                                const struct snapshot_table *rows) {
+    struct typing typing;
+    struct bind own;
+    struct statement ignored = {0};
+    change_apart(b, &own, &typing);
+    return bind_insert_returning(&own, body, rows, &ignored);
 }
 
 FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out) {
@@ -504,23 +530,10 @@ FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *
     out->change.fills = in.fills.items;
     out->change.fill_count = (i32)in.fills.count;
     TRY(insert_conflict(b, json_get(body, "onConflictClause"), &in, out));
+    TRY(out->change.conflict == 'u' ? bind_conflict_check(b, body) : ERR_OK);
     out->change.returning = json_count(json_get(body, "returningList"));
+    TRY(out->change.returning ? check_returning(b, body, &in.found) : ERR_OK);
     out->kind = STATEMENT_INSERT;
     out->plan = b->plan;
-    return ERR_OK;
-}
-
-/* SELECT returningList FROM rows. Subqueries see the table as it was before. */
-FALLIBLE bind_insert_returning(struct bind *b, const struct json *body,
-                               const struct snapshot_table *rows, struct statement *out) {
-    const struct json *relation = json_get(body, "relation");
-    const char *alias = json_text(json_get(relation, "alias"), "aliasname");
-    struct change c = {.target = *rows};
-    alias = alias ? alias : json_text(relation, "relname");
-    TRY(bind_table_scope(b, rows, keep(b, alias), json_position(relation), &c.scope));
-    c.query.scope = &c.scope;
-    c.rel = c.scope.rel;
-    TRY(change_finish(b, &c, json_get(body, "returningList"), out));
-    out->kind = STATEMENT_SELECT;
     return ERR_OK;
 }

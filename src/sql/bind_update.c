@@ -126,7 +126,32 @@ FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *
     return change_finish(b, &c, json_get(body, "returningList"), out);
 }
 
-/* INSERT INTO target … ON CONFLICT DO UPDATE: `excluded` can only be named with its name. */
+/* INSERT INTO target … ON CONFLICT DO UPDATE: both have every name, and so without qualification it
+ * is ambiguous. */
+static void see_excluded(struct bind *b, struct change *c, struct scope_table excluded,
+                         i64 col_count) {
+    excluded.col_count = col_count;
+    VEC_PUSH(b->arena, &c->scope.tables, excluded);
+    for (i64 i = 0; i < col_count; i++) {
+        VEC_PUSH(b->arena, &c->scope.cols, excluded.cols[i]);
+    }
+}
+
+FALLIBLE bind_conflict_check(struct bind *b, const struct json *body) {
+    const struct json *clause = json_get(body, "onConflictClause");
+    struct typing typing;
+    struct bind own;
+    struct change c;
+    struct scope other = {0};
+    struct expr **values = NULL;
+    change_apart(b, &own, &typing);
+    TRY(change_open(&own, json_get(body, "relation"), NULL, NULL, "insert into", &c));
+    TRY(bind_table_scope(&own, &c.target, "excluded", -1, &other));
+    see_excluded(&own, &c, other.tables.items[0], other.tables.items[0].col_count);
+    TRY(change_where(&own, &c, json_get(clause, "whereClause")));
+    return change_set(&own, &c, json_get(clause, "targetList"), &values);
+}
+
 FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
                               const struct snapshot_table *excluded, struct statement *out) {
     const struct json *clause = json_get(body, "onConflictClause");
@@ -150,13 +175,8 @@ FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
         sort->rows = c.rel->rows;
         c.rel = sort;
     }
-    struct scope_table visible = *table;
-    visible.col_count -= 2;
-    VEC_PUSH(b->arena, &c.scope.tables, visible);
-    i64 own = c.scope.cols.count; /* both have every name: without qualification it is ambiguous */
-    for (i64 i = 0; i < visible.col_count; i++) {
-        VEC_PUSH(b->arena, &c.scope.cols, visible.cols[i]);
-    }
+    i64 own = c.scope.cols.count;
+    see_excluded(b, &c, *table, table->col_count - 2);
     TRY(change_where(b, &c, json_get(clause, "whereClause")));
     TRY(change_set(b, &c, json_get(clause, "targetList"), &values));
     c.scope.tables.count--;

@@ -29,6 +29,9 @@ void waiting_order(struct bind *b, const struct waiting *w, u32 col_count, pendi
 /* `what` is for errors: "update". */
 FALLIBLE change_open(struct bind *b, const struct json *relation, const struct json *others,
                      const struct json *with, const char *what, struct change *out);
+/* For what is bound again when the statement runs, and only looked at before: errors and types of
+ * parameters count, nothing else does. */
+void change_apart(const struct bind *b, struct bind *own, struct typing *typing);
 FALLIBLE change_where(struct bind *b, struct change *c, const struct json *where);
 /* Row number and new values (NULL: none); from here on names mean the new values. */
 void change_project(struct bind *b, struct change *c, struct expr **values);

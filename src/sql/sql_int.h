@@ -537,6 +537,8 @@ FALLIBLE bind_type(struct bind *b, const struct json *body, struct type_name *ou
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out);
+/* What is wrong with DO UPDATE, though perhaps no row comes to it; says types of parameters. */
+FALLIBLE bind_conflict_check(struct bind *b, const struct json *body);
 FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
                               const struct snapshot_table *excluded, struct statement *out);
 FALLIBLE bind_insert_returning(struct bind *b, const struct json *body,

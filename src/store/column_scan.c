@@ -180,8 +180,8 @@ static void scan_float_bits(const f64 *v, i64 n, struct facts *out) {
         and_bits &= bits;
         or_bits |= bits;
         u64 abs = bits & ~(1ULL << 63);
-        if (abs - 1 >= exponent_mask - 1) { /* zero, infinite or NaN */
-            special |= abs;
+        if (abs - 1 >= exponent_mask - 1) { /* zero, infinite or NaN; a zero without a sign is none */
+            special |= bits;
             continue;
         }
         top = abs > top ? abs : top;

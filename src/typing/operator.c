@@ -331,15 +331,23 @@ static FALLIBLE bind_concat(struct typing *t, struct expr *left, struct expr *ri
 }
 
 /* ~* and the negations of ~: the option travels in front of the pattern. */
-static FALLIBLE bind_regex(struct typing *t, struct expr *left, struct expr *right, bool nocase,
-                           bool negated, i32 position, struct expr **out) {
-    if (nocase) {
+static bool is_textual(const struct expr *expr) {
+    return is_unknown(expr) || type_is_string(expr->type);
+}
+
+/* ~, and with * for letters of either case, with ! in front for what does not match. */
+static FALLIBLE bind_regex(struct typing *t, const char *op, struct expr *left, struct expr *right,
+                           i32 position, struct expr **out) {
+    if (!is_textual(left) || !is_textual(right)) {
+        return operator_missing(t, op, left, right, position);
+    }
+    if (op[strlen(op) - 1] == '*') {
         struct expr *option = expr_text(t, SV("\001i\001"), position);
         TRY(bind_concat(t, option, right, position, &right));
     }
     TRY(coerce_padded(t, left, &left));
     TRY(bind_by_name(t, "~", left, right, position, out));
-    *out = negated ? expr_one(t, EXPR_NOT, *out, position) : *out;
+    *out = op[0] == '!' ? expr_one(t, EXPR_NOT, *out, position) : *out;
     return ERR_OK;
 }
 
@@ -402,7 +410,7 @@ FALLIBLE operator_binary(struct typing *t, const char *op, struct expr *left, st
     bool nocase = strcmp(op, "~*") == 0 || strcmp(op, "!~*") == 0;
     bool padded = strcmp(op, "~") == 0 && left->type.id == TYPE_CHAR;
     if (nocase || negated || padded) {
-        return bind_regex(t, left, right, nocase, op[0] == '!', position, out);
+        return bind_regex(t, op, left, right, position, out);
     }
     struct expr *args[2] = {left, right};
     if (strcmp(op, "^") == 0 && decimal_takes(args, 2, false)) {
@@ -495,8 +503,7 @@ FALLIBLE operator_like(struct typing *t, const char *op, struct expr *left, stru
                        i32 position, struct expr **out) {
     bool nocase = op[strlen(op) - 1] == '*';
     bool any = is_unknown(left) || is_unknown(right);
-    bool textual = (is_unknown(left) || type_is_string(left->type)) &&
-                   (is_unknown(right) || type_is_string(right->type));
+    bool textual = is_textual(left) && is_textual(right);
     bool left_bytes = !is_unknown(left) && left->type.id == TYPE_BLOB;
     bool right_bytes = !is_unknown(right) && right->type.id == TYPE_BLOB;
     if (!nocase && ((left_bytes && right_bytes) || (any && (left_bytes || right_bytes)))) {
@@ -539,13 +546,15 @@ FALLIBLE operator_similar(struct typing *t, const char *op, struct expr *left, s
     struct type text = type_of(TYPE_TEXT);
     struct expr *pattern = NULL;
     struct expr *escape = expr_text(t, SV("\\"), position);
-    if (count < 1 || !coerce_allowed(args[0]->type, text, COERCE_IMPLICIT)) {
-        return operator_missing(t, "similar to", left, count ? args[0] : left, position);
+    for (i32 i = 0; i < count; i++) {
+        if (!is_textual(args[i])) {
+            return operator_missing(t, "similar to", left, args[i], position);
+        }
     }
     TRY(coerce_to(t, args[0], text, &pattern));
     if (count > 1) {
         TRY(coerce_to(t, args[1], text, &escape));
     }
     pattern = scalar_call(t, FUNC_SIMILAR_REGEX, position, 2, pattern, escape);
-    return bind_regex(t, left, pattern, false, op[0] == '!', position, out);
+    return bind_regex(t, op[0] == '!' ? "!~" : "~", left, pattern, position, out);
 }

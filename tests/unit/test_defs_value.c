@@ -464,8 +464,44 @@ static void test_case(void **state) {
     }
 }
 
+/* A text as a value of a type: what the type does not hold is refused. */
+static void test_limits(void **state) {
+    (void)state;
+    static const struct {
+        struct type type;
+        const char *text;
+        u8 fault;
+    } samples[] = {
+        {{.id = TYPE_SMALLINT}, "32767", FAULT_NONE},
+        {{.id = TYPE_SMALLINT}, "32768", FAULT_SMALLINT},
+        {{.id = TYPE_SMALLINT}, "-32768", FAULT_NONE},
+        {{.id = TYPE_SMALLINT}, "-32769", FAULT_SMALLINT},
+        {{.id = TYPE_INTEGER}, "2147483647", FAULT_NONE},
+        {{.id = TYPE_INTEGER}, "2147483648", FAULT_INTEGER},
+        {{.id = TYPE_INTEGER}, "-2147483649", FAULT_INTEGER},
+        {{.id = TYPE_BIGINT}, "9223372036854775807", FAULT_NONE},
+        {{.id = TYPE_BIGINT}, "9223372036854775808", FAULT_BIGINT},
+        {{.id = TYPE_DECIMAL, .precision = 5, .scale = 2}, "999.99", FAULT_NONE},
+        {{.id = TYPE_DECIMAL, .precision = 5, .scale = 2}, "-999.994", FAULT_NONE},
+        {{.id = TYPE_DECIMAL, .precision = 5, .scale = 2}, "999.995", FAULT_DECIMAL},
+        {{.id = TYPE_DECIMAL, .precision = 5, .scale = 2}, "-1000", FAULT_DECIMAL},
+        {{.id = TYPE_DECIMAL, .precision = 20, .scale = 0}, "99999999999999999999", FAULT_NONE},
+        {{.id = TYPE_DECIMAL, .precision = 20, .scale = 0}, "100000000000000000000",
+         FAULT_DECIMAL},
+        {{.id = TYPE_DECIMAL, .precision = 38, .scale = 0}, "1e38", FAULT_DECIMAL},
+    };
+    for (i64 i = 0; i < COUNT_OF(samples); i++) {
+        i128 room = 0;
+        u8 fault = value_parse(samples[i].type, sv_from(samples[i].text), (struct when){0}, &room);
+        if (fault != samples[i].fault) {
+            fail_msg("%s: fault %d", samples[i].text, (int)fault);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_int),          cmocka_unit_test(test_dec),
         cmocka_unit_test(test_parse_float),  cmocka_unit_test(test_parse_float_random),
         cmocka_unit_test(test_format_float), cmocka_unit_test(test_format_real),

@@ -37,6 +37,7 @@ template <typename T> struct in_range {
     }
 };
 
+/* Many because the call behind it names as many. */
 template <typename T, typename V>
 cudaError_t sort_pairs(wf_cub_call *call, void *out, const void *in, void *out_values,
                        const void *values, i64 n, int low, int high) {
@@ -80,6 +81,7 @@ EXPORT int wf_cub_sort_keys(wf_cub_call *call, int width, void *out, const void 
                                                      (T *)out, n, low_bit, high_bit, STREAM(call)));
 }
 
+/* Many because the call behind it names as many. */
 EXPORT int wf_cub_sort_pairs(wf_cub_call *call, int width, int value_width, void *out,
                              const void *in, void *out_values, const void *values, i64 n,
                              int low_bit, int high_bit) {
@@ -110,6 +112,7 @@ EXPORT int wf_cub_select_flags(wf_cub_call *call, int width, void *out, const vo
                                                  (T *)out, (i64 *)out_count, n, STREAM(call)));
 }
 
+/* Many because the call behind it names as many. */
 EXPORT int wf_cub_select_range(wf_cub_call *call, int width, void *out, const void *in, i64 n,
                                u64 flip, u64 lo, u64 hi, int negate, void *out_count) {
     WITH_WIDTH(width,
@@ -119,6 +122,7 @@ EXPORT int wf_cub_select_range(wf_cub_call *call, int width, void *out, const vo
                                      STREAM(call)));
 }
 
+/* Many because the call behind it names as many. */
 EXPORT int wf_cub_histogram(wf_cub_call *call, int width, void *out, int bins, const void *in,
                             i64 n, u64 first, u64 bin_width) {
     u64 last = first + (u64)bins * bin_width;
@@ -146,6 +150,7 @@ EXPORT int wf_cub_runs(wf_cub_call *call, int width, void *out, void *out_length
                           (i64 *)out_count, n, STREAM(call)));
 }
 
+/* Many because the call behind it names as many. */
 EXPORT int wf_cub_set(wf_cub_call *call, int width, int which, void *out, const void *a,
                       i64 a_count, const void *b, i64 b_count, i64 *out_count) {
     try {
