@@ -140,7 +140,7 @@ static void measure(struct gpu *g, struct device_rates *out) {
     for (i64 bytes = simt ? SIMT_BYTES : CARD_BYTES; bytes >= least && read == 0; bytes /= 2) {
         gpu_measure_card(g, bytes, &read, &copy); /* as much as there is room for */
     }
-    out->bytes_per_ns = MAX_OF(read, copy);
+    out->bytes_per_ns = read > 0 ? read : copy; /* what kernels do is what steps are held against */
     gpu_measure_bus(g, simt ? SIMT_BYTES : BUS_BYTES, &out->bus_bytes_per_ns,
                     &out->bus_down_bytes_per_ns);
     out->launch_ns = launch_ns(g);

@@ -102,9 +102,9 @@ static void test_estimates(void **state) {
     assert_int_equal(number("select count(*) from r"), 3000); /* the card is open from now on */
     run("set device = auto");
     const char *sql = "select count(*) from r join d on r.g = d.k where a > 5";
-    assert_true(says(sql, "cpu: Scan, Filter, Join, Aggregate", "estimated: cpu 0.0"));
-    assert_true(says(sql, "cpu: Scan, Filter, Join, Aggregate", " ms, gpu "));
-    assert_true(says(sql, "cpu: Build", "estimated: cpu 0.0"));
+    assert_true(says(sql, ": Scan, Filter, Join, Aggregate", "estimated: cpu "));
+    assert_true(says(sql, ": Scan, Filter, Join, Aggregate", "s, gpu "));
+    assert_true(says(sql, "cpu: Build", "estimated: cpu "));
     close_db();
 }
 

@@ -80,8 +80,8 @@ static const struct {
      "q where 10 / g > 1",
      "Project g, s\n"
      "  Project generate_series as g, sum(generate_series) as s\n"
-     "    Filter 10 / generate_series > 1\n"
-     "      Aggregate sum(generate_series) by generate_series\n"
+     "    Aggregate sum(generate_series) by generate_series\n"
+     "      Filter 10 / generate_series > 1\n"
      "        Function generate_series(0, 1000)\n"},
     {"select g, s from (select g, sum(g) s from generate_series(0, 1000) g group by g) "
      "q where g > 1",
