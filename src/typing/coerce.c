@@ -538,6 +538,9 @@ FALLIBLE coerce_cast(struct typing *t, struct expr *expr, const struct type_name
     if (type.id == TYPE_INTERVAL && literal) {
         return read_as(t, expr, type, out);
     }
+    if (type.id == TYPE_BLOB) { /* the blanks of char(n) are bytes */
+        TRY(coerce_padded(t, expr, &expr));
+    }
     TRY(coerce_literal(t, expr, type, out));
     if ((*out)->kind == EXPR_CAST && position >= 0) {
         (*out)->position = position;
