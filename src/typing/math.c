@@ -37,6 +37,11 @@ static FALLIBLE call_round(struct typing *t, const struct call *call, struct exp
     struct expr *x = NULL;
     bool exact;
     TRY(decimal_argument(t, call, &exact, &x));
+    if (call->count == 2 && is_unknown(call->args[0])) { /* floats have no digits to round to */
+        struct type open = type_decimal(DECIMAL_DIGITS_MAX, DECIMAL_OPEN_SCALE);
+        TRY(coerce_unknown(t, call->args[0], open, &x));
+        exact = true;
+    }
     if (!exact) {
         return as_scalar(t, call, out);
     }
