@@ -6,13 +6,14 @@
  * arguments use: within a subquery, sum(outer.x) is an aggregate of the outer query. */
 #include "sql/sql_int.h"
 
-static FALLIBLE check_place(struct bind *b, const struct query *q, i32 position) {
+static FALLIBLE check_place(struct bind *b, struct query *q, i32 position) {
     if (q->in_agg) {
         FAIL_AT(b->err, GROUPING, position, "aggregate function calls cannot be nested");
     }
     if (!q->aggs_allowed) {
         FAIL_AT(b->err, GROUPING, position, "aggregate functions are not allowed in %s", q->clause);
     }
+    q->seen.agg = q->seen.agg ? q->seen.agg : position + 1;
     return ERR_OK;
 }
 

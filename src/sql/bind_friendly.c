@@ -28,6 +28,7 @@ struct star {
     i64 count;
     b8 *dropped;
     struct expr **replaced;
+    struct seen *seen; /* in those replaced */
 };
 
 static const char *last_name(const struct json *column_ref) {
@@ -77,7 +78,9 @@ static FALLIBLE star_replace(struct bind *b, struct select *s, struct star *star
         }
         i64 at = -1;
         TRY(star_find(b, star, name, "REPLACE", node_position(val), &at));
+        s->query.seen = (struct seen){0, 0};
         TRY(bind_expr(b, &s->query, val, &star->replaced[at]));
+        star->seen[at] = s->query.seen;
         TRY(coerce_unknown(b->t, star->replaced[at], type_of(TYPE_TEXT), &star->replaced[at]));
     }
     return ERR_OK;
@@ -98,6 +101,7 @@ FALLIBLE bind_star_but(struct bind *b, struct select *s, const struct json *node
     }
     star.dropped = NEW_ARRAY(b->arena, b8, star.count + 1);
     star.replaced = NEW_ARRAY(b->arena, struct expr *, star.count + 1);
+    star.seen = NEW_ARRAY(b->arena, struct seen, star.count + 1);
     JSON_EACH(arg, args) {
         const struct json *body = node_body(arg);
         const struct json *items = json_get(node_body(json_get(body, "arg")), "named_args");
@@ -111,6 +115,7 @@ FALLIBLE bind_star_but(struct bind *b, struct select *s, const struct json *node
         struct expr *expr =
             star.replaced[i] ? star.replaced[i] : expr_col(b->plan, star.cols[i].col, position);
         if (!star.dropped[i]) {
+            s->query.seen = star.seen[i];
             select_add_target(b, s, expr, star.cols[i].name);
         }
     }

@@ -13,37 +13,14 @@
 
 enum { SETS_MAX = 4096, CUBE_MAX = 12 };
 
-static bool visit_no_agg(const struct expr *expr, void *arg) {
-    const struct query *q = arg;
-    for (i64 i = 0; expr->kind == EXPR_COL && i < q->calls.count; i++) {
-        if (q->calls.items[i].col == expr->col) {
-            return false;
-        }
+static FALLIBLE check_item(struct bind *b, const struct select *s, i64 item) {
+    struct seen seen = s->seen.items[item];
+    if (seen.agg) {
+        FAIL_AT(b->err, GROUPING, seen.agg - 1, "aggregate functions are not allowed in GROUP BY");
     }
-    for (i64 i = 0; expr->kind == EXPR_COL && i < q->groupings.count; i++) {
-        if (q->groupings.items[i].col == expr->col) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool visit_no_window(const struct expr *expr, void *arg) {
-    const struct query *q = arg;
-    for (i64 i = 0; expr->kind == EXPR_COL && i < q->windows.count; i++) {
-        if (q->windows.items[i].call.col == expr->col) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static FALLIBLE check_key(struct bind *b, struct select *s, const struct expr *key) {
-    if (!expr_walk(key, visit_no_agg, &s->query)) {
-        FAIL_AT(b->err, GROUPING, key->position, "aggregate functions are not allowed in GROUP BY");
-    }
-    if (!expr_walk(key, visit_no_window, &s->query)) {
-        FAIL_AT(b->err, WINDOWING, key->position, "window functions are not allowed in GROUP BY");
+    if (seen.window) {
+        FAIL_AT(b->err, WINDOWING, seen.window - 1,
+                "window functions are not allowed in GROUP BY");
     }
     return ERR_OK;
 }
@@ -126,7 +103,7 @@ static FALLIBLE bind_key(struct bind *b, struct select *s, const struct json *no
     struct expr *key = NULL;
     if (target >= 0) {
         key = s->exprs.items[target];
-        TRY(check_key(b, s, key));
+        TRY(check_item(b, s, target));
     } else {
         TRY(bind_expr(b, &s->query, node, &key));
         TRY(coerce_unknown(b->t, key, type_of(TYPE_TEXT), &key));
@@ -183,9 +160,8 @@ static FALLIBLE bind_key_list(struct bind *b, struct select *s, const struct jso
 /* GROUP BY ALL: the select items without aggregates. */
 static void bind_all_keys(struct bind *b, struct select *s, struct key_set *out) {
     for (i64 i = 0; i < s->shown; i++) {
-        struct expr *key = s->exprs.items[i];
-        if (expr_walk(key, visit_no_agg, &s->query) && expr_walk(key, visit_no_window, &s->query)) {
-            set_add(b, out, add_key(b, s, key, i));
+        if (!s->seen.items[i].agg && !s->seen.items[i].window) {
+            set_add(b, out, add_key(b, s, s->exprs.items[i], i));
         }
     }
 }

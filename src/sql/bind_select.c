@@ -23,6 +23,8 @@ struct rel *bind_project(struct bind *b, struct rel *rel, struct expr **exprs, c
 void select_add_target(struct bind *b, struct select *s, struct expr *expr, const char *name) {
     VEC_PUSH(b->arena, &s->exprs, expr);
     VEC_PUSH(b->arena, &s->names, name);
+    VEC_PUSH(b->arena, &s->seen, s->query.seen);
+    s->query.seen = (struct seen){0, 0};
 }
 
 static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json *target,
@@ -33,6 +35,7 @@ static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json 
     const struct scope_col *cols = NULL;
     i64 count = -1;
     bool done = false;
+    s->query.seen = (struct seen){0, 0};
     TRY(bind_star_but(b, s, val, &done));
     if (done) {
         return ERR_OK;

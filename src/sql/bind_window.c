@@ -487,6 +487,7 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
         FAIL_AT(b->err, NOT_SUPPORTED, position,
                 "OVER is not supported for ordered-set aggregate %s", name);
     }
+    q->seen.window = q->seen.window ? q->seen.window : position + 1;
     struct window_item item = {.call = {.position = position}};
     struct type type;
     const char *no_sets = q->no_sets;

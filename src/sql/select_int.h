@@ -28,6 +28,7 @@ struct select {
     pending_list having_pending;
     VEC(struct expr *) exprs; /* select list, then extra sort expressions */
     VEC(const char *) names;
+    VEC(struct seen) seen; /* in each of exprs */
     i64 shown; /* of exprs, the select list */
     VEC(struct expr *) keys;
     expr_hashes key_hashes;  /* of the first keys */
@@ -43,6 +44,7 @@ struct select {
     b8 for_exists;
 };
 
+/* What the query has `seen` belongs to the expression. */
 void select_add_target(struct bind *b, struct select *s, struct expr *expr, const char *name);
 /* A constant stands for a position in GROUP BY and ORDER BY; -1 when the node is no constant. */
 FALLIBLE select_numbered(struct bind *b, struct select *s, const struct json *node,

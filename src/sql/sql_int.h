@@ -117,6 +117,11 @@ struct set_call { /* a set-returning function in a select list */
     i32 position;
 };
 
+struct seen { /* one more than where the first such call stands; 0 = there is none */
+    i32 agg;
+    i32 window;
+};
+
 struct query {
     struct query *outer; /* whose columns it may use too */
     struct scope *scope;
@@ -129,6 +134,7 @@ struct query {
     b8 exists_next;        /* the SELECT bound next inside is for EXISTS: it may lack columns */
     b8 sets_allowed;       /* somebody makes the joins of `set_calls` */
     const char *no_sets;   /* why they are not allowed just here; NULL = they are */
+    struct seen seen;      /* calls of this query in the select item being bound, subqueries too */
     VEC(struct agg_call) calls;
     VEC(struct window_item) windows;
     VEC(struct set_call) set_calls;
