@@ -45,7 +45,7 @@ static void load_codes_as_text(struct worker *w, struct frame *fr, const struct 
         u32 i = ACTIVE(fr, j);
         i64 row = ROW_AT(fr, i);
         bool is_null = segment_is_null(seg, row);
-        dst[i] = str_from(is_null ? SV("") : dict_get(dict, segment_code(seg, (u32)row)));
+        dst[i] = str_from(is_null ? SV("") : dict_get(dict, segment_code(seg, row)));
     }
 }
 

@@ -48,11 +48,6 @@ static void read_integers(const struct segment *seg, const u32 *pos, i64 n, i64 
 }
 #undef READ
 
-i32 segment_code(const struct segment *seg, u32 at) {
-    ASSERT(seg->encoding == ENC_DICT);
-    return (i32)integer_at(seg, at);
-}
-
 #define PUT(type)                                            \
     for (i64 i = 0; i < n; i++) {                            \
         ((type *)out)[to[i]] = (type)((u64)value[i] + base); \

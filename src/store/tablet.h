@@ -106,8 +106,13 @@ static inline bool segment_is_signed(const struct segment *seg) {
 }
 /* The one value of a CONST segment, as a register of that kind holds it. */
 union lit segment_const(const struct segment *seg, u8 kind);
-/* The code in row `at` of a DICT segment. */
-i32 segment_code(const struct segment *seg, u32 at);
+/* The code in row i of a DICT segment. */
+static inline i32 segment_code(const struct segment *seg, i64 i) {
+    ASSERT(seg->encoding == ENC_DICT);
+    return seg->width == 1   ? ((const u8 *)seg->data)[i]
+           : seg->width == 2 ? ((const u16 *)seg->data)[i]
+                             : (i32)((const u32 *)seg->data)[i];
+}
 /* Rows pos[0..n) as values of `kind`, to places `to` of out; anything where a row is NULL. Texts are
  * views, and have no prefix unless they have codes: for answers, of which nobody compares the texts. */
 void segment_take(const struct segment *seg, const struct dict *dict, u8 kind, const u32 *pos,

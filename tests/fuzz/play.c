@@ -239,8 +239,12 @@ static bool play_step(struct player *p, const struct round *round, const struct 
 static bool check_control(struct player *p) {
     (void)wf_query(p->conn, "rollback",
                    NULL); /* a script may leave a transaction, or a failed one */
-    if (wf_query(p->conn, "reset all; set statement_timeout = 60000; set search_path = public",
-                 NULL)) {
+    wf_status status = WF_CANCELLED;
+    for (int i = 0; i < 100 && status == WF_CANCELLED; i++) { /* by a timeout of a millisecond */
+        status = wf_query(
+            p->conn, "reset all; set statement_timeout = 60000; set search_path = public", NULL);
+    }
+    if (status) {
         return found(p, "RESET after it all", wf_connection_error(p->conn)->message);
     }
     for (int i = 0; i < 2; i++) {

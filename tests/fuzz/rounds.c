@@ -228,7 +228,9 @@ static void round_reduce(struct rounds *r, struct round *round) {
             from += fewer ? 0 : run;
         }
     }
-    (void)round_holds(r, round);
+    if (round_holds(r, round)) { /* seen now and then only */
+        snprintf(r->kind, sizeof r->kind, "%s", kind);
+    }
 }
 
 static void print_round(struct rounds *r, const struct round *round, long long number) {

@@ -45,6 +45,7 @@ struct fx_col {
     b8 nullable;
     b8 dict;
     b8 unique;
+    b8 special; /* floats: NaN, infinities or -0 */
     i64 distinct;
 };
 
@@ -69,7 +70,7 @@ static inline struct rel *fx_scan(struct fixture *fx, u64 id, const char *name, 
         if (type_is_float(cols[i].type)) { /* hi bounds the magnitude, lo is the lowest bit */
             scan.range.abs_max = (f64)cols[i].hi;
             scan.range.lsb = (i32)cols[i].lo;
-            scan.range.may_special = 0;
+            scan.range.may_special = cols[i].special;
         }
         VEC_PUSH(&fx->arena, &rel->scan.cols, scan);
         VEC_PUSH(&fx->arena, &rel->out, col);
