@@ -62,7 +62,7 @@ struct object {
     u32 owner_col;    /* + 1 */
     const char *text; /* VIEW: its query. INDEX: its columns */
     const char *path; /* VIEW: the search path it was made under */
-    u32 col_count;    /* VIEW: names of its columns; 0 = the query's own */
+    u32 col_count;    /* VIEW, INDEX: names of its columns; a view's 0 = the query's own */
     const char **col_names;
     struct type *col_types;
     u32 dep_count; /* OIDs of what a view reads */

@@ -11,6 +11,9 @@
  * extended by NULLs only what also holds for a row of NULLs counts. Columns of types whose equal
  * values may look different (floats, intervals) decide nothing.
  *
+ * A key that may raise stays a key: what is neither compared nor asked for is not computed, and the
+ * error would be lost with it.
+ *
  * Uniqueness may be a fact of the data. The scans relied on are noted in the plan, so that it stays
  * guarded when the column itself is read no more. */
 #include "opt/opt_int.h"
@@ -211,9 +214,47 @@ static bool follows(struct opt *o, const struct rel *agg, i64 i) {
     return decided(&d, agg->agg.keys.items[i]);
 }
 
+/* Columns whose values may raise: made by a projection below that is computed only when asked for. */
+struct risks {
+    struct opt *o;
+    u8 *set; /* by column */
+    bool changed;
+};
+
+static bool visit_safe(const struct expr *expr, void *arg) {
+    const struct risks *r = arg;
+    return expr->kind != EXPR_COL || !r->set[expr->col];
+}
+
+static bool is_risky(struct risks *r, const struct expr *expr) {
+    return facts_can_raise(r->o, expr) || !expr_walk(expr, visit_safe, r);
+}
+
+static void add_risks(struct rel *rel, void *arg) {
+    struct risks *r = arg;
+    for (i64 i = 0; i < rel->out.count; i++) {
+        bool risky = (rel->kind == REL_PROJECT && is_risky(r, rel->project.exprs.items[i])) ||
+                     (rel->kind == REL_SHARED && r->set[rel->shared.cols->items[i]]);
+        if (risky && !r->set[rel->out.items[i]]) {
+            r->set[rel->out.items[i]] = 1;
+            r->changed = true;
+        }
+    }
+}
+
+static struct risks find_risks(struct opt *o, struct rel *input) {
+    struct risks r = {.o = o, .changed = true};
+    r.set = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1);
+    while (r.changed) {
+        r.changed = false;
+        rel_each(o->plan->arena, input, add_risks, &r);
+    }
+    return r;
+}
+
 /* Texts first, since they are the dearest keys; then from the last, since queries name what
  * decides first. */
-static void mark_implied(struct opt *o, struct rel *agg) {
+static void mark_implied(struct opt *o, struct rel *agg, struct risks *risks) {
     i64 count = agg->agg.keys.count;
     i64 left = count;
     agg->agg.implied.count = 0;
@@ -223,7 +264,8 @@ static void mark_implied(struct opt *o, struct rel *agg) {
     for (i32 round = 0; round < 2; round++) {
         for (i64 i = count - 1; i >= 0 && left > 1; i--) {
             bool text = type_kind(agg->agg.keys.items[i]->type) == KIND_STR;
-            if (text == (round == 0) && !agg->agg.implied.items[i] && follows(o, agg, i)) {
+            if (text == (round == 0) && !agg->agg.implied.items[i] &&
+                !is_risky(risks, agg->agg.keys.items[i]) && follows(o, agg, i)) {
                 agg->agg.implied.items[i] = 1;
                 left--;
             }
@@ -295,8 +337,13 @@ static struct expr *call_of_one(struct opt *o, const struct agg_call *call) {
 }
 
 /* An aggregate whose groups are single rows becomes a projection; false when it stays. */
-static bool groups_are_rows(struct opt *o, struct rel *agg) {
+static bool groups_are_rows(struct opt *o, struct rel *agg, struct risks *risks) {
     i64 count = agg->agg.keys.count;
+    for (i64 i = 0; i < count; i++) {
+        if (is_risky(risks, agg->agg.keys.items[i])) {
+            return false;
+        }
+    }
     b8 *null_safe = NEW_ARRAY(o->plan->arena, b8, count + 1);
     memset(null_safe, 1, (size_t)count);
     if (!estimate_unique(o->plan, rel_input(agg), agg->agg.keys.items, null_safe, count)) {
@@ -322,8 +369,12 @@ static bool groups_are_rows(struct opt *o, struct rel *agg) {
 static void visit(struct rel *rel, void *arg) {
     struct opt *o = arg;
     i64 count = rel->kind == REL_AGG ? rel->agg.keys.count : 0;
-    if (count > 0 && count <= KEYS_MAX && !groups_are_rows(o, rel)) {
-        mark_implied(o, rel);
+    if (count == 0 || count > KEYS_MAX) {
+        return;
+    }
+    struct risks risks = find_risks(o, rel_input(rel));
+    if (!groups_are_rows(o, rel, &risks)) {
+        mark_implied(o, rel, &risks);
     }
 }
 

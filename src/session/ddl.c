@@ -434,6 +434,15 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     return ERR_OK;
 }
 
+FALLIBLE create_check(struct wf_connection *conn, struct rowset *rows, bool *out_skip) {
+    const struct statement *st = rowset_statement(rows);
+    u32 schema = 0;
+    *out_skip = false;
+    bool none = st->create.temp &&
+                !(conn->temp_schema && edition_find_oid(conn->tx.mine, conn->temp_schema));
+    return none ? ERR_OK : as_target(conn, rows, st, &schema, out_skip);
+}
+
 FALLIBLE create_answer(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = rowset_statement(rows);
     u32 schema = 0;
@@ -536,6 +545,8 @@ FALLIBLE run_create_index(struct wf_connection *conn, struct rowset *rows) {
                           .name = st->name,
                           .owner = table->object->oid,
                           .text = st->create.index.text,
+                          .col_count = (u32)st->create.index.col_count,
+                          .col_names = st->create.index.names,
                           .temp = table->object->temp};
     if (!st->create.index.key) {
         notice(conn, "NOTICE", "index \"%s\" is recorded but not built: scans need none", st->name);

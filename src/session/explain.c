@@ -112,6 +112,15 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     if (!rows->compiled->plan) {
         FAIL(&conn->err, NOT_SUPPORTED, "EXPLAIN shows statements that have a plan");
     }
+    bool skip = false;
+    if (rowset_statement(rows)->kind == STATEMENT_CREATE_TABLE_AS) {
+        TRY(create_check(conn, rows, &skip));
+    }
+    if (skip) {
+        set_lines(rows, (struct sv){"", 0});
+        rows->tag = "EXPLAIN";
+        return ERR_OK;
+    }
     u32 levels = request->explain ? request->explain : rows->compiled->stmt.explain.levels;
     rows->explains = 1;
     if (!(levels & (EXPLAIN_PLAN | EXPLAIN_PROGRAM | EXPLAIN_OPCODES | EXPLAIN_CUDA))) {

@@ -155,6 +155,8 @@ FALLIBLE delete_answer(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
                        struct rowset *rows);
 FALLIBLE create_answer(struct wf_connection *conn, struct rowset *rows); /* CREATE TABLE AS */
+/* 42P07 when its name is taken; *out_skip: it is, and the statement does not mind. */
+FALLIBLE create_check(struct wf_connection *conn, struct rowset *rows, bool *out_skip);
 FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
 FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *request,

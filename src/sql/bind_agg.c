@@ -115,7 +115,9 @@ static FALLIBLE bind_call_order(struct bind *b, struct query *q, const struct js
             FAIL_AT(b->err, DATATYPE_MISMATCH, key.expr->position,
                     "could not determine polymorphic type because input has type unknown");
         }
-        TRY(coerce_unknown(b->t, key.expr, type_of(TYPE_TEXT), &key.expr));
+        if (call->agg != AGG_PERCENTILE_CONT) { /* which takes it for a number */
+            TRY(coerce_unknown(b->t, key.expr, type_of(TYPE_TEXT), &key.expr));
+        }
         VEC_PUSH(b->arena, &call->order, key);
     }
     return ERR_OK;

@@ -367,12 +367,30 @@ static void put_name(struct text *out, const char *name) {
     text_print(out, "\"");
 }
 
+/* Only tables have rows of their own: a view's are a query's, and asked for as such. */
+static FALLIBLE check_copied(struct bind *b, const struct json *relation) {
+    const char *schema = json_text(relation, "schemaname"), *name = json_text(relation, "relname");
+    TRY(snapshot_open(b->snap, b->err));
+    const struct edition_entry *entry =
+        snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name));
+    if (!entry || entry->object->kind == OBJECT_TABLE || entry->object->hidden) {
+        return ERR_OK;
+    }
+    error_set(b->err, ERR_WRONG_OBJECT, json_position(relation), "cannot copy from %s \"%.100s\"",
+              object_words[entry->object->kind], entry->object->name);
+    if (entry->object->kind == OBJECT_VIEW) {
+        error_hint(b->err, "Try the COPY (SELECT ...) TO variant.");
+    }
+    return ERR_WRONG_OBJECT;
+}
+
 /* COPY t (a, b) TO is COPY (SELECT a, b FROM t) TO. */
 static FALLIBLE table_query(struct bind *b, const struct json *body, i32 position,
                             const struct json **out) {
     const struct json *relation = json_get(body, "relation");
     const char *schema = json_text(relation, "schemaname");
     struct text text;
+    TRY(check_copied(b, relation));
     text_init(&text, b->arena);
     text_print(&text, "SELECT ");
     i32 i = 0;

@@ -248,21 +248,20 @@ static FALLIBLE bind_operator(struct bind *b, struct query *q, const struct json
                 : operator_unary(b->t, op, right, position, out);
 }
 
-/* Types in an IN list are checked against the left side first: PostgreSQL reports the operator. */
-static FALLIBLE check_in_types(struct bind *b, struct expr **args, i32 count, i32 position) {
-    struct expr *first = NULL;
+/* Whether all in an IN list have one type; where not, each is compared on its own. */
+static bool in_one_type(struct expr **args, i32 count) {
+    const struct expr *first = NULL;
     for (i32 i = 0; i < count; i++) {
         struct type both;
         if (is_unknown(args[i])) {
             continue;
         }
         if (first && !coerce_compared(first->type, args[i]->type, &both)) {
-            struct expr *ignored = NULL;
-            return operator_compare(b->t, FUNC_EQ, first, args[i], position, &ignored);
+            return false;
         }
         first = first ? first : args[i];
     }
-    return ERR_OK;
+    return true;
 }
 
 static bool visit_constant(const struct expr *expr, void *arg) {
@@ -334,6 +333,18 @@ static FALLIBLE in_pairs(struct bind *b, struct expr **args, i32 count, i32 posi
     return ERR_OK;
 }
 
+/* A list of reals, with a number of another type before it: that is compared as a double. */
+static FALLIBLE in_doubles(struct bind *b, struct expr *left, struct expr **args, i32 count) {
+    if (args[0]->type.id != TYPE_REAL || left->type.id == TYPE_REAL || is_unknown(left)) {
+        return ERR_OK;
+    }
+    args[0] = left;
+    for (i32 i = 0; i < count; i++) {
+        TRY(coerce_to(b->t, args[i], type_of(TYPE_DOUBLE), &args[i]));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body,
                         struct expr **out) {
     i32 position = json_position(body);
@@ -357,12 +368,12 @@ static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body
     }
     if (count == 2) {
         TRY(operator_compare(b->t, FUNC_EQ, args[0], args[1], position, out));
-    } else if (is_wide(args, count)) {
+    } else if (is_wide(args, count) || !in_one_type(args, count)) {
         TRY(in_pairs(b, args, count, position, out));
     } else {
         struct type type;
-        TRY(check_in_types(b, args, count, position));
         TRY(coerce_common(b->t, args, count, "IN", &type));
+        TRY(in_doubles(b, left, args, count));
         if (is_parted(args, count)) {
             return in_parts(b, args, count, strcmp(op, "=") != 0, position, out);
         }

@@ -598,12 +598,14 @@ static void pg_database(struct sys *s) {
 
 static const struct sys_col index_cols[] = {
     {"indexrelid", SYS_BIG},      {"indrelid", SYS_BIG},        {"indnatts", SYS_INT},
+    {"indnkeyatts", SYS_INT},
     {"indisunique", SYS_BOOL},    {"indisprimary", SYS_BOOL},   {"indisvalid", SYS_BOOL},
     {"indisclustered", SYS_BOOL}, {"indisreplident", SYS_BOOL}, {"indimmediate", SYS_BOOL}};
 static void put_pg_index(struct sys *s, u32 oid, u32 table, i64 width, bool unique, bool primary,
                          bool immediate) {
     put_number(s, oid);
     put_number(s, table);
+    put_number(s, width);
     put_number(s, width);
     put_number(s, unique);
     put_number(s, primary);
@@ -632,7 +634,7 @@ static void pg_index(struct sys *s) {
     EACH(s, index, OBJECT_INDEX) {
         const struct object *table = edition_find_oid(s->edition, index->owner)->object;
         if (!is_key_of(table->table, index->oid)) {
-            put_pg_index(s, index->oid, index->owner, 1, false, false, true);
+            put_pg_index(s, index->oid, index->owner, index->col_count, false, false, true);
         }
     }
 }
@@ -819,12 +821,26 @@ static void no_rows(struct sys *s) {
 }
 
 static const struct sys_col pg_tables_cols[] = {
-    {"schemaname", SYS_TEXT}, {"tablename", SYS_TEXT}, {"tableowner", SYS_TEXT}};
+    {"schemaname", SYS_TEXT},  {"tablename", SYS_TEXT}, {"tableowner", SYS_TEXT},
+    {"tablespace", SYS_TEXT},  {"hasindexes", SYS_BOOL}, {"hasrules", SYS_BOOL},
+    {"hastriggers", SYS_BOOL}, {"rowsecurity", SYS_BOOL}};
 static void pg_tables(struct sys *s) {
     EACH(s, object, OBJECT_TABLE) {
+        bool indexed = object->table->key_count > 0;
+        bool refers = object->table->foreign_count > 0; /* to PostgreSQL a kind of trigger */
+        for (struct edition_walk at = edition_walk_users(s->edition, object->oid);
+             edition_step(&at);) {
+            indexed = indexed || at.entry->object->kind == OBJECT_INDEX;
+            refers = refers || at.entry->object->kind == OBJECT_TABLE;
+        }
         put_text(s, schema_of(s, object));
         put_text(s, object->name);
         put_text(s, "warpfox");
+        put_text(s, NULL);
+        put_number(s, indexed);
+        put_number(s, 0);
+        put_number(s, refers);
+        put_number(s, 0);
     }
 }
 

@@ -597,6 +597,8 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
     struct table_key *key = NEW(b->arena, struct table_key);
     key->cols = NEW_ARRAY(b->arena, u32, json_count(json_get(body, "indexParams")) + 1);
     key->index = 1;
+    struct create_index *index = &out->create.index;
+    index->names = NEW_ARRAY(b->arena, const char *, json_count(json_get(body, "indexParams")) + 1);
     struct text name, cols;
     text_init(&name, b->arena);
     text_init(&cols, b->arena);
@@ -610,6 +612,7 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
         } else {
             TRY(index_expression(b, &found, node_body(node), position));
         }
+        index->names[index->col_count++] = col ? keep(b, col) : "expr";
         text_print(&name, "_%s", col ? col : "expr");
         text_print(&cols, "%s%s", cols.len ? ", " : "", col ? col : "(expression)");
     }

@@ -168,7 +168,9 @@ struct create_view {
 };
 struct create_index {
     u64 table_id;
-    const char *text;      /* its columns */
+    const char *text; /* its columns */
+    i32 col_count;
+    const char **names;
     struct table_key *key; /* UNIQUE; NULL = it is not */
 };
 struct create_statement {

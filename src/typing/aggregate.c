@@ -103,6 +103,10 @@ static FALLIBLE ordered_set(struct typing *t, const struct call *of, struct agg_
     } else if (count != (call->agg == AGG_MODE ? 0 : 1) || call->order.count != 1) {
         return call_mismatch(t, of);
     } else if (call->agg != AGG_MODE) {
+        if (is_unknown(args[0]) && is_unknown(call->order.items[0].expr)) {
+            FAIL_AT(t->err, AMBIGUOUS_FUNCTION, position,
+                    "function %s(unknown, unknown) is not unique", of->name);
+        }
         TRY(coerce_unknown(t, args[0], real, &args[0]));
         if (!type_is_numeric(args[0]->type)) {
             return call_mismatch(t, of);
@@ -114,6 +118,9 @@ static FALLIBLE ordered_set(struct typing *t, const struct call *of, struct agg_
         TRY(coerce_to(t, args[0], real, &call->arg2));
     }
     struct expr *arg = call->order.items[0].expr;
+    if (call->agg == AGG_PERCENTILE_CONT) {
+        TRY(coerce_unknown(t, arg, real, &arg));
+    }
     if (!agg_type((enum agg)call->agg, arg->type, out_type)) {
         return call_undefined(t, of->name, &arg, 1, position);
     }
@@ -155,14 +162,18 @@ static FALLIBLE plain_args(struct typing *t, const struct call *of, struct agg_c
     if (count != want) {
         return call_mismatch(t, of);
     }
-    bool number = agg == AGG_SUM || agg == AGG_AVG || (agg >= AGG_VAR_SAMP && agg <= AGG_BIT_XOR);
+    bool spread = agg >= AGG_VAR_SAMP && agg <= AGG_STDDEV_POP;
+    bool number = agg == AGG_SUM || agg == AGG_AVG || (agg > AGG_STDDEV_POP && agg <= AGG_BIT_XOR);
     if (is_unknown(args[0]) && number) {
         FAIL_AT(t->err, AMBIGUOUS_FUNCTION, position, "function %s(unknown) is not unique",
                 of->name);
     }
     bool logical = agg == AGG_BOOL_AND || agg == AGG_BOOL_OR;
     bool bytes = want == 2 && !is_unknown(args[1]) && args[1]->type.id == TYPE_BLOB;
-    enum type_id like = logical ? TYPE_BOOLEAN : bytes ? TYPE_BLOB : TYPE_TEXT;
+    enum type_id like = logical  ? TYPE_BOOLEAN
+                        : spread ? TYPE_DOUBLE
+                        : bytes  ? TYPE_BLOB
+                                 : TYPE_TEXT;
     TRY(coerce_unknown(t, args[0], type_of(like), &args[0]));
     if (want == 2) {
         struct type second = args[0]->type.id == TYPE_BLOB ? args[0]->type : type_of(TYPE_TEXT);

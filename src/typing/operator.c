@@ -136,13 +136,21 @@ bool operator_is_wide(const struct expr *left, const struct expr *right) {
     return whole + MAX_OF(l.scale, r.scale) > DECIMAL_DIGITS_MAX;
 }
 
+/* Whether a time of day meets an interval: it is compared as one, though no list holds both. */
+static bool is_time_beside_interval(const struct expr *left, const struct expr *right) {
+    return (left->type.id == TYPE_TIME && right->type.id == TYPE_INTERVAL) ||
+           (left->type.id == TYPE_INTERVAL && right->type.id == TYPE_TIME);
+}
+
 FALLIBLE operator_compare(struct typing *t, u16 func, struct expr *left, struct expr *right,
                           i32 position, struct expr **out) {
     struct type type;
     TRY(settle_pair(t, &left, &right));
     bool dates = midnight_as_date(t, left, &right) || midnight_as_date(t, right, &left);
     UNUSED(dates);
-    if (!coerce_compared(left->type, right->type, &type)) {
+    if (is_time_beside_interval(left, right)) {
+        type = type_of(TYPE_INTERVAL);
+    } else if (!coerce_compared(left->type, right->type, &type)) {
         return operator_missing(t, func_names[func], left, right, position);
     }
     left = as_moment(t, left, type);
@@ -285,6 +293,11 @@ FALLIBLE operator_arithmetic(struct typing *t, u16 func, struct expr *left,
                 (is_date(right) && (is_days(left) || is_unknown(left)));
     bool timed =
         strchr("DT", type_category(left->type)) || strchr("DT", type_category(right->type));
+    if (func == FUNC_ADD && left->type.id == TYPE_TIME) { /* of an interval and a date the former */
+        TRY(coerce_unknown(t, right, type_of(TYPE_INTERVAL), &right));
+    } else if (func == FUNC_ADD && right->type.id == TYPE_TIME) {
+        TRY(coerce_unknown(t, left, type_of(TYPE_INTERVAL), &left));
+    }
     if (timed && !days) {
         return bind_by_name(t, op, left, right, position, out);
     }
@@ -322,7 +335,9 @@ static FALLIBLE bind_concat(struct typing *t, struct expr *left, struct expr *ri
     struct type text = type_of(TYPE_TEXT);
     bool textual = type_is_string(left->type) || type_is_string(right->type) || is_unknown(left) ||
                    is_unknown(right);
-    if (left->type.id == TYPE_BLOB || right->type.id == TYPE_BLOB || !textual) {
+    bool bytes = left->type.id == TYPE_BLOB || right->type.id == TYPE_BLOB;
+    bool text_beside = type_is_string(left->type) || type_is_string(right->type);
+    if ((bytes && !text_beside) || !textual) {
         return bind_by_name(t, "||", left, right, position, out);
     }
     TRY(to_pair(t, &left, &right, text));

@@ -221,9 +221,10 @@ static FALLIBLE call_substring(struct typing *t, const struct call *call, struct
         struct call whole = {"substring", call->args, 3, call->position, 0};
         return as_scalar(t, &whole, out);
     }
-    bool escaped = call->count == 3 && is_unknown(call->args[1]) &&
-                   literal_text(call->args[2], &literal); /* SIMILAR NULL ESCAPE '#' */
-    if (!bytes && (quoted || escaped || type_is_string(call->args[1]->type))) {
+    bool escaped = call->count == 3 && strcmp(call->name, "substring") == 0 &&
+                   is_unknown(call->args[1]) && literal_text(call->args[2], &literal); /* SIMILAR NULL ESCAPE '#' */
+    bool numbered = call->count == 3 && type_is_integer(call->args[2]->type); /* FROM '1' FOR 2 */
+    if (!bytes && ((quoted && !numbered) || escaped || type_is_string(call->args[1]->type))) {
         return regex_substring(t, call, out);
     }
     TRY(bytes ? coerce_to(t, call->args[0], type_of(TYPE_BLOB), &args[0])
