@@ -246,7 +246,7 @@ static void test_bytes(void **state) {
         assert_true(wf_connection_error(f.conn)->position >= 0);
     }
     /* A zero byte ends a C string, and text from elsewhere must not bring one in. */
-    refuse(f.conn, "select U&'\\0000'", "22025", NULL);
+    refuse(f.conn, "select U&'\\0000'", "42601", NULL);
     wf_statement *statement = NULL;
     assert_int_equal(wf_prepare(f.conn, "select $1 || 'x'", &statement), WF_OK);
     wf_status status = wf_bind_text(statement, 1, "a\0b", 3);

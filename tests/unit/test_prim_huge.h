@@ -526,7 +526,15 @@ static UNUSED_FN void ranks_of(wf_array out, wf_array keys, const struct ranks *
     if (by->split) {
         split_ranks(out, keys, by->split);
     } else if (by->type == WF_ELEM_F32 || by->type == WF_ELEM_F64) {
-        map1(by->type == WF_ELEM_F64 ? "ORD_F64" : "ORD_F32", out, keys);
+        int mark = held_count;
+        wf_array wide = by->type == WF_ELEM_F64 ? keys : vec(WF_ELEM_F64, keys.count);
+        wf_array plain = vec(WF_ELEM_F64, keys.count);
+        if (by->type == WF_ELEM_F32) {
+            map1("F64_F32", wide, keys);
+        }
+        mapf("ADD_F64", plain, wide, 0); /* -0 and 0 are equal keys */
+        map1("ORD_F64", out, plain);
+        release_to(mark);
     } else if (by->type == WF_ELEM_U128) {
         half_words(out, keys, 1);
         mapk("BITXOR_I64", out, out, 1ULL << 63);
