@@ -30,20 +30,6 @@ static bool may_be_long(const char *name) {
     return false;
 }
 
-static bool is_crowded(const char *path) {
-    static const char *const paths[] = {
-#define X(A, path) path,
-        WF_CROWDED(X, )
-#undef X
-    };
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        if (strcmp(path, paths[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void too_many(const char *path, int line, const char *what, int count, const char *unit) {
     char detail[64];
     snprintf(detail, sizeof detail, "%d %s", count, unit);
@@ -87,7 +73,7 @@ static void check_head(struct lengths *l, const char *path, int line, const char
     char last = len ? text[len - 1] : ';';
     if (last == '{' && l->parameters) {
         l->start = line;
-        if (l->parameters > PARAMETERS && !l->many && !is_crowded(path)) {
+        if (l->parameters > PARAMETERS && !l->many) {
             too_many(path, l->head, "too many, without a comment that says why (`Many because`)", l->parameters,
                      "parameters");
         }
