@@ -486,13 +486,16 @@ wf_status prim_join_count(struct prim_job *job, struct prim_join *join) {
     i64 n = join->keys[join->probe].count;
     join->offset = prim_take(job, (n + 1) * 8);
     join->start = prim_take(job, n * 4);
+    join->can_rush = 0; /* the table is another from here on: of runs */
     TRY(find_runs(job, match, join));
     struct prim_array offset = array_of(ELEM_U64, join->offset, n + 1);
     TRY(prim_scan_array(job, FOLD_ADD, false, offset, offset));
     u64 total = 0;
     TRY(match->fetch(job, &total, join->offset + n, 8));
-    join->total = (i64)total;
-    join->counted = !job->measuring;
+    if (!job->measuring) {
+        join->total = (i64)total;
+        join->counted = 1;
+    }
     return ERR_OK;
 }
 
@@ -501,8 +504,7 @@ wf_status prim_join_rush(struct prim_job *job, struct prim_join *join, const str
     const struct prim_match *match = NULL;
     TRY(family(job, &match));
     *out_done = false;
-    bool may = join->can_rush && (join->total < 0 || join->total <= out->room);
-    if (join->done || !may) {
+    if (join->done || !join->can_rush) {
         return ERR_OK;
     }
     u32 *numbers = NULL;

@@ -25,6 +25,7 @@ struct check {
     int columns;  /* a side's: 0 .. 3 */
     int no_rows;  /* row numbers are not asked for: values tell */
     int host;     /* device arrays otherwise */
+    int counted;  /* rows are counted before any is asked for */
 };
 
 struct sides {
@@ -301,7 +302,7 @@ static void run_join(const struct check *c, const struct sides *s, wf_join_spec 
     } else {
         wf_join *join = NULL;
         assert_prim_ok(wf_prim_join_open(prim, c->place, spec, &join));
-        if (total & 1) {
+        if (total & 1 || c->counted) {
             assert_prim_ok(wf_prim_join_count(join, &count));
             assert_int_equal(count, total);
         }
@@ -393,6 +394,52 @@ static void test_kinds(void **state) {
                 }
             }
         }
+    }
+}
+
+/* Counted first, then written in one call: unique keys whose order is not that of their rows. */
+static void test_counted(void **state) {
+    (void)state;
+    for (int place = 0; place < prim_places(); place++) {
+        for (int k = 0; k < 4 * ALGORITHMS; k++) {
+            check_join((struct check){.place = (wf_place)place,
+                                      .algorithm = (wf_join_algorithm)(k / 4),
+                                      .kind = (wf_join_kind)(k % 4),
+                                      .type = types[(k / 4 + k) % 4],
+                                      .n = 400,
+                                      .m = 301,
+                                      .shape = {SHAPE_SORTED, SHAPE_REVERSED, 0},
+                                      .room = 1000,
+                                      .columns = 1,
+                                      .no_rows = k & 1,
+                                      .counted = 1});
+        }
+    }
+}
+
+/* Counting that failed leaves a join that knows nothing of its rows. */
+static void test_count_refused(void **state) {
+    (void)state;
+    enum { N = 1000 };
+    uint32_t keys[N];
+    uint32_t out_keys[N];
+    for (uint32_t i = 0; i < N; i++) {
+        keys[i] = i * 7919u;
+    }
+    for (int place = 0; place < prim_places(); place++) {
+        wf_join *join = NULL;
+        int64_t count = 0;
+        wf_join_spec spec = {.algorithm = WF_JOIN_PLAIN_HASH, .memory_limit = 24000};
+        wf_join_out out = {.keys = prim_array(WF_ELEM_U32, out_keys, N)};
+        spec.r.keys = spec.s.keys = prim_array(WF_ELEM_U32, keys, N);
+        assert_prim_ok(wf_prim_join_open(prim, (wf_place)place, &spec, &join));
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(wf_prim_join_count(join, &count), WF_NO_MEMORY);
+            assert_string_equal(wf_prim_error(prim)->sqlstate, "53200");
+        }
+        assert_int_equal(wf_prim_join_next(join, &out, &count), WF_NO_MEMORY);
+        assert_string_equal(wf_prim_error(prim)->sqlstate, "53200");
+        wf_prim_join_close(join);
     }
 }
 
@@ -659,11 +706,12 @@ static void test_choice(void **state) {
 int main(void) {
     setenv("SIMT_SEED", "7", 0); /* no two splits come out in the same order unless they must */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),         cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_band),          cmocka_unit_test(test_skew),
-        cmocka_unit_test(test_heavy_part),    cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_one_thread),    cmocka_unit_test(test_large),
-        cmocka_unit_test(test_choice),        cmocka_unit_test(test_other_keys),
+        cmocka_unit_test(test_counted),    cmocka_unit_test(test_count_refused),
+        cmocka_unit_test(test_kinds),      cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_band),       cmocka_unit_test(test_skew),
+        cmocka_unit_test(test_heavy_part), cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_one_thread), cmocka_unit_test(test_large),
+        cmocka_unit_test(test_choice),     cmocka_unit_test(test_other_keys),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }
