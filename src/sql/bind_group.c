@@ -530,8 +530,20 @@ static struct rel *plain_agg(struct bind *b, struct select *s, const u32 *key_co
     return agg;
 }
 
+struct handing {
+    struct bind *b;
+    struct rel *rel;
+};
+
+static void hand_on(u32 col, void *arg) {
+    const struct handing *h = arg;
+    if (!rel_has_out(h->rel, col)) {
+        VEC_PUSH(h->b->arena, &h->rel->out, col);
+    }
+}
+
 /* The order in which rows below projections and filters were sorted, in columns that are there
- * above them; NULL = they were not. Projections hand on the keys they lack. */
+ * above them; NULL = they were not. Both hand on the keys they lack. */
 static const struct rel *sorted_below(struct bind *b, struct rel *rel, struct expr **keys) {
     if (rel->kind == REL_SORT) {
         for (i64 i = 0; i < rel->sort.order.count; i++) {
@@ -543,6 +555,10 @@ static const struct rel *sorted_below(struct bind *b, struct rel *rel, struct ex
         return NULL;
     }
     const struct rel *sort = sorted_below(b, rel_input(rel), keys);
+    struct handing handing = {b, rel};
+    for (i64 i = 0; sort && rel->kind == REL_FILTER && i < sort->sort.order.count; i++) {
+        expr_each_col(keys[i], hand_on, &handing);
+    }
     for (i64 i = 0; sort && rel->kind == REL_PROJECT && i < sort->sort.order.count; i++) {
         i64 at = 0;
         while (at < rel->project.exprs.count &&
