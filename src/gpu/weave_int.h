@@ -1,5 +1,5 @@
-/* weave_int.h: what the files that write a woven kernel share: the state of the writing, and how a line and
- * an operand are spelt. */
+/* weave_int.h: what the files of the weaver share: weave_text.c writes a kernel's frame and its
+ * opcodes, weave_probe.c how keys are looked up, weave_sink.c what becomes of the rows. */
 #ifndef WF_GPU_WEAVE_INT_H
 #define WF_GPU_WEAVE_INT_H
 
@@ -36,14 +36,6 @@ __attribute__((format(printf, 2, 3))) static inline void line(struct weaver *v, 
     text_print(v->out, "%*s%s\n", (int)(4 * v->depth), "", buf);
 }
 
-static inline const char *kind_text(u8 kind) {
-    return kind_names[kind];
-}
-
-static inline const char *zero_text(u8 kind) {
-    return kind == KIND_STR ? "str_none()" : "0";
-}
-
 /* A register as an operand of row i. */
 static inline const char *operand(const struct weaver *v, u16 reg, char buf[24]) {
     snprintf(buf, 24, v->pipe->regs[reg].is_const ? "r%u" : "r%u[i]", reg);
@@ -53,12 +45,17 @@ static inline const char *operand(const struct weaver *v, u16 reg, char buf[24])
 #define EACH "UNROLL for (u32 i = 0; i < R; i++) "
 #define EACH_GROUP "UNROLL for (u32 g = 0; g < R / 4; g++) "
 
-/* --- probes (weave_probe.c) --- */
+/* weave_probe.c */
+void weave_probe(struct weaver *v, u32 at, const struct op *op, u16 number);
+void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number);
+void weave_next_match(struct weaver *v); /* where the last MATCH that is open goes round */
+void weave_each(struct weaver *v, u32 at, const struct op *op, u16 number);
+void weave_any(struct weaver *v, const struct op *op);
 
-void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number);
-void put_match(struct weaver *v, u32 at, const struct op *op, u16 number);
-void put_next_match(struct weaver *v); /* where the last MATCH that is open goes round */
-void put_each(struct weaver *v, u32 at, const struct op *op, u16 number);
-void put_any(struct weaver *v, const struct op *op);
+/* weave_sink.c */
+i64 weave_stage_bytes(const struct gpu_plan *plan); /* of the widest column of rows */
+void weave_sink_setup(struct weaver *v);            /* before the tiles */
+void weave_emit(struct weaver *v, u32 sink);        /* the active rows of a tile */
+void weave_finish(struct weaver *v);                /* after the tiles */
 
 #endif

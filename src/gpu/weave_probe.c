@@ -51,7 +51,7 @@ static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number)
     }
 }
 
-void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
+void weave_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
     put_heads(v, at, op, number);
     line(v, EACH "{");
     if (probe_flags(op) & PROBE_OUTER) {
@@ -95,7 +95,7 @@ static void put_matched(struct weaver *v, u32 at, const struct op *op, u16 numbe
     line(v, EACH "{ r%u[i] = act >> i & 1u ? run_row(&x%u, at%u[i]) : 0; }", op->dst, number, at);
 }
 
-void put_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
+void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
     put_runs(v, at, op, number);
     line(v, "for (;;) {");
     v->depth++;
@@ -108,7 +108,7 @@ void put_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
     v->matches[v->match_count++] = at;
 }
 
-void put_next_match(struct weaver *v) {
+void weave_next_match(struct weaver *v) {
     u32 at = v->matches[--v->match_count];
     line(v, EACH "{ at%u[i] += at%u[i] != end%u[i]; }", at, at, at);
     v->depth--;
@@ -117,7 +117,7 @@ void put_next_match(struct weaver *v) {
 
 /* The matches of a thread's rows one after the other, until ANY; nothing in between is for the
  * whole block, so that every thread goes round as often as it has to. */
-void put_each(struct weaver *v, u32 at, const struct op *op, u16 number) {
+void weave_each(struct weaver *v, u32 at, const struct op *op, u16 number) {
     u32 any = at;
     while (v->pipe->ops[any].code != OP_ANY) {
         any++;
@@ -137,7 +137,7 @@ void put_each(struct weaver *v, u32 at, const struct op *op, u16 number) {
     memcpy(v->loaded_outside, v->loaded, v->pipe->source.col_count);
 }
 
-void put_any(struct weaver *v, const struct op *op) {
+void weave_any(struct weaver *v, const struct op *op) {
     bool single = probe_flags(op) & PROBE_SINGLE;
     u32 at = v->each;
     line(v, EACH "{");
