@@ -31,7 +31,8 @@ typedef void vec_group_fn(i64 *restrict state, i64 stride, const u32 *restrict g
 enum { VEC_WIDTHS = 5, VEC_REPLICAS = 4 };
 
 struct vec_table {
-    const struct vec_loops *ops, *reals; /* in the order of op_loop.def, real.def */
+    const struct vec_loops *ops[LOOP_PARTS]; /* of each part, in the order of op_loop.def */
+    const struct vec_loops *reals;           /* in the order of real.def */
     vec_decode_fn *decode[2][VEC_WIDTHS][KIND_COUNT]; /* by signedness, width, kind */
     vec_decode_at_fn *decode_at[2][VEC_WIDTHS][KIND_COUNT];
     vec_gather_fn *gather[VEC_WIDTHS];

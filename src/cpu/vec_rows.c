@@ -600,7 +600,9 @@ static void add_runs(i64 *restrict word, const u32 *restrict run, const i64 *res
 #endif
 
 const struct vec_table LEVEL_NAME(vec_table) = {
-    .ops = LEVEL_NAME(vec_ops),
+#define X(A, part) [LOOPS_##part] = LEVEL_NAME(vec_ops_##part),
+    .ops = {WF_LOOP_PARTS(X, )},
+#undef X
     .reals = LEVEL_NAME(vec_reals),
 #define X(s, from, w, to, acc, K) [s][w][KIND_##K] = decode_##from##_##to,
     .decode = {DECODERS(X)},
