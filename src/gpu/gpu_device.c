@@ -120,7 +120,7 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         source_bytes(g, x, step->pipeline, &plan, &read, &moved);
         for (i64 i = 0; i < plan.indexes.count; i++) {
             const struct variable *v = &x->vars[plan.indexes.items[i]];
-            moved += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 12;
+            moved += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 16;
         }
     }
     return ns + moved / (rates.bus_bytes_per_ns * KERNELS_REACH) +
@@ -271,7 +271,7 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     for (u32 i = 0; i < step->pipeline->op_count; i++) {
         const struct op *op = &step->pipeline->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
-            indexes[plan.op_imm[i]] = (struct weave_index){1, op->code == OP_PROBE, 0};
+            indexes[plan.op_imm[i]] = (struct weave_index){KINDEX_PAIRS, op->code == OP_PROBE, 1};
         }
     }
     struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes};

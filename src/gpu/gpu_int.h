@@ -358,7 +358,9 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 
 struct weave_index {
-    b8 hashed, unique, bits;
+    u8 form; /* enum kindex_form */
+    b8 unique;
+    b8 filter;
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -403,7 +405,9 @@ struct gpu_var {
     i64 rows;
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
-    struct gpu_block *keys, *heads, *index_rows;
+    struct gpu_block *slots, *heads, *index_rows, *filter;
+    i64 most_matches; /* of one key */
+    f64 filter_share; /* of the filter's bits that are set; 1 without one */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */
