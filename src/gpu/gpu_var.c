@@ -193,6 +193,13 @@ wf_status gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, 
     return ERR_OK;
 }
 
+i64 gpu_index_bytes(const struct gpu_var *gv) {
+    i64 bytes = 0;
+    bytes += gv->keys ? gv->keys->bytes : 0;
+    bytes += gv->heads ? gv->heads->bytes : 0;
+    return bytes;
+}
+
 wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *out, i64 *moved) {
     struct gpu_var *gv = NULL;
     TRY(gpu_var_get(g, x, var, &gv));
