@@ -1,5 +1,5 @@
-/* probe.h: what the card can do at best: reading memory from end to end, or at places all over it, and nothing else. The figures that scans
- * and lookups are compared with. */
+/* probe.h: what the card can do at best: reading memory from end to end, or at places all over it,
+ * and nothing else. The figures that scans and lookups are compared with. */
 #include "block.h"
 
 KERNEL(k_probe_read, struct kprobe, 512) {
