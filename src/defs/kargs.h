@@ -317,7 +317,7 @@ struct kintern_fill { /* puts entries that are there already into empty slots */
     u32 pad;
 };
 
-struct kprobe { /* reads `count` 16-byte words */
+struct kprobe { /* reads `count` 16-byte words, one after the other or anywhere */
     const u8 *data;
     i64 count;
     u32 *out;

@@ -288,6 +288,7 @@ wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct
     metric->rows_in += b.rows;
     metric->rows_out += b.rows;
     metric->bytes_read += b.rows * 8;
+    metric->probes += !status && gpu_index_bytes(b.gv) > g->card->l2_bytes ? b.rows : 0;
     metric->launches += b.launches;
     if (!status) {
         x->vars[step->dst].rows = b.rows;

@@ -194,6 +194,13 @@ wf_status gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, 
     return ERR_OK;
 }
 
+i64 gpu_index_bytes(const struct gpu_var *gv) {
+    i64 bytes = 0;
+    bytes += gv->slots ? gv->slots->bytes : 0;
+    bytes += gv->heads ? gv->heads->bytes : 0;
+    return bytes;
+}
+
 /* The longest run of a key that an index of the host may have. */
 static i64 index_most(const struct index *index) {
     i64 most = 1;
