@@ -1,0 +1,167 @@
+/* weave_probe.c: how a woven kernel looks keys up: PROBE, MATCH, EACH and ANY. */
+#include "gpu/weave_int.h"
+
+#include "codes/loop.h"
+
+/* Whether row i looks anything up. */
+static const char *looks_up(const struct weaver *v, const struct op *op, char buf[64]) {
+    char where[24];
+    if (op->b == NO_REG) {
+        snprintf(buf, 64, "(act >> i & 1u)");
+    } else {
+        snprintf(buf, 64, "((act >> i & 1u) && %s)", operand(v, op->b, where));
+    }
+    return buf;
+}
+
+static void put_fault(struct weaver *v, const struct op *op, const char *fault) {
+    line(v, "    const u64 word = fault_word(%u, number + ROW(i), %s);", op->rank, fault);
+    line(v, "    fault = word < fault ? word : fault;");
+}
+
+/* h<at>[i] = row + 1 of row i's match, 0 = none. */
+static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    const struct weave_index *index = &v->w->indexes[number];
+    char key[24];
+    char looks[64];
+    operand(v, op->a, key);
+    looks_up(v, op, looks);
+    line(v, "u32 h%u[R];", at);
+    if (index->unique && index->hashed) {
+        line(v, "u64 p%u[R];", at);
+        line(v, EACH "{ p%u[i] = hash_64((u64)%s) & (x%u.slot_count - 1); }", at, key, number);
+        line(v, EACH "{ h%u[i] = %s ? x%u.heads[p%u[i]] : 0u; }", at, looks, number, at);
+        line(v, EACH "{ h%u[i] = find_hash_from(&x%u, %s, p%u[i], h%u[i]); }", at, number, key, at,
+             at);
+    } else if (index->unique) {
+        line(v, EACH "{ h%u[i] = %s ? find_%s(&x%u, %s) : 0u; }", at, looks,
+             index->bits ? "bits" : "direct_unique", number, key);
+    } else {
+        line(v, EACH "{");
+        line(v, "    const u64 run = %s ? find_%s_run(&x%u, %s) : 0u;", looks,
+             index->hashed ? "hash" : "direct", number, key);
+        line(v, "    h%u[i] = (u32)run != (u32)(run >> 32) ? x%u.rows[(u32)run] + 1u : 0u;", at,
+             number);
+        if (probe_flags(op) & PROBE_SINGLE) {
+            line(v, "    if ((u32)(run >> 32) - (u32)run > 1u) {");
+            put_fault(v, op, "FAULT_MORE_ROWS");
+            line(v, "    }");
+        }
+        line(v, "}");
+    }
+}
+
+void weave_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    put_heads(v, at, op, number);
+    line(v, EACH "{");
+    if (probe_flags(op) & PROBE_OUTER) {
+        const char *only = v->when_depth && v->seen[op->dst] ? "if (act >> i & 1u) " : "";
+        line(v, "    %sr%u[i] = (i64)h%u[i] - 1;", only, op->dst, at);
+    } else {
+        line(v, "    r%u[i] = h%u[i] ? (i64)h%u[i] - 1 : 0;", op->dst, at, at);
+        line(v, "    act &= h%u[i] ? ~0u : ~(1u << i);", at);
+    }
+    line(v, "}");
+}
+
+/* at<at>[i] .. end<at>[i]: the matches of row i. */
+static void put_runs(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    const struct weave_index *index = &v->w->indexes[number];
+    char key[24];
+    char looks[64];
+    operand(v, op->a, key);
+    looks_up(v, op, looks);
+    line(v, "u32 at%u[R];", at);
+    line(v, "u32 end%u[R];", at);
+    line(v, EACH "{");
+    if (index->unique) {
+        line(v, "    const u64 run = %s ? find_run(&x%u, %s) : 0u;", looks, number, key);
+    } else {
+        line(v, "    const u64 run = %s ? find_%s_run(&x%u, %s) : 0u;", looks,
+             index->hashed ? "hash" : "direct", number, key);
+    }
+    if (probe_flags(op) & PROBE_OUTER) {
+        line(v, "    const u64 some = act >> i & 1u ? run_outer(run) : 0u;");
+    } else {
+        line(v, "    const u64 some = run;");
+    }
+    line(v, "    at%u[i] = (u32)some;", at);
+    line(v, "    end%u[i] = (u32)(some >> 32);", at);
+    line(v, "}");
+}
+
+/* The match of every row that has one left, into dst. */
+static void put_matched(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    line(v, EACH "{ r%u[i] = act >> i & 1u ? run_row(&x%u, at%u[i]) : 0; }", op->dst, number, at);
+}
+
+void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    put_runs(v, at, op, number);
+    line(v, "for (;;) {");
+    v->depth++;
+    line(v, "act = 0;");
+    line(v, EACH "{ act |= (u32)(at%u[i] != end%u[i]) << i; }", at, at);
+    line(v, "if (!b_any((i32)act)) {");
+    line(v, "    break;");
+    line(v, "}");
+    put_matched(v, at, op, number);
+    v->matches[v->match_count++] = at;
+}
+
+void weave_next_match(struct weaver *v) {
+    u32 at = v->matches[--v->match_count];
+    line(v, EACH "{ at%u[i] += at%u[i] != end%u[i]; }", at, at, at);
+    v->depth--;
+    line(v, "}");
+}
+
+/* The matches of a thread's rows one after the other, until ANY; nothing in between is for the
+ * whole block, so that every thread goes round as often as it has to. */
+void weave_each(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    u32 any = at;
+    while (v->pipe->ops[any].code != OP_ANY) {
+        any++;
+    }
+    put_runs(v, at, op, number);
+    line(v, "const u32 each%u = act;", at);
+    line(v, EACH "{ r%u[i] = -1; }", v->pipe->ops[any].dst);
+    line(v, "for (;;) {");
+    v->depth++;
+    line(v, "act = 0;");
+    line(v, EACH "{ act |= (u32)(at%u[i] != end%u[i]) << i; }", at, at);
+    line(v, "if (!act) {");
+    line(v, "    break;");
+    line(v, "}");
+    put_matched(v, at, op, number);
+    v->each = at;
+    memcpy(v->loaded_outside, v->loaded, v->pipe->source.col_count);
+}
+
+void weave_any(struct weaver *v, const struct op *op) {
+    bool single = probe_flags(op) & PROBE_SINGLE;
+    u32 at = v->each;
+    line(v, EACH "{");
+    line(v, "    if (act >> i & 1u) {");
+    if (single) {
+        line(v, "        r%u[i] = r%u[i] == -1 ? r%u[i] : -2;", op->dst, op->dst, op->a);
+    } else {
+        line(v, "        r%u[i] = r%u[i] == -1 ? r%u[i] : r%u[i];", op->dst, op->dst, op->a,
+             op->dst);
+    }
+    line(v, "    }");
+    line(v, "    const u32 open = r%u[i] %s;", op->dst, single ? "!= -2" : "== -1");
+    line(v, "    at%u[i] = open ? at%u[i] + (u32)(at%u[i] != end%u[i]) : end%u[i];", at, at, at, at,
+         at);
+    line(v, "}");
+    v->depth--;
+    line(v, "}");
+    memcpy(v->loaded, v->loaded_outside, v->pipe->source.col_count);
+    line(v, "act = each%u;", at);
+    if (single) {
+        line(v, EACH "{");
+        line(v, "    if ((act >> i & 1u) && r%u[i] == -2) {", op->dst);
+        put_fault(v, op, "FAULT_MORE_ROWS");
+        line(v, "    }");
+        line(v, "}");
+    }
+}
