@@ -6,43 +6,12 @@
  * group and warps read contiguous lines. Registers are arrays of R that the compiler keeps in
  * registers. Columns loaded before the first filter are read without any condition (groups past the
  * end read group 0 again), later ones only where a group has an active row, which touches exactly
- * the sectors that hold one. Output is compacted through two alternating stages in shared memory,
- * one reservation per tile. Nothing that varies between executions is written here: literals,
+ * the sectors that hold one. Nothing that varies between executions is written here: literals,
  * bases, sizes and addresses come from the arguments, so equal shapes give equal text, and equal
  * text is compiled once. */
-#include "gpu/gpu_int.h"
+#include "gpu/weave_int.h"
 
 #include "codes/loop.h"
-
-#include <stdarg.h>
-#include <stdio.h>
-
-struct weaver {
-    struct weave *w;
-    const struct gpu_plan *plan;
-    const struct pipeline *pipe;
-    struct text *out;
-    u32 depth; /* indentation */
-    u32 when_count, when_depth;
-    u32 whens[16];
-    u32 match_count;
-    u32 matches[8];     /* opcodes */
-    b8 filtered;        /* rows may be inactive before the tile's end */
-    b8 *seen;           /* registers that have a value */
-    b8 *loaded;         /* columns whose pointers are declared */
-    b8 *loaded_outside; /* and were so before EACH */
-    u32 each;           /* the open one */
-    i32 rows;
-};
-
-__attribute__((format(printf, 2, 3))) static void line(struct weaver *v, const char *format, ...) {
-    char buf[700];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(buf, sizeof buf, format, args);
-    va_end(args);
-    text_print(v->out, "%*s%s\n", (int)(4 * v->depth), "", buf);
-}
 
 static const char *kind_text(u8 kind) {
     return kind_names[kind];
@@ -51,15 +20,6 @@ static const char *kind_text(u8 kind) {
 static const char *zero_text(u8 kind) {
     return kind == KIND_STR ? "str_none()" : "0";
 }
-
-/* A register as an operand of row i. */
-static const char *operand(const struct weaver *v, u16 reg, char buf[24]) {
-    snprintf(buf, 24, v->pipe->regs[reg].is_const ? "r%u" : "r%u[i]", reg);
-    return buf;
-}
-
-#define EACH "UNROLL for (u32 i = 0; i < R; i++) "
-#define EACH_GROUP "UNROLL for (u32 g = 0; g < R / 4; g++) "
 
 /* --- how many rows a thread holds --- */
 
@@ -81,14 +41,6 @@ static i32 live_words(const struct gpu_plan *plan) {
     return most;
 }
 
-static i64 stage_bytes(const struct gpu_plan *plan) {
-    i64 bytes = 1;
-    for (u32 c = 0; plan->sink->kind == SINK_ROWS && c < plan->sink->col_count; c++) {
-        bytes = MAX_OF(bytes, kind_bytes[plan->pipe->regs[plan->sink->cols[c].reg].kind]);
-    }
-    return bytes;
-}
-
 static i32 rows_per_thread(const struct gpu_plan *plan) {
     i32 words = live_words(plan);
     i32 rows = words <= 10 ? 8 : 4; /* sixteen rows measured no faster, in fewer blocks */
@@ -98,7 +50,7 @@ static i32 rows_per_thread(const struct gpu_plan *plan) {
     if (plan->indexes.count) {
         rows = MIN_OF(rows, 8);
     }
-    while (rows > 4 && 2 * WOVEN_BLOCK * rows * stage_bytes(plan) > 40960) {
+    while (rows > 4 && 2 * WOVEN_BLOCK * rows * weave_stage_bytes(plan) > 40960) {
         rows /= 2;
     }
     return rows;
@@ -204,35 +156,8 @@ static void put_literal(struct weaver *v, const struct op *op, u16 number) {
     }
 }
 
-static const char *const word_names[WORD_COUNT] = {
-#define X(A, name, identity, expr) "WORD_" #name,
-    WF_WORDS(X, )
-#undef X
-};
-
-enum { MOST_ACCUMULATORS = 24 };
-
-static bool is_limb(const struct weaver *v, u32 word) {
-    return v->plan->is_limb[v->plan->sink->word_regs[word]];
-}
-
-/* One group with few words: they are kept in registers until the block ends. */
-static bool accumulates(const struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
-    u32 words = 0;
-    for (u32 w = 0; w < sink->word_count; w++) {
-        words += !is_limb(v, w);
-    }
-    return sink->key == NO_REG && words <= MOST_ACCUMULATORS;
-}
-
 static void put_setup(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
     line(v, "SHARED_BYTES(s_bytes);");
-    if (sink->kind == SINK_ROWS) {
-        line(v, "SHARED(u32, s_sums, 32);");
-        line(v, "SHARED(u64, s_base, 1);");
-    }
     line(v, "u64 fault = ~0ULL;");
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op *op = &v->pipe->ops[i];
@@ -249,20 +174,7 @@ static void put_setup(struct weaver *v) {
     for (i64 i = 0; i < v->plan->luts.count; i++) {
         line(v, "const struct kcol t%lld = args.luts[%lld];", i, i);
     }
-    if (sink->kind != SINK_AGG) {
-        return;
-    }
-    if (v->w->agg_copies) {
-        line(v, "u64 *table = (u64 *)s_bytes;");
-        line(v, "b_agg_begin(table, args.agg.copies, args.agg.slot_count, %u, args.agg.word_ops);",
-             sink->word_count);
-    }
-    for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
-        if (is_limb(v, w)) {
-            continue;
-        }
-        line(v, "i64 acc%u = word_identity(%s);", w, word_names[sink->words[w]]);
-    }
+    weave_sink_setup(v);
 }
 
 static void put_tile_head(struct weaver *v) {
@@ -572,67 +484,6 @@ static void put_mask(struct weaver *v, u16 reg) {
     }
 }
 
-/* Whether row i looks anything up. */
-static const char *looks_up(const struct weaver *v, const struct op *op, char buf[64]) {
-    char where[24];
-    if (op->b == NO_REG) {
-        snprintf(buf, 64, "(act >> i & 1u)");
-    } else {
-        snprintf(buf, 64, "((act >> i & 1u) && %s)", operand(v, op->b, where));
-    }
-    return buf;
-}
-
-static void put_fault(struct weaver *v, const struct op *op, const char *fault) {
-    line(v, "    const u64 word = fault_word(%u, number + ROW(i), %s);", op->rank, fault);
-    line(v, "    fault = word < fault ? word : fault;");
-}
-
-/* h<at>[i] = row + 1 of row i's match, 0 = none. */
-static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number) {
-    const struct weave_index *index = &v->w->indexes[number];
-    char key[24];
-    char looks[64];
-    operand(v, op->a, key);
-    looks_up(v, op, looks);
-    line(v, "u32 h%u[R];", at);
-    if (index->unique && index->hashed) {
-        line(v, "u64 p%u[R];", at);
-        line(v, EACH "{ p%u[i] = hash_64((u64)%s) & (x%u.slot_count - 1); }", at, key, number);
-        line(v, EACH "{ h%u[i] = %s ? x%u.heads[p%u[i]] : 0u; }", at, looks, number, at);
-        line(v, EACH "{ h%u[i] = find_hash_from(&x%u, %s, p%u[i], h%u[i]); }", at, number, key, at,
-             at);
-    } else if (index->unique) {
-        line(v, EACH "{ h%u[i] = %s ? find_%s(&x%u, %s) : 0u; }", at, looks,
-             index->bits ? "bits" : "direct_unique", number, key);
-    } else {
-        line(v, EACH "{");
-        line(v, "    const u64 run = %s ? find_%s_run(&x%u, %s) : 0u;", looks,
-             index->hashed ? "hash" : "direct", number, key);
-        line(v, "    h%u[i] = (u32)run != (u32)(run >> 32) ? x%u.rows[(u32)run] + 1u : 0u;", at,
-             number);
-        if (probe_flags(op) & PROBE_SINGLE) {
-            line(v, "    if ((u32)(run >> 32) - (u32)run > 1u) {");
-            put_fault(v, op, "FAULT_MORE_ROWS");
-            line(v, "    }");
-        }
-        line(v, "}");
-    }
-}
-
-static void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
-    put_heads(v, at, op, number);
-    line(v, EACH "{");
-    if (probe_flags(op) & PROBE_OUTER) {
-        const char *only = v->when_depth && v->seen[op->dst] ? "if (act >> i & 1u) " : "";
-        line(v, "    %sr%u[i] = (i64)h%u[i] - 1;", only, op->dst, at);
-    } else {
-        line(v, "    r%u[i] = h%u[i] ? (i64)h%u[i] - 1 : 0;", op->dst, at, at);
-        line(v, "    act &= h%u[i] ? ~0u : ~(1u << i);", at);
-    }
-    line(v, "}");
-}
-
 /* INTERN, INTERN2, UNPAIR. */
 static void put_intern(struct weaver *v, const struct op *op, u16 number) {
     char a[24];
@@ -655,300 +506,6 @@ static void put_intern(struct weaver *v, const struct op *op, u16 number) {
              op->dst, number, a, operand(v, op->b, b), !gpu_op_adds(op));
     }
     line(v, "    }");
-    line(v, "}");
-}
-
-/* at<at>[i] .. end<at>[i]: the matches of row i. */
-static void put_runs(struct weaver *v, u32 at, const struct op *op, u16 number) {
-    const struct weave_index *index = &v->w->indexes[number];
-    char key[24];
-    char looks[64];
-    operand(v, op->a, key);
-    looks_up(v, op, looks);
-    line(v, "u32 at%u[R];", at);
-    line(v, "u32 end%u[R];", at);
-    line(v, EACH "{");
-    if (index->unique) {
-        line(v, "    const u64 run = %s ? find_run(&x%u, %s) : 0u;", looks, number, key);
-    } else {
-        line(v, "    const u64 run = %s ? find_%s_run(&x%u, %s) : 0u;", looks,
-             index->hashed ? "hash" : "direct", number, key);
-    }
-    if (probe_flags(op) & PROBE_OUTER) {
-        line(v, "    const u64 some = act >> i & 1u ? run_outer(run) : 0u;");
-    } else {
-        line(v, "    const u64 some = run;");
-    }
-    line(v, "    at%u[i] = (u32)some;", at);
-    line(v, "    end%u[i] = (u32)(some >> 32);", at);
-    line(v, "}");
-}
-
-/* The match of every row that has one left, into dst. */
-static void put_matched(struct weaver *v, u32 at, const struct op *op, u16 number) {
-    line(v, EACH "{ r%u[i] = act >> i & 1u ? run_row(&x%u, at%u[i]) : 0; }", op->dst, number, at);
-}
-
-static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
-    put_runs(v, at, op, number);
-    line(v, "for (;;) {");
-    v->depth++;
-    line(v, "act = 0;");
-    line(v, EACH "{ act |= (u32)(at%u[i] != end%u[i]) << i; }", at, at);
-    line(v, "if (!b_any((i32)act)) {");
-    line(v, "    break;");
-    line(v, "}");
-    put_matched(v, at, op, number);
-    v->matches[v->match_count++] = at;
-}
-
-/* The matches of a thread's rows one after the other, until ANY; nothing in between is for the
- * whole block, so that every thread goes round as often as it has to. */
-static void put_each(struct weaver *v, u32 at, const struct op *op, u16 number) {
-    u32 any = at;
-    while (v->pipe->ops[any].code != OP_ANY) {
-        any++;
-    }
-    put_runs(v, at, op, number);
-    line(v, "const u32 each%u = act;", at);
-    line(v, EACH "{ r%u[i] = -1; }", v->pipe->ops[any].dst);
-    line(v, "for (;;) {");
-    v->depth++;
-    line(v, "act = 0;");
-    line(v, EACH "{ act |= (u32)(at%u[i] != end%u[i]) << i; }", at, at);
-    line(v, "if (!act) {");
-    line(v, "    break;");
-    line(v, "}");
-    put_matched(v, at, op, number);
-    v->each = at;
-    memcpy(v->loaded_outside, v->loaded, v->pipe->source.col_count);
-}
-
-static void put_any(struct weaver *v, const struct op *op) {
-    bool single = probe_flags(op) & PROBE_SINGLE;
-    u32 at = v->each;
-    line(v, EACH "{");
-    line(v, "    if (act >> i & 1u) {");
-    if (single) {
-        line(v, "        r%u[i] = r%u[i] == -1 ? r%u[i] : -2;", op->dst, op->dst, op->a);
-    } else {
-        line(v, "        r%u[i] = r%u[i] == -1 ? r%u[i] : r%u[i];", op->dst, op->dst, op->a,
-             op->dst);
-    }
-    line(v, "    }");
-    line(v, "    const u32 open = r%u[i] %s;", op->dst, single ? "!= -2" : "== -1");
-    line(v, "    at%u[i] = open ? at%u[i] + (u32)(at%u[i] != end%u[i]) : end%u[i];", at, at, at, at,
-         at);
-    line(v, "}");
-    v->depth--;
-    line(v, "}");
-    memcpy(v->loaded, v->loaded_outside, v->pipe->source.col_count);
-    line(v, "act = each%u;", at);
-    if (single) {
-        line(v, EACH "{");
-        line(v, "    if ((act >> i & 1u) && r%u[i] == -2) {", op->dst);
-        put_fault(v, op, "FAULT_MORE_ROWS");
-        line(v, "    }");
-        line(v, "}");
-    }
-}
-
-/* --- sinks --- */
-
-#define STAGE_TEXT "str_vec(text_moved(args.texts_out.items, args.texts_out.count, %s))"
-static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *target, u32 c) {
-    static const char *const types[17] = {[1] = "u8", [4] = "u32", [8] = "u64", [16] = "vec16"};
-    u32 bytes = kind_bytes[kind];
-    char buf[24];
-    char value[120];
-    const char *name = operand(v, reg, buf);
-    snprintf(value, sizeof value,
-             kind == KIND_STR   ? v->plan->host_text[reg] ? "str_vec(%s)" : STAGE_TEXT
-             : kind == KIND_F32 ? "f32_bits(%s)"
-             : kind == KIND_F64 ? "f64_bits(%s)"
-             : bytes == 16      ? "i128_vec(%s)"
-             : bytes == 8       ? "(u64)%s"
-             : bytes == 4       ? "(u32)%s"
-                                : "(u8)%s",
-             name);
-    line(v, "{");
-    v->depth++;
-    line(v, "%s *stage = (%s *)(s_bytes + %u * STAGE);", types[bytes], types[bytes], turn);
-    line(v, "u32 at = place.first;");
-    line(v, EACH "{");
-    line(v, "    if (act >> i & 1u) {");
-    line(v, bytes == 16 ? "        store16(&stage[at], %s);" : "        stage[at] = %s;", value);
-    line(v, "    }");
-    line(v, "    at += act >> i & 1u;");
-    line(v, "}");
-    line(v, "b_sync();");
-    line(v, "%s *to = (%s *)args.outs[%u].%s + place.base;", types[bytes], types[bytes], c, target);
-    line(v, "for (u32 k = t_id(); k < fits; k += %d) {", WOVEN_BLOCK);
-    line(v, bytes == 16 ? "    store16(&to[k], load16(&stage[k]));" : "    to[k] = stage[k];");
-    line(v, "}");
-    v->depth--;
-    line(v, "}");
-}
-
-static void put_emit_rows(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
-    line(v, "const struct b_place place =");
-    line(v, "    b_reserve(bits_set_u32(act), s_sums, s_base, &args.report[REPORT_ROWS]);");
-    line(v, "if (place.total) {");
-    v->depth++;
-    line(v, "const u32 fits = out_fits(place, args.capacity, args.limit, args.report);");
-    u32 turn = 0;
-    for (u32 c = 0; c < sink->col_count; c++) {
-        u16 reg = sink->cols[c].reg;
-        put_stage(v, reg, v->pipe->regs[reg].kind, turn++ & 1u, "data", c);
-        if (sink->cols[c].null_reg != NO_REG) {
-            put_stage(v, sink->cols[c].null_reg, KIND_B8, turn++ & 1u, "nulls", c);
-        }
-    }
-    v->depth--;
-    line(v, "}");
-}
-
-/* Long exact sums: the few limbs that a value touches. */
-static void put_agg_limbs(struct weaver *v, bool shared) {
-    char x[24];
-    for (i64 l = 0; l < v->plan->limbs.count; l++) {
-        const struct plan_limbs *run = &v->plan->limbs.items[l];
-        int square = run->code == OP_FSQUARE_F64;
-        operand(v, run->reg, x);
-        line(v,
-             "for (i32 k = 0, limb = limb_first(%s, r%u, %d); k < (i32)LIMB_COUNT(%d); k++, "
-             "limb++) {",
-             x, run->lsb, square, square);
-        line(v, "    const i64 part = op_%s(%s, r%u, limb);", op_infos[run->code].name, x,
-             run->lsb);
-        line(v, "    const u32 no = (u32)(limb - %d);", run->first);
-        line(v, "    if (part && no < %uu) {", run->count);
-        if (shared) {
-            line(v,
-                 "        agg_shared_word(table, args.agg.copies, at + %u + no, WORD_ADD, part);",
-                 1 + run->word);
-        } else {
-            line(v, "        atom_add_u64(at + %u + no, (u64)part);", 1 + run->word);
-        }
-        line(v, "    }");
-        line(v, "}");
-    }
-}
-
-static void put_agg_words(struct weaver *v, bool shared) {
-    const struct sink *sink = v->plan->sink;
-    for (u32 w = 0; w < sink->word_count; w++) {
-        char buf[24];
-        if (is_limb(v, w)) {
-            continue;
-        }
-        const char *x = operand(v, sink->word_regs[w], buf);
-        const char *op = word_names[sink->words[w]];
-        if (shared) {
-            line(v, "agg_shared_word(table, args.agg.copies, at + %u, %s, %s);", 1 + w, op, x);
-        } else {
-            line(v, "word_atom(%s, at + %u, %s);", op, 1 + w, x);
-        }
-    }
-    put_agg_limbs(v, shared);
-}
-
-static void put_emit_agg(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
-    char key[24] = "";
-    char buf[24];
-    line(v, EACH "{");
-    v->depth++;
-    line(v, "if (act >> i & 1u) {");
-    v->depth++;
-    if (accumulates(v)) {
-        for (u32 w = 0; w < sink->word_count; w++) {
-            if (is_limb(v, w)) {
-                continue;
-            }
-            line(v, "acc%u = word_merge(%s, acc%u, %s);", w, word_names[sink->words[w]], w,
-                 operand(v, sink->word_regs[w], buf));
-        }
-        if (v->plan->limbs.count) {
-            line(v, "const u64 at = 0;");
-            put_agg_limbs(v, true);
-        }
-    } else if (sink->key == NO_REG) {
-        line(v, "const u64 at = 0;");
-        put_agg_words(v, true);
-    } else if (v->w->agg_copies) {
-        operand(v, sink->key, key);
-        line(v, "const u64 at = (u64)%s * %u;", key, 1 + sink->word_count);
-        line(v, "agg_shared_word(table, args.agg.copies, at, WORD_ADD, 1);");
-        put_agg_words(v, true);
-    } else {
-        operand(v, sink->key, key);
-        if (v->w->agg_form == AGG_HASH) {
-            line(
-                v,
-                "u64 *at = agg_find(args.agg.state, args.agg.slot_count, args.agg.group_limit, %u,",
-                sink->word_count);
-            line(v, "                   %s, args.report);", key);
-        } else {
-            line(v, "u64 *at = args.agg.state + (u64)%s * %u;", key, 1 + sink->word_count);
-            line(v, "if (!read_u64(at)) {");
-            line(v, "    atom_add_u64(at, 1);");
-            line(v, "}");
-        }
-        line(v, "if (at) {");
-        v->depth++;
-        put_agg_words(v, false);
-        v->depth--;
-        line(v, "}");
-    }
-    v->depth--;
-    line(v, "}");
-    v->depth--;
-    line(v, "}");
-}
-
-/* Sets the byte of every row named. */
-static void put_mark(struct weaver *v, u32 sink) {
-    u32 number = 0;
-    char row[24];
-    for (u32 s = 0; s < sink; s++) {
-        number += v->pipe->sinks[s].kind == SINK_MARK;
-    }
-    operand(v, v->pipe->sinks[sink].key, row);
-    line(v, EACH "{");
-    line(v, "    if ((act >> i & 1u) && %s >= 0) {", row);
-    line(v, "        args.outs[args.out_count + %u].data[%s] = 1;", number, row);
-    line(v, "    }");
-    line(v, "}");
-}
-
-static void put_emit(struct weaver *v, u32 sink) {
-    if (v->pipe->sinks[sink].kind == SINK_MARK) {
-        put_mark(v, sink);
-    } else if (v->plan->sink->kind == SINK_ROWS) {
-        put_emit_rows(v);
-    } else {
-        put_emit_agg(v);
-    }
-}
-
-static void put_finish(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
-    if (sink->kind == SINK_AGG && v->w->agg_copies) {
-        for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
-            if (is_limb(v, w)) {
-                continue;
-            }
-            line(v, "agg_shared_word(table, args.agg.copies, %u, %s, acc%u);", 1 + w,
-                 word_names[sink->words[w]], w);
-        }
-        line(v, "b_agg_end(table, args.agg.copies, args.agg.slot_count, %u, args.agg.word_ops,",
-             sink->word_count);
-        line(v, "          args.agg.state);");
-    }
-    line(v, "if (fault != ~0ULL) {");
-    line(v, "    atom_min_u64(&args.report[REPORT_FAULT], fault);");
     line(v, "}");
 }
 
@@ -996,22 +553,22 @@ static void put_op(struct weaver *v, u32 at) {
         line(v, "act = when%u;", v->whens[--v->when_depth]);
         break;
     case OP_PROBE:
-        put_probe(v, at, op, number);
+        weave_probe(v, at, op, number);
         v->filtered = 1;
         break;
     case OP_MATCH:
-        put_match(v, at, op, number);
+        weave_match(v, at, op, number);
         v->filtered = 1;
         break;
     case OP_EACH:
-        put_each(v, at, op, number);
+        weave_each(v, at, op, number);
         v->filtered = 1;
         break;
     case OP_ANY:
-        put_any(v, op);
+        weave_any(v, op);
         break;
     case OP_EMIT:
-        put_emit(v, op->imm);
+        weave_emit(v, op->imm);
         break;
     default:
         if (!v->plan->is_limb[op->dst]) {
@@ -1038,7 +595,7 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.rows = rows_per_thread(plan);
     w->rows_per_thread = v.rows;
-    i64 stage = (i64)WOVEN_BLOCK * v.rows * stage_bytes(plan);
+    i64 stage = (i64)WOVEN_BLOCK * v.rows * weave_stage_bytes(plan);
     w->shared_bytes = plan->sink->kind == SINK_ROWS ? 2 * stage : 0;
     put_functions(&v);
     line(&v, "#define STAGE %lldu", stage);
@@ -1051,14 +608,11 @@ void gpu_weave_text(struct weave *w, struct text *out) {
         put_count(&v, i);
     }
     while (v.match_count > 0) {
-        u32 at = v.matches[--v.match_count];
-        line(&v, EACH "{ at%u[i] += at%u[i] != end%u[i]; }", at, at, at);
-        v.depth--;
-        line(&v, "}");
+        weave_next_match(&v);
     }
     v.depth--;
     line(&v, "}");
-    put_finish(&v);
+    weave_finish(&v);
     v.depth--;
     line(&v, "}");
 }

@@ -291,6 +291,12 @@ complains "and the file is pointed at" 1 '^ {27}\^$' -c "select max(n) from '$tm
 complains "and the option that helps is named" 1 '^HINT: .*sample_size => -1' -c "select count(*), max(n) from '$tmp/late.csv'"
 expect "types follow the whole file where asked to" 0 'count,max
 200001,200000' --format csv -c "select count(*), max(n) from read_csv('$tmp/late.csv', sample_size => -1)"
+{ echo "n,t"; yes '123,abc' | head -c 48000000; echo "4.5,w"; } >"$tmp/much.csv"
+gzip -1 <"$tmp/much.csv" >"$tmp/much.csv.gz"
+expect "of an archive, too, and the memory that takes is small" 0 'count,max
+6000001,123.0' --memory 16MB --threads 2 --format csv -c "select count(*), max(n) from read_csv('$tmp/much.csv.gz', sample_size => -1)"
+complains "and a timeout ends it" 1 '57014.*timeout' -c "set statement_timeout = 50" -c "select count(*) from read_csv('$tmp/much.csv.gz', sample_size => -1)"
+rm "$tmp/much.csv" "$tmp/much.csv.gz"
 expect "columns not asked for are not looked at" 0 'count,max
 200001,w99999' --format csv -c "select count(*), max(t) from '$tmp/late.csv'"
 expect "a limit reads the beginning" 0 'n,t

@@ -1,0 +1,61 @@
+/* weave_int.h: what the files of the weaver share: weave_text.c writes a kernel's frame and its
+ * opcodes, weave_probe.c how keys are looked up, weave_sink.c what becomes of the rows. */
+#ifndef WF_GPU_WEAVE_INT_H
+#define WF_GPU_WEAVE_INT_H
+
+#include "gpu/gpu_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct weaver {
+    struct weave *w;
+    const struct gpu_plan *plan;
+    const struct pipeline *pipe;
+    struct text *out;
+    u32 depth; /* indentation */
+    u32 when_count, when_depth;
+    u32 whens[16];
+    u32 match_count;
+    u32 matches[8];     /* opcodes */
+    b8 filtered;        /* rows may be inactive before the tile's end */
+    b8 *seen;           /* registers that have a value */
+    b8 *loaded;         /* columns whose pointers are declared */
+    b8 *loaded_outside; /* and were so before EACH */
+    u32 each;           /* the open one */
+    i32 rows;
+};
+
+__attribute__((format(printf, 2, 3))) static inline void line(struct weaver *v, const char *format,
+                                                              ...) {
+    char buf[700];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(buf, sizeof buf, format, args);
+    va_end(args);
+    text_print(v->out, "%*s%s\n", (int)(4 * v->depth), "", buf);
+}
+
+/* A register as an operand of row i. */
+static inline const char *operand(const struct weaver *v, u16 reg, char buf[24]) {
+    snprintf(buf, 24, v->pipe->regs[reg].is_const ? "r%u" : "r%u[i]", reg);
+    return buf;
+}
+
+#define EACH "UNROLL for (u32 i = 0; i < R; i++) "
+#define EACH_GROUP "UNROLL for (u32 g = 0; g < R / 4; g++) "
+
+/* weave_probe.c */
+void weave_probe(struct weaver *v, u32 at, const struct op *op, u16 number);
+void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number);
+void weave_next_match(struct weaver *v); /* where the last MATCH that is open goes round */
+void weave_each(struct weaver *v, u32 at, const struct op *op, u16 number);
+void weave_any(struct weaver *v, const struct op *op);
+
+/* weave_sink.c */
+i64 weave_stage_bytes(const struct gpu_plan *plan); /* of the widest column of rows */
+void weave_sink_setup(struct weaver *v);            /* before the tiles */
+void weave_emit(struct weaver *v, u32 sink);        /* the active rows of a tile */
+void weave_finish(struct weaver *v);                /* after the tiles */
+
+#endif
