@@ -145,8 +145,9 @@ FN u64 pair_first(const struct kindex *ix, u64 number) {
     return hash_32((u32)number) & (ix->slot_count - 1);
 }
 FN u32 find_pair_from(const struct kindex *ix, u64 number, u64 slot, u64 pair) {
-    NO_UNROLL TABLE_WALK(slot, ix->slot_count - 1, pair, ix->slots[slot],
-                         pair >> 32 && (u32)pair != (u32)number) return (u32)(pair >> 32);
+    TABLE_WALK_SHORT(slot, ix->slot_count - 1, pair, ix->slots[slot],
+                     pair >> 32 && (u32)pair != (u32)number)
+    return (u32)(pair >> 32);
 }
 FN u32 find_pair_unique(const struct kindex *ix, i64 key) {
     u64 number = pair_number(ix, key);
@@ -157,8 +158,9 @@ FN u64 slot_first(const struct kindex *ix, i64 key) {
     return hash_64((u64)key) & (ix->slot_count - 1);
 }
 FN u64 find_slot_from(const struct kindex *ix, i64 key, u64 slot, vec16 held) {
-    NO_UNROLL TABLE_WALK(slot, ix->slot_count - 1, held, load16(ix->slots + 2 * slot),
-                         vec_high(held) && (i64)vec_low(held) != key) return vec_high(held);
+    TABLE_WALK_SHORT(slot, ix->slot_count - 1, held, load16(ix->slots + 2 * slot),
+                     vec_high(held) && (i64)vec_low(held) != key)
+    return vec_high(held);
 }
 /* A set: members are row 0. */
 FN u32 find_bits(const struct kindex *ix, i64 key) {
@@ -177,11 +179,9 @@ FN u64 find_pair_run(const struct kindex *ix, i64 key) {
     }
     u64 slot = pair_first(ix, number);
     u64 pair = ix->slots[slot];
-    NO_UNROLL TABLE_WALK(slot, ix->slot_count - 1, pair, ix->slots[slot],
-                         (u32)pair != (u32)number &&
-                             pair >> 32 != ix->slots[slot + 1] >> 32) return ix->slots[slot + 1] >>
-            32 << 32 |
-        pair >> 32;
+    TABLE_WALK_SHORT(slot, ix->slot_count - 1, pair, ix->slots[slot],
+                     (u32)pair != (u32)number && pair >> 32 != ix->slots[slot + 1] >> 32)
+    return ix->slots[slot + 1] >> 32 << 32 | pair >> 32;
 }
 FN u64 find_slot_run(const struct kindex *ix, i64 key) {
     u64 slot = slot_first(ix, key);
