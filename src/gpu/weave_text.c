@@ -41,9 +41,16 @@ static i32 live_words(const struct gpu_plan *plan) {
     return most;
 }
 
+/* Rows go ways of their own: through loops of matches, or functions of text. More rows a thread then
+ * hide nothing, and each makes the code longer, which is what compiling takes time by. */
+static bool goes_apart(const struct gpu_plan *plan) {
+    return plan->has_match || plan->has_each || plan->has_text || plan->interns.count > 0;
+}
+
 static i32 rows_per_thread(const struct gpu_plan *plan) {
     i32 words = live_words(plan);
-    i32 rows = words <= 10 ? 8 : 4; /* sixteen rows measured no faster, in fewer blocks */
+    /* Sixteen rows measured no faster, in fewer blocks. */
+    i32 rows = words <= 10 && !goes_apart(plan) ? 8 : 4;
     if (plan->sink->kind == SINK_AGG) {
         rows = MIN_OF(rows, plan->sink->word_count > 2 && plan->sink->key != NO_REG ? 4 : 8);
     }
@@ -59,7 +66,7 @@ static i32 rows_per_thread(const struct gpu_plan *plan) {
 /* Blocks per multiprocessor the compiler has to make room for: few live registers, many blocks. */
 static i32 min_blocks(const struct gpu_plan *plan) {
     i32 words = live_words(plan) * rows_per_thread(plan);
-    return words <= 40 ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    return words <= 40 && !goes_apart(plan) ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
 }
 
 /* --- functions --- */
@@ -314,14 +321,15 @@ static const char *element(u32 op, u8 form, char buf[160]) {
 
 static void put_load_text(struct weaver *v, const struct op *op) {
     bool keep = v->when_depth && v->seen[op->dst];
-    declare_column(v, op->imm);
     line(v, EACH "{");
     if (!keep) {
         line(v, "    r%u[i] = str_none();", op->dst);
     }
     line(v, "    if (act >> i & 1u) {");
-    line(v, "        r%u[i] = text_load(&s%u, row + ROW(i), %du, args.texts_in, args.texts_out);",
-         op->dst, op->imm, v->plan->host_text[op->dst]);
+    line(v, "        r%u[i] = text_load(&args.segs[%u * (u64)args.tablet_count + tablet],", op->dst,
+         op->imm);
+    line(v, "                           row + ROW(i), %du, args.texts_in, args.texts_out);",
+         v->plan->host_text[op->dst]);
     line(v, "    }");
     line(v, "}");
 }
