@@ -583,6 +583,11 @@ complains "bench with a bad scale factor" 2 'positive' bench tpch --sf 1x
 complains "bench with a scale factor out of range" 1 '0\.001 to 1000' bench tpch --sf 0.0001 --text duckdb
 prints "bench tpch checks its answers" '^2 right, 0 wrong, 0 not checked, 0 failed$' bench tpch --sf 0.01 --queries 1,6 --runs 1
 prints "bench tpch as JSON" '"query": 6, .*"answer": "right"' bench tpch --sf 0.01 --queries 5-6 --runs 1 --json
+prints "bench tpch with a list of columns" '^1 right, 0 wrong' bench tpch --sf 0.01 --queries 6 --runs 1 --columns l_shipdate,l_discount,l_quantity,l_extendedprice
+prints "bench ssb checks its answers" '^4 right, 0 wrong, 0 not checked, 0 failed$' bench ssb --sf 0.01 --queries 1.2-1.3,2.1,4.1 --runs 1
+prints "bench ssb takes a flight" '^3 right, 0 wrong' bench ssb --sf 0.01 --queries 2 --runs 1
+complains "bench ssb with texts" 2 'ssb takes no "--text"' bench ssb --text dbgen
+complains "bench with columns that are no names" 2 'columns' bench ssb --columns "x'"
 prints "bench tpch at another scale" '^1 right|0 right, 0 wrong, 1 not checked' bench tpch --sf 0.002 --queries 6 --runs 1 --text duckdb
 mkdir -p "$tmp/answers"
 printf 'revenue\n1193053.2253\n' >"$tmp/answers/q06.csv"
