@@ -7,14 +7,20 @@
 #include <stdio.h>
 /* --- what the runtime calls --- */
 
+#define ROWS_NUMBERED 0xffffffffLL /* row numbers have 32 bits */
+
 static const char *gpu_refuses(struct device *dev, struct exec *x, const struct step *step) {
     struct gpu *g = dev->self;
     if (step->kind == STEP_BUILD) {
         const struct var *rows = &x->program->vars[step->src];
         return rows->kinds[step->col] == KIND_I64 ? NULL : gpu_refusal(x->arena, REFUSE_KEY, "");
     }
+    if (step->kind == STEP_SORT) {
+        return x->vars[step->src].rows < ROWS_NUMBERED ? NULL
+                                                       : gpu_refusal(x->arena, REFUSE_SORT, "");
+    }
     if (step->kind != STEP_PIPELINE) {
-        return gpu_refusal(x->arena, step->kind == STEP_SORT ? REFUSE_SORT : REFUSE_STEP, "");
+        return gpu_refusal(x->arena, REFUSE_STEP, "");
     }
     struct gpu_plan plan;
     const char *refusal =
@@ -97,6 +103,23 @@ static struct device_rates usable_rates(struct device *dev, struct exec *x) {
     return rates;
 }
 
+/* A sort reads and writes a word and a row number per digit, then gathers all columns. */
+#define SORT_DIGITS 8
+#define SORT_ROW_BYTES 24
+
+static void sort_bytes(struct gpu *g, struct exec *x, const struct step *step, f64 *out_read,
+                       f64 *out_moved) {
+    const struct variable *v = &x->vars[step->src];
+    const struct var *def = &x->program->vars[step->src];
+    f64 width = 0;
+    for (u32 c = 0; c < def->col_count; c++) {
+        width += kind_bytes[def->kinds[c]];
+    }
+    bool top = step->limit >= 0 && step->limit < v->rows / 4;
+    *out_read = (f64)v->rows * (top ? SORT_ROW_BYTES : 2 * width + SORT_DIGITS * SORT_ROW_BYTES);
+    *out_moved = is_here(g, v) ? 0 : (f64)v->rows * width;
+}
+
 /* An index is filled at places all over it: that costs a sector of 32 bytes each, a few times. */
 #define BUILD_ROW_BYTES 256
 
@@ -110,6 +133,8 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         const struct variable *v = &x->vars[step->src];
         moved = is_here(g, v) ? 0 : (f64)v->rows * 8;
         read = (f64)v->rows * BUILD_ROW_BYTES;
+    } else if (step->kind == STEP_SORT) {
+        sort_bytes(g, x, step, &read, &moved);
     } else {
         struct gpu_plan plan; /* it was asked before whether it can run here */
         ASSERT(step->kind == STEP_PIPELINE);
@@ -133,6 +158,9 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
     }
     if (step->kind == STEP_BUILD) {
         return gpu_run_build(g, x, step_no, step);
+    }
+    if (step->kind == STEP_SORT) {
+        return gpu_run_sort(g, x, step_no, step);
     }
     FAIL(x->err, NOT_SUPPORTED, "this step does not run on the GPU");
 }
