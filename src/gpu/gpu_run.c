@@ -50,7 +50,7 @@ static void lay_out(struct job *j) {
     j->blob_bytes = 0;
     (void)take(j,
                8 * (1 + (i64)sink->word_count)); /* gpu_job_sink_end puts column addresses here */
-    j->lits_at = take(j, plan->lits.count * (i64)sizeof(struct klit));
+    j->lits_at = take(j, (plan->lits.count + plan->patterns.count) * (i64)sizeof(struct klit));
     j->luts_at = take(j, plan->luts.count * (i64)sizeof(struct kcol));
     j->cols_at = take(j, plan->cols.count * (i64)sizeof(struct kcol));
     j->indexes_at = take(j, plan->indexes.count * (i64)sizeof(struct kindex));
@@ -97,6 +97,9 @@ static FALLIBLE fill_operands(struct job *j) {
         if (x->program->lit_kinds[lit] == KIND_STR) {
             memcpy(&lits[i], &j->lit_views[i], sizeof(str));
         }
+    }
+    for (i64 i = 0; i < plan->patterns.count; i++) {
+        memcpy(&lits[plan->lits.count + i], &j->pattern_views[i], sizeof(str));
     }
     for (i64 i = 0; i < plan->luts.count; i++) {
         TRY(gpu_var_lut(j->g, x, plan->luts.items[i], &luts[i], moved));
@@ -230,8 +233,9 @@ static void make_text(struct job *j, struct sig *sig) {
     struct weave_index *indexes =
         NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
-        indexes[i] = (struct weave_index){(b8)j->indexes[i].hashed, (b8)j->indexes[i].unique,
-                                          (b8)j->indexes[i].bits};
+        const struct kindex *index = &j->indexes[i];
+        indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
+                                          index->filter.bits != NULL};
     }
     u32 copies = 0;
     (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);
@@ -343,8 +347,8 @@ static i64 most_matches(const struct job *j) {
         bool each = op->code == OP_MATCH || op->code == OP_EACH;
         if (each && !j->indexes[j->plan.op_imm[i]].unique) {
             const struct gpu_var *index = j->x->vars[op->imm].copy;
-            i64 rows = index->index_rows ? MAX_OF(index->index_rows->bytes / 4, 1) : 1;
-            matches = MIN_OF(matches, MATCHES_MOST / rows) * rows;
+            i64 most = MAX_OF(index->most_matches, 1);
+            matches = MIN_OF(matches, MATCHES_MOST / most) * most;
         }
     }
     return MAX_OF(matches, 1);

@@ -131,6 +131,9 @@ void ddl_give_oids(struct catalog *catalog, struct table_def *def);
 FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
                            const struct new_table *table, bool temp, struct table_def *def,
                            u32 schema, u32 oid);
+/* 42P07 when a key of the table `oid` has the name of a relation, or of another table's key. */
+FALLIBLE ddl_check_keys(struct wf_connection *conn, const struct table_def *def, u32 schema,
+                        u32 oid, i32 position);
 /* An object and what depends on it go. */
 FALLIBLE ddl_drop(struct wf_connection *conn, struct arena *arena, u32 oid);
 FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct ddl_seq *def);
@@ -142,7 +145,10 @@ FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *reque
 FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
-FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows);
+/* The benchmark whose tables the procedure makes; NULL when there is none of that name. */
+const struct gen_suite *generate_find(const char *procedure);
+FALLIBLE call_generate(struct wf_connection *conn, struct rowset *rows,
+                       const struct gen_suite *suite);
 FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
 /* The statement that runs: with EXPLAIN the one inside. */
