@@ -180,7 +180,7 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
            places / (rates.probes_per_ns * KERNELS_REACH);
 }
 
-static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     if (step->kind == STEP_PIPELINE) {
         return gpu_run_pipeline(g, x, step_no, step);
     }
@@ -191,6 +191,13 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
         return gpu_run_sort(g, x, step_no, step);
     }
     FAIL(x->err, NOT_SUPPORTED, "this step does not run on the GPU");
+}
+
+static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    (void)gpu_heap_mark(g->card);
+    wf_status status = run_kind(g, x, step_no, step);
+    x->metrics[step_no].device_peak = gpu_heap_mark(g->card);
+    return status;
 }
 
 /* Memory that other workers' steps held may be all that was missing. */

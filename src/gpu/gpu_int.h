@@ -48,12 +48,15 @@ struct gpu_heap {
     struct gpu_block *free_list;
     i64 slab_bytes; /* mapped in */
     i64 used_bytes; /* handed out */
+    i64 peak_bytes; /* the most of it since gpu_heap_mark */
     i64 budget_bytes;
     i64 unit_bytes; /* size of a common slab */
 };
 /* NULL when the budget or the card refuses; never evicts. 256-byte aligned, at least 64 readable
  * bytes after the end. */
 struct gpu_block *gpu_heap_alloc(struct gpu_card *card, i64 bytes);
+/* Starts to watch for the peak anew; returns the last one. Workers of a card share it. */
+i64 gpu_heap_mark(struct gpu_card *card);
 void gpu_heap_free(struct gpu_card *card,
                    struct gpu_block *block); /* NULL is fine; from any thread */
 void gpu_heap_fini(struct gpu_card *card, bool context_alive);
