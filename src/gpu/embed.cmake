@@ -59,6 +59,7 @@ set(WF_EMBEDDED
   defs/fn_real.h=defs/fn_real.h
   defs/fn_time.h=defs/fn_time.h
   defs/fn_str2.h=defs/fn_str2.h
+  defs/fn_regex.h=defs/fn_regex.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h
   series.h=gpu/kernels/series.h

@@ -3,6 +3,7 @@
 #include "gpu/gpu_int.h"
 #include "codes/control.h"
 #include "gpu/gpu_prim.h"
+#include "host/regex_table.h"
 
 #include <stdio.h>
 /* --- what the runtime calls --- */
@@ -16,6 +17,11 @@ static const char *refuses_plan(const struct gpu *g, struct exec *x, const struc
     if (plan->slot_bytes + beside > g->card->shared_max) {
         return gpu_refusal(x->arena, REFUSE_SHARED,
                            arena_printf(x->arena, "%lld", plan->slot_bytes));
+    }
+    for (i64 i = 0; i < plan->patterns.count; i++) {
+        if (regex_table_make(x->arena, x->lits[plan->patterns.items[i]].str).len == 0) {
+            return gpu_refusal(x->arena, REFUSE_PATTERN, "");
+        }
     }
     if (plan->woven_op && x->settings->gpu_code == CODE_VM) {
         return gpu_refusal(x->arena, REFUSE_CODE_VM, plan->woven_op);

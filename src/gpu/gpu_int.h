@@ -341,7 +341,9 @@ struct gpu_plan {
     const struct pipeline *pipe;
     const struct sink *sink;
     struct u32_list lits; /* program literals, by kernel number */
-    struct u32_list luts; /* variables */
+    struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
+                               * numbers follow */
+    struct u32_list luts;     /* variables */
     VEC(struct gpu_plan_col) cols;
     struct u32_list indexes; /* variables */
     struct u32_list interns; /* variables */

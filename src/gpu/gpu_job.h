@@ -146,6 +146,7 @@ struct job {
     VEC(struct job_text) texts;    /* of variables, dictionaries and literals */
     struct gpu_str_list own_texts; /* those that only this run holds */
     str *lit_views;                /* per plan literal */
+    str *pattern_views;            /* per plan pattern: its table */
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
     u32 mark_count;
     struct gpu_var **marks; /* of mark sinks, in their order */

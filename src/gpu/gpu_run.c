@@ -79,7 +79,7 @@ static void lay_out(struct job *j) {
     i64 *bytes = &j->blob_bytes;
     *bytes = 0;
     (void)take(bytes, 8 * (1 + (i64)plan->sink->word_count)); /* for gpu_job_sink_end */
-    j->lits_at = take(bytes, plan->lits.count * (i64)sizeof(struct klit));
+    j->lits_at = take(bytes, (plan->lits.count + plan->patterns.count) * (i64)sizeof(struct klit));
     j->luts_at = take(bytes, plan->luts.count * (i64)sizeof(struct kcol));
     j->cols_at = take(bytes, plan->cols.count * (i64)sizeof(struct kcol));
     j->indexes_at = take(bytes, plan->indexes.count * (i64)sizeof(struct kindex));
@@ -108,6 +108,9 @@ static FALLIBLE fill_operands(struct job *j) {
         if (x->program->lit_kinds[lit] == KIND_STR) {
             memcpy(&lits[i], &j->lit_views[i], sizeof(str));
         }
+    }
+    for (i64 i = 0; i < plan->patterns.count; i++) {
+        memcpy(&lits[plan->lits.count + i], &j->pattern_views[i], sizeof(str));
     }
     for (i64 i = 0; i < plan->luts.count; i++) {
         TRY(gpu_var_lut(j->g, x, plan->luts.items[i], &luts[i], moved));
