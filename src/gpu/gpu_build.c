@@ -246,7 +246,9 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     metric->device_ns += (i64)((f64)ms * 1e6);
     b->gv->rows = b->rows;
     b->gv->most_matches = b->most_matches;
-    b->gv->filter_share = b->filter.bits ? (f64)b->set_count / (f64)b->filter.count : 1.0;
+    b->gv->share = b->filter.bits                ? (f64)b->set_count / (f64)b->filter.count
+                   : b->args.form == KINDEX_BITS ? (f64)b->rows / (f64)b->args.slot_count
+                                                 : 1.0;
     b->gv->index = (struct kindex){.form = b->args.form,
                                    .unique = !duplicate,
                                    .key_lo = b->args.key_lo,

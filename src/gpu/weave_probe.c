@@ -30,7 +30,7 @@ static const char *const run_names[] = {
 static void put_filter(struct weaver *v, u32 at, const struct op *op, u16 number, char looks[64]) {
     char key[24];
     looks_up(v, op, looks);
-    if (!v->w->indexes[number].filter) {
+    if (!v->w->indexes[number].filter || v->tested[at]) {
         return;
     }
     operand(v, op->a, key);
@@ -102,6 +102,10 @@ static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number)
 }
 
 void weave_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    if (v->tested[at] && v->w->indexes[number].form == KINDEX_BITS) { /* all are row 0 */
+        line(v, EACH "{ r%u[i] = 0; }", op->dst);
+        return;
+    }
     put_heads(v, at, op, number);
     line(v, EACH "{");
     if (probe_flags(op) & PROBE_OUTER) {
@@ -142,7 +146,16 @@ static void put_matched(struct weaver *v, u32 at, const struct op *op, u16 numbe
 }
 
 void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    if (v->w->indexes[number].unique) {
+        weave_probe(v, at, op, number);
+        return;
+    }
     put_runs(v, at, op, number);
+    v->matches[v->match_count++] = at;
+    if (weave_spreads(v, at)) {
+        weave_spread(v, at, number);
+        return;
+    }
     line(v, "for (;;) {");
     v->depth++;
     line(v, "act = 0;");
@@ -151,11 +164,14 @@ void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
     line(v, "    break;");
     line(v, "}");
     put_matched(v, at, op, number);
-    v->matches[v->match_count++] = at;
 }
 
 void weave_next_match(struct weaver *v) {
     u32 at = v->matches[--v->match_count];
+    if (weave_spreads(v, at)) {
+        weave_spread_end(v);
+        return;
+    }
     line(v, EACH "{ at%u[i] += at%u[i] != end%u[i]; }", at, at, at);
     v->depth--;
     line(v, "}");

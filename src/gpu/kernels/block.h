@@ -81,6 +81,13 @@ FN u32 group_nulls(const u8 *nulls, u32 null_form, i64 row) {
     return 0;
 }
 
+FN b8 row_null(const u8 *nulls, u32 null_form, i64 row) {
+    if (null_form == NULLS_BITS) {
+        return (b8)(~(((const u64 *)nulls)[row >> 6] >> (row & 63)) & 1u);
+    }
+    return null_form == NULLS_BYTES ? (b8)(nulls[row] & 1u) : (b8)0;
+}
+
 /* Rows of a group that lie below `rows`, as four bits. */
 FN u32 group_rows(i64 row, i64 rows) {
     i64 left = rows - row;
@@ -91,6 +98,38 @@ FN u32 group_rows(i64 row, i64 rows) {
 FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
     u32 live = group_rows(row, rows);
     return live && gone ? live & ~(u32)(gone[row >> 6] >> (row & 63)) : live;
+}
+
+/* --- lists of rows -------------------------------------------------------------------------- */
+
+/* The block's active rows, each as its distance from the tile's first; how many. s_sums holds 32
+ * words. Two barriers. */
+FN u32 b_list_rows(u32 act, u32 rows, u32 span, u16 *s_list, u32 *s_sums) {
+    u32 all = 0;
+    u32 at = b_sum_before_u32(bits_set_u32(act), t_count(), s_sums, &all);
+    UNROLL for (u32 i = 0; i < rows; i++) {
+        if (act >> i & 1u) {
+            s_list[at] = (u16)(t_id() * 4u + i / 4u * span + i % 4u);
+        }
+        at += act >> i & 1u;
+    }
+    b_sync();
+    return all;
+}
+
+/* Whose the `no`th is, when thread t's begin at s_first[t]: the last that does not begin behind
+ * it. */
+FN u32 owner_of(const u32 *s_first, u32 count, u32 no) {
+    u32 at = 0;
+    UNROLL for (u32 by = count / 2u; by > 0; by /= 2u) {
+        at += s_first[at + by] <= no ? by : 0u;
+    }
+    return at;
+}
+
+/* How many matches of a run are taken at once, so that those of a block are counted in 32 bits. */
+FN u32 run_part(u32 at, u32 end) {
+    return end - at < 65536u ? end - at : 65536u;
 }
 
 /* --- faults -------------------------------------------------------------------------------- */
