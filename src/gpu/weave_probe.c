@@ -46,28 +46,29 @@ static void put_unique_heads(struct weaver *v, u32 at, const struct op *op, u16 
     operand(v, op->a, key);
     switch (v->w->indexes[number].form) {
     case KINDEX_PAIRS:
-        line(v, "u64 p%u[R];", at);
-        line(v, "u64 q%u[R];", at);
+        line(v, "u64 slot%u[R];", at);
+        line(v, "u64 held%u[R];", at);
         line(v, EACH "{");
         line(v, "    const u64 no = pair_number(&x%u, %s);", number, key);
-        line(v, "    p%u[i] = pair_first(&x%u, no);", at, number);
-        line(v, "    q%u[i] = %s && !(no >> 32) ? x%u.slots[p%u[i]] : 0u;", at, looks, number, at);
+        line(v, "    slot%u[i] = pair_first(&x%u, no);", at, number);
+        line(v, "    held%u[i] = %s && !(no >> 32) ? x%u.slots[slot%u[i]] : 0u;", at, looks, number,
+             at);
         line(v, "}");
         line(v, EACH "{");
         line(v, "    const u64 no = pair_number(&x%u, %s);", number, key);
-        line(v, "    h%u[i] = find_pair_from(&x%u, no, p%u[i], q%u[i]);", at, number, at, at);
+        line(v, "    h%u[i] = find_pair_from(&x%u, no, slot%u[i], held%u[i]);", at, number, at, at);
         line(v, "}");
         break;
     case KINDEX_RUNS:
-        line(v, "u64 p%u[R];", at);
-        line(v, "vec16 q%u[R];", at);
+        line(v, "u64 slot%u[R];", at);
+        line(v, "vec16 held%u[R];", at);
         line(v, EACH "{");
-        line(v, "    p%u[i] = slot_first(&x%u, %s);", at, number, key);
-        line(v, "    q%u[i] = %s ? load16(x%u.slots + 2 * p%u[i]) : vec_of(0, 0);", at, looks,
+        line(v, "    slot%u[i] = slot_first(&x%u, %s);", at, number, key);
+        line(v, "    held%u[i] = %s ? load16(x%u.slots + 2 * slot%u[i]) : vec_of(0, 0);", at, looks,
              number, at);
         line(v, "}");
-        line(v, EACH "{ h%u[i] = (u32)(find_slot_from(&x%u, %s, p%u[i], q%u[i]) >> 32); }", at,
-             number, key, at, at);
+        line(v, EACH "{ h%u[i] = (u32)(find_slot_from(&x%u, %s, slot%u[i], held%u[i]) >> 32); }",
+             at, number, key, at, at);
         break;
     default:
         line(v, EACH "{ h%u[i] = %s ? find_%s(&x%u, %s) : 0u; }", at, looks,
