@@ -80,7 +80,7 @@ static bool drops_by_bits(const struct weaver *v, u32 at) {
     const struct weave_index *index = &v->w->indexes[v->plan->op_imm[at]];
     return (op->code == OP_PROBE || op->code == OP_MATCH) && op->b == NO_REG &&
            !(probe_flags(op) & PROBE_OUTER) &&
-           (index->filter || (index->form == KINDEX_BITS && index->unique));
+           (index->filter || index->form == KINDEX_RANK || index->form == KINDEX_BITS);
 }
 
 /* Lookups whose bitmaps are asked first, those that leave few rows before the others. */
@@ -205,11 +205,16 @@ static void put_test(struct weaver *v, u32 at) {
             v->early[i] = 1;
         }
     }
+    static const char *const names[] = {[KINDEX_DIRECT] = "filter_has",
+                                        [KINDEX_BITS] = "find_bits",
+                                        [KINDEX_RANK] = "rank_has",
+                                        [KINDEX_PAIRS] = "filter_has",
+                                        [KINDEX_RUNS] = "filter_has"};
     operand(v, op->a, key);
     line(v, "{");
     line(v, "    u32 keep = 0;");
     line(v, "    " EACH "{ keep |= (act >> i & 1u ? %s(&x%u, %s) : 0u) << i; }",
-         v->w->indexes[number].form == KINDEX_BITS ? "find_bits" : "filter_has", number, key);
+         names[v->w->indexes[number].form], number, key);
     line(v, "    act &= keep;");
     line(v, "}");
     v->filtered = 1;

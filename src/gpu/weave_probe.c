@@ -21,6 +21,7 @@ static void put_fault(struct weaver *v, const struct op *op, const char *fault) 
 
 static const char *const run_names[] = {
     [KINDEX_DIRECT] = "find_direct_run",
+    [KINDEX_RANK] = "find_rank_run",
     [KINDEX_PAIRS] = "find_pair_run",
     [KINDEX_RUNS] = "find_slot_run",
 };
@@ -58,6 +59,12 @@ static void put_unique_heads(struct weaver *v, u32 at, const struct op *op, u16 
         line(v, "    const u64 no = pair_number(&x%u, %s);", number, key);
         line(v, "    h%u[i] = find_pair_from(&x%u, no, slot%u[i], held%u[i]);", at, number, at, at);
         line(v, "}");
+        break;
+    case KINDEX_RANK:
+        line(v, "u64 q%u[R];", at);
+        line(v, EACH "{ q%u[i] = %s ? rank_word(&x%u, (u64)%s - (u64)x%u.key_lo) : 0u; }", at,
+             looks, number, key, number);
+        line(v, EACH "{ h%u[i] = find_rank_from(&x%u, %s, q%u[i]); }", at, number, key, at);
         break;
     case KINDEX_RUNS:
         line(v, "u64 slot%u[R];", at);

@@ -206,10 +206,37 @@ FN u32 find_bits(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? ix->heads[slot >> 5] >> (slot & 31u) & 1u : 0u;
 }
+/* Keys that are there are numbered: bits of a word, and how many there are before it. */
+FN u64 rank_word(const struct kindex *ix, u64 slot) {
+    return slot < ix->slot_count ? ix->slots[slot >> 5] : 0u;
+}
+FN u32 rank_has(const struct kindex *ix, i64 key) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    return (u32)rank_word(ix, slot) >> (slot & 31u) & 1u;
+}
+FN u32 rank_of(u64 word, u64 slot) {
+    return (u32)(word >> 32) + bits_set_u32((u32)word & ((1u << (slot & 31u)) - 1u));
+}
+FN u32 find_rank_from(const struct kindex *ix, i64 key, u64 word) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    return (u32)word >> (slot & 31u) & 1u ? ix->heads[rank_of(word, slot)] + 1u : 0u;
+}
+FN u32 find_rank_unique(const struct kindex *ix, i64 key) {
+    return find_rank_from(ix, key, rank_word(ix, (u64)key - (u64)ix->key_lo));
+}
 /* The run of a key: first in the low half, end in the high half. */
 FN u64 find_direct_run(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? (u64)ix->heads[slot + 1] << 32 | ix->heads[slot] : 0u;
+}
+FN u64 find_rank_run(const struct kindex *ix, i64 key) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    u64 word = rank_word(ix, slot);
+    if (!((u32)word >> (slot & 31u) & 1u)) {
+        return 0;
+    }
+    u32 rank = rank_of(word, slot);
+    return (u64)ix->heads[rank + 1u] << 32 | ix->heads[rank];
 }
 FN u64 find_pair_run(const struct kindex *ix, i64 key) {
     u64 number = pair_number(ix, key);
@@ -236,11 +263,14 @@ FN u64 find_run(const struct kindex *ix, i64 key) {
     }
     if (ix->unique) {
         u32 head = ix->form == KINDEX_BITS    ? find_bits(ix, key)
+                   : ix->form == KINDEX_RANK  ? find_rank_unique(ix, key)
                    : ix->form == KINDEX_PAIRS ? find_pair_unique(ix, key)
                                               : find_direct_unique(ix, key);
         return head ? (u64)head << 32 | (head - 1u) : 0u;
     }
-    return ix->form == KINDEX_PAIRS ? find_pair_run(ix, key) : find_direct_run(ix, key);
+    return ix->form == KINDEX_PAIRS  ? find_pair_run(ix, key)
+           : ix->form == KINDEX_RANK ? find_rank_run(ix, key)
+                                     : find_direct_run(ix, key);
 }
 /* The run of a row that has no match and stays nonetheless: one row, number -1. */
 #define RUN_NONE 0xfffffffeu
