@@ -61,10 +61,10 @@ static void put_unique_heads(struct weaver *v, u32 at, const struct op *op, u16 
         line(v, "}");
         break;
     case KINDEX_RANK:
-        line(v, "u64 q%u[R];", at);
-        line(v, EACH "{ q%u[i] = %s ? rank_word(&x%u, (u64)%s - (u64)x%u.key_lo) : 0u; }", at,
+        line(v, "u64 held%u[R];", at);
+        line(v, EACH "{ held%u[i] = %s ? rank_word(&x%u, (u64)%s - (u64)x%u.key_lo) : 0u; }", at,
              looks, number, key, number);
-        line(v, EACH "{ h%u[i] = find_rank_from(&x%u, %s, q%u[i]); }", at, number, key, at);
+        line(v, EACH "{ h%u[i] = find_rank_from(&x%u, %s, held%u[i]); }", at, number, key, at);
         break;
     case KINDEX_RUNS:
         line(v, "u64 slot%u[R];", at);
