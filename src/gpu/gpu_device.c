@@ -213,6 +213,9 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
     (void)gpu_heap_mark(g->card);
     wf_status status = run_kind(g, x, step_no, step);
     x->metrics[step_no].device_peak = gpu_heap_mark(g->card);
+    if (x->profiles) {
+        x->metrics[step_no].kernel = gpu_widest_use(g);
+    }
     return status;
 }
 
