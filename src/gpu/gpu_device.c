@@ -115,9 +115,11 @@ static f64 places_of(const struct gpu *g, const struct exec *x, const struct pip
     f64 rows = (f64)source_rows(x, pipe);
     f64 places = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct variable *v =
-            gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
-        i64 bytes = !v ? 0 : is_here(g, v) ? gpu_index_bytes(v->copy) : v->index ? v->index->bytes : 0;
+        const struct variable *v = gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
+        i64 bytes = !v              ? 0
+                    : is_here(g, v) ? gpu_index_bytes(v->copy)
+                    : v->index      ? v->index->bytes
+                                    : 0;
         places += bytes > g->card->l2_bytes ? rows : 0;
     }
     return places;
@@ -353,10 +355,10 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     for (u32 i = 0; i < step->pipeline->op_count; i++) {
         const struct op *op = &step->pipeline->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
-            indexes[plan.op_imm[i]] = (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 0};
+            indexes[plan.op_imm[i]] = (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1};
         }
     }
-    struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes};
+    struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes, .lists = 1};
     const struct sink *sink = plan.sink;
     weave.agg_form =
         sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 16 ? AGG_HASH : AGG_DENSE;

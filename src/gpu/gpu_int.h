@@ -348,7 +348,7 @@ struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
     const struct sink *sink;
-    struct u32_list lits; /* program literals, by kernel number */
+    struct u32_list lits;     /* program literals, by kernel number */
     struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
                                * numbers follow */
     struct u32_list luts;     /* variables */
@@ -416,6 +416,7 @@ struct weave { /* what the text depends on besides the opcodes */
     u32 agg_form;
     b8 agg_copies;
     b8 gone;             /* the source has deleted rows */
+    b8 lists;            /* there is shared memory for lists of rows */
     i32 rows_per_thread; /* out */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };

@@ -262,8 +262,7 @@ static FALLIBLE send_args(struct job *j) {
     }
     CU(g->api->copy_to_device(addr, j->blob, (size_t)bytes, g->streams[0]));
     if (j->keeps && !j->fixed_done) {
-        CU(g->api->copy_to_device(j->fixed_addr, j->fixed, (size_t)j->layout.bytes,
-                                  g->streams[0]));
+        CU(g->api->copy_to_device(j->fixed_addr, j->fixed, (size_t)j->layout.bytes, g->streams[0]));
         j->fixed_done = 1;
     }
     return ERR_OK;
@@ -294,6 +293,9 @@ static const f64 FEW_SHARE = 2.0; /* all */
 static const f64 FEW_SHARE = 0.15;
 #endif
 
+/* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
+#define LISTS_LEAST_SHARED (144 << 10)
+
 /* What the text is made for. */
 static void describe_weave(struct job *j, struct sig *sig) {
     struct weave_index *indexes =
@@ -313,6 +315,8 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.agg_form = j->agg.form;
     sig->weave.agg_copies = copies > 0;
     sig->weave.gone = gpu_job_gone_bits(j) != NULL;
+    sig->weave.lists =
+        j->plan.sink->kind != SINK_AGG || j->g->card->shared_max >= LISTS_LEAST_SHARED;
 }
 
 /* NULL: use the virtual machine. A step with an opcode that it does not have waits. */
