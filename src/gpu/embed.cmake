@@ -22,6 +22,7 @@ set(WF_EMBEDDED
   vm_rows_small.h=gpu/kernels/vm_rows_small.h
   vm_agg.h=gpu/kernels/vm_agg.h
   build.h=gpu/kernels/build.h
+  standalone.h=gpu/kernels/standalone.h
   probe.h=gpu/kernels/probe.h
   defs/kprim.h=defs/kprim.h
   defs/korder.h=defs/korder.h

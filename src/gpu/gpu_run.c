@@ -11,6 +11,7 @@
  *
  * Cancellation is looked at before every launch; a launch covers few enough rows to end within 100
  * ms. */
+#include "gpu/gpu_capture.h"
 #include "gpu/gpu_job.h"
 
 #include "codes/loop.h"
@@ -262,8 +263,7 @@ static FALLIBLE send_args(struct job *j) {
     }
     CU(g->api->copy_to_device(addr, j->blob, (size_t)bytes, g->streams[0]));
     if (j->keeps && !j->fixed_done) {
-        CU(g->api->copy_to_device(j->fixed_addr, j->fixed, (size_t)j->layout.bytes,
-                                  g->streams[0]));
+        CU(g->api->copy_to_device(j->fixed_addr, j->fixed, (size_t)j->layout.bytes, g->streams[0]));
         j->fixed_done = 1;
     }
     return ERR_OK;
@@ -293,8 +293,8 @@ static void describe_weave(struct job *j, struct sig *sig) {
         NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
         const struct kindex *index = &j->indexes[i];
-        indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
-                                          index->filter.bits != NULL};
+        indexes[i] =
+            (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL};
     }
     u32 copies = 0;
     (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);
@@ -468,6 +468,21 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     return ERR_OK;
 }
 
+static FALLIBLE capture_before(struct job *j, const struct batch *b, struct gpu_grid grid,
+                               const struct kargs *args) {
+    struct sig *sig = &j->sigs[b->sig];
+    if (!sig->text.len) { /* the kernel was found by its description */
+        text_init(&sig->text, j->x->arena);
+        gpu_weave_text(&sig->weave, &sig->text);
+    }
+    struct gpu_launched launched = {(u32)(j->metric - j->x->metrics),
+                                    j->step->label,
+                                    {sig->text.ptr, sig->text.len},
+                                    grid,
+                                    args};
+    return gpu_capture_before(j->g, j->x, &launched);
+}
+
 static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *l) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -488,11 +503,16 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
     TRY(gpu_event(g, 1 + j->event_count, &first, err));
     TRY(gpu_event(g, 2 + j->event_count, &last, err));
     j->event_count += 2;
+    struct gpu_grid grid = {blocks, threads, shared};
+    bool captured = j->x->capture && l->function;
+    if (captured) {
+        TRY(capture_before(j, b, grid, &args));
+    }
     CU(g->api->event_record(first, stream));
-    TRY(gpu_launch(g, function, (struct gpu_grid){blocks, threads, shared}, stream, &args, err));
+    TRY(gpu_launch(g, function, grid, stream, &args, err));
     CU(g->api->event_record(last, stream));
     j->metric->launches++;
-    return ERR_OK;
+    return captured ? gpu_capture_after(g, j->x) : ERR_OK;
 }
 
 static void progress(struct job *j, const struct batch *b) {
