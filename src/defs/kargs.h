@@ -193,9 +193,10 @@ struct kout {
 };
 
 enum agg_form { AGG_DENSE, AGG_HASH };
-/* A group's state: word 0 is its key (HASH, AGG_EMPTY = free) or counts touches (DENSE); then the
- * words. The group whose key is AGG_EMPTY lives in slot slot_count; its word 0 is AGG_EMPTY once it
- * is in use. */
+/* A group's state: `head` words of its own, then those of the aggregates. HASH: the head is the key
+ * (AGG_EMPTY = free); the group whose key is AGG_EMPTY lives in slot slot_count, and its head is
+ * AGG_EMPTY once it is in use. DENSE: the key is the slot's number plus key_lo; the head counts
+ * touches, unless a word tells which groups there are: the one at `touch` is not 0 then. */
 #define AGG_EMPTY 0xa5a5a5a5a5a5a5a5ULL
 #define AGG_TRIES 512u
 #define AGG_MAX_WORDS 1024
@@ -213,9 +214,12 @@ struct klimbs {
 
 struct kagg {
     u64 *state;
-    u64 slot_count;  /* a power of two */
+    u64 slot_count;  /* HASH: a power of two */
     u64 group_limit; /* HASH: ask for a larger table past this */
+    i64 key_lo;      /* DENSE: the key of slot 0 */
     u32 form;        /* enum agg_form */
+    u32 head;        /* words before those of the aggregates: 0 or 1 */
+    u32 touch;       /* DENSE: the word of a slot that is not 0 when the group exists */
     u32 word_count;
     u32 copies; /* DENSE: private tables per block in shared memory, a power of two; 0 = none */
     u16 key;    /* virtual machine: place of the key; KOP_CONST with no key = one group */
@@ -224,7 +228,6 @@ struct kagg {
     const u16 *word_regs; /* virtual machine: places */
     const struct klimbs *limbs;
     u32 limb_count;
-    u32 pad;
 };
 
 /* One report per launch or per step, in device memory. */

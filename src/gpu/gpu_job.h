@@ -84,7 +84,7 @@ struct job {
     i64 capacity;
     u64 *out_at, *out_nulls_at; /* to_host: offsets of columns in a slot's rows */
     struct fetch_col *fetch;
-    struct kagg agg;
+    struct agg_shape shape;
     struct gpu_block *state;
     i64 groups_wanted;
     /* argument block */
@@ -160,6 +160,12 @@ i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);
 void gpu_job_sink_drop(struct job *j);
+
+/* gpu_agg.c */
+FALLIBLE gpu_agg_begin(struct job *j);
+FALLIBLE gpu_agg_end(struct job *j, const u64 *report, bool *out_again);
+/* Shared memory of a block of so many threads for the table, and in how many copies; 0 copies:
+ * cells of each thread's own, or none. */
 i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies);
 
 #endif

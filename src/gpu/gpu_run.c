@@ -233,14 +233,9 @@ static void make_text(struct job *j, struct sig *sig) {
         indexes[i] = (struct weave_index){(b8)j->indexes[i].hashed, (b8)j->indexes[i].unique,
                                           (b8)j->indexes[i].bits};
     }
-    u32 copies = 0;
-    (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);
-    sig->weave = (struct weave){.plan = &j->plan,
-                                .cols = sig->cols,
-                                .indexes = indexes,
-                                .agg_form = j->agg.form,
-                                .agg_copies = copies > 0,
-                                .gone = j->gone != NULL};
+    sig->weave = (struct weave){
+        .plan = &j->plan, .cols = sig->cols, .indexes = indexes, .gone = j->gone != NULL};
+    gpu_agg_weave(&j->shape, &sig->weave);
     text_init(&sig->text, j->x->arena);
     gpu_weave_text(&sig->weave, &sig->text);
 }
@@ -310,7 +305,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .out_count = (u32)gpu_job_out_count(j),
         .capacity = j->capacity,
         .limit = limit,
-        .agg = j->agg,
+        .agg = j->shape.agg,
         .report = AT(u64 *, j->reports_at + report),
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
@@ -575,9 +570,9 @@ static FALLIBLE init_state(struct job *j) {
     }
     void *function = NULL;
     TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, &function, j->x->err));
-    struct kagg_step args = {.agg = j->agg};
+    struct kagg_step args = {.agg = j->shape.agg};
     args.agg.word_ops = DEV(const u8 *, j->g->args_block->addr + (u64)j->words_at);
-    i64 words = (i64)((j->agg.slot_count + 1) * (1u + j->agg.word_count));
+    i64 words = (i64)((j->shape.agg.slot_count + 1) * (1u + j->shape.agg.word_count));
     i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL);
     j->metric->launches++;
     return gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0],

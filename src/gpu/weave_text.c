@@ -41,10 +41,15 @@ static i32 live_words(const struct gpu_plan *plan) {
     return most;
 }
 
-static i32 rows_per_thread(const struct gpu_plan *plan) {
+enum { CELL_WORDS = 16 };
+
+static i32 rows_per_thread(const struct weave *w) {
+    const struct gpu_plan *plan = w->plan;
     i32 words = live_words(plan);
     i32 rows = words <= 10 ? 8 : 4; /* sixteen rows measured no faster, in fewer blocks */
-    if (plan->sink->kind == SINK_AGG) {
+    if (w->cells && words <= CELL_WORDS) {
+        rows = 8; /* rows end in cells one by one: few of their registers live at once */
+    } else if (plan->sink->kind == SINK_AGG) {
         rows = MIN_OF(rows, plan->sink->word_count > 2 && plan->sink->key != NO_REG ? 4 : 8);
     }
     if (plan->indexes.count) {
@@ -57,9 +62,10 @@ static i32 rows_per_thread(const struct gpu_plan *plan) {
 }
 
 /* Blocks per multiprocessor the compiler has to make room for: few live registers, many blocks. */
-static i32 min_blocks(const struct gpu_plan *plan) {
-    i32 words = live_words(plan) * rows_per_thread(plan);
-    return words <= 40 ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+static i32 min_blocks(const struct weave *w) {
+    i32 words = live_words(w->plan) * rows_per_thread(w);
+    i32 blocks = words <= 40 ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    return w->cells && live_words(w->plan) <= CELL_WORDS ? MAX_OF(blocks, 4) : blocks;
 }
 
 /* --- functions --- */
@@ -101,7 +107,7 @@ const char *gpu_part_text(const char *part) {
 }
 
 static void put_functions(struct weaver *v) {
-    line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v->plan));
+    line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v->w));
     line(v, "#include \"block.h\"");
     line(v, "#include \"defs/fault.h\"");
     if (v->plan->has_text || v->plan->interns.count) {
@@ -593,12 +599,13 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
-    v.rows = rows_per_thread(plan);
+    v.rows = rows_per_thread(w);
     w->rows_per_thread = v.rows;
     i64 stage = (i64)WOVEN_BLOCK * v.rows * weave_stage_bytes(plan);
     w->shared_bytes = plan->sink->kind == SINK_ROWS ? 2 * stage : 0;
     put_functions(&v);
     line(&v, "#define STAGE %lldu", stage);
+    weave_sink_functions(&v);
     line(&v, "KERNEL(k_woven, struct kargs, %d) {", WOVEN_BLOCK);
     v.depth = 1;
     put_setup(&v);

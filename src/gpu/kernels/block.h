@@ -271,15 +271,44 @@ FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i6
     return (u64 *)0;
 }
 
+/* Adds in shared memory, which has atomics of 32 bits only: those of 64 are loops. The upper half
+ * rarely changes: small negative numbers carry into it what their own upper half takes away. */
+FN void atom_add_halves(u64 *p, u64 x) {
+    u32 low = (u32)x;
+    u32 before = low ? atom_add_u32((u32 *)p, low) : 0u;
+    u32 high = (u32)(x >> 32) + (u32)(before + low < low);
+    if (high) {
+        atom_add_u32((u32 *)p + 1, high);
+    }
+}
+
 /* One row into a table of this block in shared memory: word w of slot s of copy c is at
  * (s * stride + w) * copies + c. Threads that share a copy use atomics. */
 FN void agg_shared_word(u64 *table, u32 copies, u64 at, u32 op, i64 x) {
     u64 *p = table + at * copies + (t_id() & (copies - 1u));
     if (copies == t_count()) {
         *p = (u64)word_merge(op, (i64)*p, x);
+    } else if (op == WORD_ADD) {
+        atom_add_halves(p, (u64)x);
     } else {
         word_atom(op, p, x);
     }
+}
+
+/* The lowest bits of x, as a number without or with a sign. */
+FN i64 bits_below(u64 x, u32 bits) {
+    return (i64)(x & (((u64)1 << bits) - 1u));
+}
+FN i64 bits_signed(u64 x, u32 bits) {
+    return (i64)(x << (64u - bits)) >> (64u - bits);
+}
+
+/* One word of all lanes; every lane has it then. */
+FN i64 w_word_merge(u32 op, i64 x) {
+    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
+        x = word_merge(op, x, (i64)w_xor_u64((u64)x, mask));
+    }
+    return x;
 }
 
 /* Limbs of an exact sum that a value or its square touches: the first, and how many at most (53 or
@@ -292,29 +321,30 @@ FN i32 limb_first(f64 x, i32 lsb, u32 square) {
 }
 
 /* Sets the block's tables up; ends with a barrier. */
-FN void b_agg_begin(u64 *table, u32 copies, u64 slot_count, u32 word_count, const u8 *word_ops) {
-    u64 stride = 1u + word_count;
-    for (u64 at = t_id(); at < slot_count * stride * copies; at += t_count()) {
+FN void b_agg_begin(u64 *table, const struct kagg *agg, u32 head, u32 word_count) {
+    u32 copies = agg->copies;
+    u64 stride = head + word_count;
+    for (u64 at = t_id(); at < agg->slot_count * stride * copies; at += t_count()) {
         u32 word = (u32)(at / copies % stride);
-        table[at] = word ? (u64)word_identity(word_ops[word - 1u]) : 0u;
+        table[at] = word >= head ? (u64)word_identity(agg->word_ops[word - head]) : 0u;
     }
     b_sync();
 }
 
 /* Merges the block's tables into the state; starts with a barrier. */
-FN void b_agg_end(u64 *table, u32 copies, u64 slot_count, u32 word_count, const u8 *word_ops,
-                  u64 *state) {
-    u64 stride = 1u + word_count;
+FN void b_agg_end(u64 *table, const struct kagg *agg, u32 head, u32 word_count) {
+    u32 copies = agg->copies;
+    u64 stride = head + word_count;
     b_sync();
-    for (u64 at = t_id(); at < slot_count * stride; at += t_count()) {
+    for (u64 at = t_id(); at < agg->slot_count * stride; at += t_count()) {
         u32 word = (u32)(at % stride);
-        u32 op = word ? word_ops[word - 1u] : (u32)WORD_ADD;
+        u32 op = word >= head ? agg->word_ops[word - head] : (u32)WORD_ADD;
         i64 x = (i64)table[at * copies + (t_id() & (copies - 1u))];
         for (u32 c = 1; c < copies; c++) {
             u32 turn = (c + t_id()) & (copies - 1u); /* so that threads meet different banks */
             x = word_merge(op, x, (i64)table[at * copies + turn]);
         }
-        word_atom(op, &state[at], x);
+        word_atom(op, &agg->state[at], x);
     }
 }
 

@@ -96,13 +96,13 @@ KERNEL(k_build_scatter, struct kbuild, 256) {
 /* --- aggregation state ----------------------------------------------------------------------- */
 
 KERNEL(k_agg_init, struct kagg_step, 256) {
-    u64 stride = 1u + args.agg.word_count;
+    u64 stride = args.agg.head + args.agg.word_count;
     i64 words = (i64)((args.agg.slot_count + 1) * stride);
     BUILD_ROWS(i, words) {
         u32 word = (u32)((u64)i % stride);
         u64 slot = (u64)i / stride;
-        if (word) {
-            args.agg.state[i] = (u64)word_identity(args.agg.word_ops[word - 1u]);
+        if (word >= args.agg.head) {
+            args.agg.state[i] = (u64)word_identity(args.agg.word_ops[word - args.agg.head]);
         } else {
             args.agg.state[i] =
                 args.agg.form == AGG_HASH && slot < args.agg.slot_count ? AGG_EMPTY : 0u;
@@ -111,7 +111,7 @@ KERNEL(k_agg_init, struct kagg_step, 256) {
 }
 
 FN i32 agg_in_use(const struct kagg *agg, u32 one, u64 slot) {
-    u64 mark = agg->state[slot * (1u + agg->word_count)];
+    u64 mark = agg->state[slot * (agg->head + agg->word_count) + agg->touch];
     if (one) {
         return slot == 0;
     }
@@ -125,7 +125,7 @@ FN i32 agg_in_use(const struct kagg *agg, u32 one, u64 slot) {
 KERNEL(k_agg_extract, struct kagg_step, 256) {
     SHARED(u32, s_sums, 32);
     SHARED(u64, s_base, 1);
-    u64 stride = 1u + args.agg.word_count;
+    u64 stride = args.agg.head + args.agg.word_count;
     u64 slots = args.agg.slot_count + 1;
     for (u64 first = (u64)t_block() * t_count(); first < slots;
          first += (u64)t_blocks() * t_count()) {
@@ -135,9 +135,10 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
         if (used) {
             const u64 *row = args.agg.state + slot * stride;
             u64 to = place.base + place.first;
-            args.cols[0][to] = args.one ? 0u : args.agg.form == AGG_HASH ? row[0] : slot;
-            for (u32 w = 1; w < stride; w++) {
-                args.cols[w][to] = row[w];
+            u64 key = args.agg.form == AGG_HASH ? row[0] : (u64)args.agg.key_lo + slot;
+            args.cols[0][to] = args.one ? 0u : key;
+            for (u32 w = 0; w < args.agg.word_count; w++) {
+                args.cols[1u + w][to] = row[args.agg.head + w];
             }
         }
     }
