@@ -152,6 +152,7 @@ static int64_t parse_rows(const char *text) {
 }
 
 #define TAKES(id) (1ULL << OPTION_##id)
+#define ON_QUERIES (TAKES(SF) | TAKES(COLUMNS) | TAKES(QUERIES) | TAKES(ANSWERS))
 #define ON_ARRAYS (TAKES(ROWS) | TAKES(MARKDOWN) | TAKES(NO_GPU))
 
 static const unsigned long long all_take = TAKES(DEVICE) | TAKES(THREADS) | TAKES(MEMORY) |
@@ -167,8 +168,8 @@ static const struct experiment {
     {"virginian", bench_virginian,
      TAKES(ROWS) | TAKES(GROWTH) | TAKES(NO_GPU) | TAKES(ONLY) | TAKES(ENCODING), true,
      "ten filter queries on CPU and GPU, every placement"},
-    {"tpch", bench_tpch, TAKES(SF) | TAKES(QUERIES) | TAKES(ANSWERS) | TAKES(TEXT), false,
-     "the 22 queries of TPC-H, answers checked"},
+    {"tpch", bench_tpch, ON_QUERIES | TAKES(TEXT), false, "the 22 queries of TPC-H, answers checked"},
+    {"ssb", bench_ssb, ON_QUERIES, false, "the 13 queries of the Star Schema Benchmark, answers checked"},
     {"prim", bench_prim, ON_ARRAYS | TAKES(ONLY) | TAKES(PLOT), true,
      "primitives on plain arrays against a copy of the same bytes, and against CUB"},
     {"ops", bench_ops, ON_ARRAYS | TAKES(ONLY) | TAKES(PLOT), true,
@@ -199,7 +200,7 @@ static int print_help(void) {
     print_experiments(stdout);
     printf("\nOptions:\n");
     option_print_help(option_ids(PART_BENCH));
-    printf("\nAll but tpch run on one device after the other: there -d is cpu, gpu or auto, which is both.\n");
+    printf("\nAll but tpch and ssb run on one device after the other: there -d is cpu, gpu or auto, which is both.\n");
     return 0;
 }
 
@@ -211,7 +212,7 @@ static int take(struct bench_options *options, enum option_id id, const char *va
     } texts[] = {
         {OPTION_ONLY, &options->only},       {OPTION_ENCODING, &options->encoding}, {OPTION_SF, &options->sf},
         {OPTION_QUERIES, &options->queries}, {OPTION_ANSWERS, &options->answers},   {OPTION_TEXT, &options->text},
-        {OPTION_PLOT, &options->plot},
+        {OPTION_PLOT, &options->plot},       {OPTION_COLUMNS, &options->columns},
     };
     const struct {
         enum option_id id;
@@ -250,13 +251,18 @@ static bool one_of(const char *value, const char *a, const char *b) {
     return !value || strcmp(value, a) == 0 || strcmp(value, b) == 0;
 }
 
+/* A list of names, at most as long as a statement here has room for. */
+static bool columns_sound(const char *columns) {
+    return !columns || (!strchr(columns, '\'') && strlen(columns) <= BENCH_LIST_BYTES);
+}
+
 /* What becomes part of a statement must be what it claims to be. */
 static bool options_sound(const struct bench_options *options) {
     char *end;
     double sf = strtod(options->sf, &end);
     return options->rows >= 0 && options->runs > 0 && sf > 0 && !*end &&
-           options->sf[strspn(options->sf, "0123456789.")] == 0 && one_of(options->text, "dbgen", "duckdb") &&
-           one_of(options->encoding, "plain", "narrow");
+           options->sf[strspn(options->sf, "0123456789.")] == 0 && columns_sound(options->columns) &&
+           one_of(options->text, "dbgen", "duckdb") && one_of(options->encoding, "plain", "narrow");
 }
 
 /* Runs an experiment that takes all that was given (a set of options); else the exit status. */
@@ -305,7 +311,7 @@ int bench_main(int argc, char **argv) {
         return 2;
     }
     if (!options_sound(&options)) {
-        return option_complain(PART_BENCH, "%s", "numbers must be positive, --text dbgen or duckdb, "
+        return option_complain(PART_BENCH, "%s", "numbers must be positive, --text dbgen or duckdb, --columns names, "
                                                  "--encoding plain or narrow");
     }
     for (int i = 0; i < EXPERIMENTS; i++) {

@@ -9,6 +9,7 @@
 #include "option.h"
 #include "warpfox.h"
 
+enum { BENCH_LIST_BYTES = 4000 }; /* of --columns */
 struct bench_options {
     int64_t rows; /* 0: the experiment's own choice */
     int runs;
@@ -18,9 +19,10 @@ struct bench_options {
     bool no_gpu;
     const char *only;     /* configurations whose name contains this */
     const char *encoding; /* "plain", "narrow" or NULL for both */
-    const char *sf;       /* TPC-H: scale factor, as written */
+    const char *sf;       /* TPC-H, SSB: scale factor, as written */
     const char *queries;  /* "1,3,5-9"; NULL = all */
     const char *answers;  /* folder of answer files; NULL = the answers known here */
+    const char *columns;  /* TPC-H, SSB: as CALL takes them; NULL = those the queries read */
     const char *text;     /* TPC-H: "dbgen" or "duckdb"; NULL = dbgen */
     const char *plot;     /* SVG file to draw; NULL = none */
     struct option_settings settings; /* device, threads, memory, gpu_memory, gpu_workers, as given */
@@ -30,6 +32,7 @@ struct bench_options {
 int bench_main(int argc, char **argv);
 int bench_virginian(const struct bench_options *options);
 int bench_tpch(const struct bench_options *options);
+int bench_ssb(const struct bench_options *options);
 int bench_prim(const struct bench_options *options);
 int bench_ops(const struct bench_options *options);
 int bench_join(const struct bench_options *options);

@@ -8,7 +8,8 @@ sort, top, group, join
            whole orders, first rows, aggregations, joins of numbers and texts, over --operator-rows rows, best times
 arrays     wf_prim_join of --array-rows sparse 64-bit keys a side, and DuckDB's join of the same tables, best times
 regex      shapes of regular expressions over --regex-rows rows, best times
-tpch       the 22 queries at each --sf, median times; DuckDB's tables are filled from Warpfox's, through Arrow
+tpch, ssb  the queries of TPC-H or of the Star Schema Benchmark at each --sf, median times; DuckDB's tables are filled from
+           Warpfox's, through Arrow
 load       COPY of lineitem.tbl at the first --sf, and what CALL tpch takes; the file comes from tpchgen-cli
 --cpu measures the processor time of all threads instead of the time that passes, for a machine that others use, too.
 Without a name: all of them. --match TEXT takes only the sorts, … whose name has it. --record writes what is printed with commit, date, command and hardware, as bench/results has it."""
@@ -30,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 import compare_regex
+import ssb_answers
 import tpch_answers
 import tpch_tables
 import wf
@@ -355,8 +357,8 @@ def regex(args):
 
 # --- tpch --------------------------------------------------------------------------------------------------------
 
-def copy_tables(ours, duck):
-    for table in tpch_tables.TABLES:
+def copy_tables(ours, duck, tables):
+    for table in tables:
         duck.register("source", ours.arrow_reader(f"select * from {table}"))
         duck.execute(f"create table {table} as select * from source")
         duck.unregister("source")
@@ -367,11 +369,9 @@ def rows_of(table):
     return list(zip(*columns))
 
 
-def tpch_query(ours, duck, number, scale, runs):
+def suite_query(ours, duck, name, sql, kinds, runs):
     """One line of the table, as a dict; `error` when Warpfox cannot answer."""
-    sql = tpch_answers.query_text(number, scale)
-    kinds = tpch_answers.KINDS[number - 1]
-    line = {"experiment": "tpch", "query": number}
+    line = {"query": name}
     theirs, b = times_of(lambda: duck.sql(sql).to_arrow_table(), runs)
     line["duckdb_ms"] = statistics.median(theirs) * 1e3
     try:
@@ -386,23 +386,25 @@ def tpch_query(ours, duck, number, scale, runs):
     return line
 
 
-def tpch_scale(args, scale, threads):
+def suite_scale(args, suite, scale, threads):
+    """One benchmark at one scale: suite is its procedure, title, tables, and {query: (text, kinds)}."""
+    procedure, title, tables, queries = suite
     ours = wf.Connection(threads=threads, **({"memory": args.memory} if args.memory else {}))
     duck = duckdb.connect()
     duck.execute(f"set threads = {threads}")
-    ours.run(f"call tpch(sf => {scale}, columns => 'queries')")
-    copy_tables(ours, duck)
-    say(f"TPC-H at scale factor {scale}, {threads_text(threads)}, medians of {args.runs}, DuckDB {duckdb.__version__}")
+    ours.run(f"call {procedure}(sf => {scale}, columns => 'queries')")
+    copy_tables(ours, duck, tables)
+    say(f"{title} at scale factor {scale}, {threads_text(threads)}, medians of {args.runs}, DuckDB {duckdb.__version__}")
     say(f"{'query':>5} {'rows':>8} {'warpfox ms':>11} {'duckdb ms':>11} {'ratio':>7}  answers")
     ratios = []
-    for number in args.queries or range(1, 23):
-        line = tpch_query(ours, duck, number, scale, args.runs)
-        report.append(dict(line, threads=threads, sf=scale))
+    for name in args.queries or queries:
+        line = suite_query(ours, duck, name, *queries[name], args.runs)
+        report.append(dict(line, experiment=procedure, threads=threads, sf=scale))
         if "error" in line:
-            say(f"{number:>5} {'':>8} {'':>11} {line['duckdb_ms']:>11.2f} {'':>7}  {line['error'][:90]}")
+            say(f"{name:>5} {'':>8} {'':>11} {line['duckdb_ms']:>11.2f} {'':>7}  {line['error'][:90]}")
             continue
         ratios.append(line["ratio"])
-        say(f"{number:>5} {line['rows']:>8} {line['warpfox_ms']:>11.2f} {line['duckdb_ms']:>11.2f} {line['ratio']:>7.2f}  "
+        say(f"{name:>5} {line['rows']:>8} {line['warpfox_ms']:>11.2f} {line['duckdb_ms']:>11.2f} {line['ratio']:>7.2f}  "
             f"{'equal' if line['equal'] else 'DIFFERENT'}")
     if ratios:
         ratio_line(ratios, f"{len(ratios)} medians")
@@ -413,8 +415,16 @@ def tpch_scale(args, scale, threads):
 
 def tpch(args):
     for scale in args.sf:
+        queries = {str(n): (tpch_answers.query_text(n, scale), tpch_answers.KINDS[n - 1]) for n in range(1, 23)}
         for threads in args.threads:
-            tpch_scale(args, scale, threads)
+            suite_scale(args, ("tpch", "TPC-H", tpch_tables.TABLES, queries), scale, threads)
+
+
+def ssb(args):
+    queries = {name: (ssb_answers.query_text(name), kinds) for name, kinds in ssb_answers.KINDS.items()}
+    for scale in args.sf:
+        for threads in args.threads:
+            suite_scale(args, ("ssb", "Star Schema Benchmark", ssb_answers.TABLES, queries), scale, threads)
 
 
 # --- load --------------------------------------------------------------------------------------------------------
@@ -505,7 +515,7 @@ def record(path, names):
 
 def main():
     global clock
-    experiments = {"virginian": virginian, "arrays": arrays, "regex": regex, "tpch": tpch, "load": load} | dict.fromkeys(OPERATORS)
+    experiments = {"virginian": virginian, "arrays": arrays, "regex": regex, "tpch": tpch, "ssb": ssb, "load": load} | dict.fromkeys(OPERATORS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", nargs="*", help="; ".join(experiments))
     parser.add_argument("--rows", type=int, default=8_000_000)
@@ -514,7 +524,7 @@ def main():
     parser.add_argument("--regex-rows", type=int, default=1_000_000)
     parser.add_argument("--match", default="")
     parser.add_argument("--sf", nargs="+", default=["1", "10"])
-    parser.add_argument("--queries", nargs="+", type=int)
+    parser.add_argument("--queries", nargs="+")
     parser.add_argument("--threads", nargs="+", type=int, default=[2, 1])
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--memory", help="Warpfox's budget, as for --memory")

@@ -5,7 +5,7 @@
     bench/tpch_answers.py --compare ANSWERS SF=DIR ...   also compares with answer files, ANSWERS/sfSF/qNN.csv
 
 Two checksums an answer: the sum over rows of each row's hash, and one hash of the ORDER BY columns in sequence; so rows
-that tie may come in any order. Answer files belong to the texts as they stand. Numbers lose trailing zeros, averages are rounded to six decimals. bench/tpch.c does the same."""
+that tie may come in any order. Answer files belong to the texts as they stand. Numbers lose trailing zeros, averages are rounded to six decimals. bench/suite_check.c does the same."""
 import argparse
 import csv
 import os
@@ -75,22 +75,16 @@ def main():
            "#ifndef BENCH_TPCH_ANSWERS_H",
            "#define BENCH_TPCH_ANSWERS_H",
            "",
-           "#include <stdint.h>",
+           '#include "bench_suite.h"',
            "",
-           "struct known_answer {",
-           "    const char *scale;",
-           "    int query;",
-           "    int64_t rows;",
-           "    uint64_t sum, order;",
-           "};",
-           "static const struct known_answer known_answers[] = {"]
+           "static const struct known_answer tpch_answers[] = {"]
     for scale, folder in (s.split("=") for s in args.scale):
         duck = duckdb.connect()
         tpch_tables.duckdb_load(duck, folder)
         for number in range(1, 23):
             rows = duck.execute(query_text(number, scale)).fetchall()
             total, order = checksums(rows, KINDS[number - 1])
-            out.append(f'    {{"{scale}", {number}, {len(rows)}, 0x{total:016x}ULL, 0x{order:016x}ULL}},')
+            out.append(f'    {{"{scale}", "{number}", {len(rows)}, 0x{total:016x}ULL, 0x{order:016x}ULL}},')
             if args.compare:
                 rows = duck.execute(query_text(number, "1")).fetchall()
                 bad = differing(rows, f"{args.compare}/sf{scale}/q{number:02}.csv", KINDS[number - 1])

@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
         fputs("usage: embed [--images | --bench] OUT.c name=path ...\n", stderr);
         return 1;
     }
-    FILE *out = open_out(argv[first - 1], bench ? "bench_tpch.h" : "gpu/gpu_text.h");
+    FILE *out = open_out(argv[first - 1], bench ? "bench_suite.h" : "gpu/gpu_text.h");
     if (images) {
         put_images(out, argc - first, argv + first);
     } else {

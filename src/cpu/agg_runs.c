@@ -57,56 +57,25 @@ bool runs_flush(struct worker *w, const struct sink *sink, struct agg_runs *runs
     return true;
 }
 
-static bool descends(const i64 *key, i64 n) {
-    u64 down = 0;
-    for (i64 i = 1; i < n; i++) {
-        down |= (u64)(key[i] < key[i - 1]);
-    }
-    return down != 0;
-}
-
-/* The number of each row's run, and each run's key; returns the last number. */
-static i64 number_runs(u32 *restrict out, i64 *restrict keys, const i64 *restrict key, i64 n,
-                       i64 at) {
-    i64 last = at < 0 ? ~key[0] : keys[at]; /* anything but the first key */
-    for (i64 i = 0; i < n; i++) {
-        at += key[i] != last;
-        last = key[i];
-        out[i] = (u32)at;
-        keys[at] = last;
-    }
-    return at;
-}
-
-/* Sums by run as differences of the running total: no row waits for the store of the one before. */
-static void add_runs(i64 *restrict word, const u32 *restrict run, const i64 *restrict x, i64 n) {
-    i64 first = run[0];
-    u64 total = (u64)word[first];
-    for (i64 i = 0; i < n; i++) {
-        total += (u64)x[i];
-        word[run[i]] = (i64)total;
-    }
-    for (i64 r = run[n - 1]; r > first; r--) {
-        word[r] = (i64)((u64)word[r] - (u64)word[r - 1]);
-    }
-}
-
-/* One word of the runs of a vector, of which those from `fresh` to `last` begin in it. */
+/* One word of the runs of a vector, of which those from `fresh` to `last` begin in it. A sum needs
+ * no identity in its place: it is written, not added to. */
 static void add_word(struct worker *w, const struct sink *sink, u32 number, i64 *word,
                      struct frame *fr, i64 fresh, i64 last) {
     const struct cpu_pipe *pipe = &w->run->pipe;
     u8 op = sink->words[number];
     const i64 *x = frame_read(w, fr, sink->word_regs[number]);
-    for (i64 r = fresh; r <= last; r++) {
-        word[r] = word_identity(op);
-    }
     if (fr->sel && !pipe->is_const[sink->word_regs[number]]) {
         pipe->vec->gather[3](w->rows, x, fr->sel, fr->m);
         x = w->rows;
     }
     if (op == WORD_ADD) {
-        add_runs(word, w->group, x, fr->m);
+        i64 first = w->group[0];
+        pipe->vec->add_runs(word, w->group, x, fr->m, first < fresh ? (u64)word[first] : 0);
     } else {
+        i64 identity = word_identity(op);
+        for (i64 r = fresh; r <= last; r++) {
+            word[r] = identity;
+        }
         pipe->vec->group[op](word, 1, w->group, x, NULL, fr->m);
     }
 }
@@ -125,10 +94,10 @@ enum runs_end runs_consume(struct worker *w, const struct sink *sink, struct agg
     if (fr->m == 0) {
         return RUNS_TAKEN;
     }
-    if ((fresh > 0 && key[0] < keys[fresh - 1]) || descends(key, fr->m)) {
+    i64 last = w->run->pipe.vec->number_runs(w->group, keys, key, fr->m, fresh - 1);
+    if (last < 0) {
         return RUNS_DESCEND;
     }
-    i64 last = number_runs(w->group, keys, key, fr->m, fresh - 1);
     for (u32 i = 0; i < sink->word_count; i++) {
         add_word(w, sink, i, runs->memory + (1 + i) * runs->cap, fr, fresh, last);
     }

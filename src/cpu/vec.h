@@ -31,7 +31,8 @@ typedef void vec_group_fn(i64 *restrict state, i64 stride, const u32 *restrict g
 enum { VEC_WIDTHS = 5, VEC_REPLICAS = 4 };
 
 struct vec_table {
-    const struct vec_loops *ops, *reals; /* in the order of op_loop.def, real.def */
+    const struct vec_loops *ops[LOOP_PARTS]; /* of each part, in the order of op_loop.def */
+    const struct vec_loops *reals;           /* in the order of real.def */
     vec_decode_fn *decode[2][VEC_WIDTHS][KIND_COUNT]; /* by signedness, width, kind */
     vec_decode_at_fn *decode_at[2][VEC_WIDTHS][KIND_COUNT];
     vec_gather_fn *gather[VEC_WIDTHS];
@@ -73,6 +74,15 @@ struct vec_table {
     /* Unique direct index: dst = row, or 0 with found 0. */
     void (*probe_direct)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
                          i64 slot_count, const u32 *restrict heads, i64 n);
+    /* Rows that come in the order of their key, n > 0. Runs are numbered: the run at hand is `last`
+     * and its key keys[last], or last is -1 and there is none. Writes each row's run and the keys of
+     * those that begin; returns the last one's number, or -1 where a key is less than the one before
+     * it. */
+    i64 (*number_runs)(u32 *restrict run, i64 *restrict keys, const i64 *restrict key, i64 n,
+                       i64 last);
+    /* Sums by run, of which the first has `total` already. */
+    void (*add_runs)(i64 *restrict word, const u32 *restrict run, const i64 *restrict x, i64 n,
+                     u64 total);
 };
 
 /* vec.c: the loops of an opcode; NULLs where it has none. */

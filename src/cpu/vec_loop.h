@@ -20,17 +20,25 @@ struct vec_loops {
     vec_sel_fn *sel;     /* opcodes too heavy, or unsafe, for rows that are not active */
 };
 
+/* Parts of op_loop.def that have loops (its lines name them); loops of a part are compiled together. */
+#define WF_LOOP_PARTS(X, A) X(A, core) X(A, int) X(A, float) X(A, date) X(A, str) X(A, like)
+#define X(A, part) LOOPS_##part,
+enum loop_part { WF_LOOP_PARTS(X, ) LOOP_PARTS };
+#undef X
+
 #define LEVEL_NAME_(what, level) what##_##level
 #define LEVEL_NAME__(what, level) LEVEL_NAME_(what, level)
 #define LEVEL_NAME(what) LEVEL_NAME__(what, WF_LEVEL)
 
+#define X_PART(level, part) extern const struct vec_loops vec_ops_##part##_##level[]; /* op_loop.def */
 #define X(level)                                                                                   \
-    extern const struct vec_loops vec_ops_##level[];   /* op_loop.def */                           \
+    WF_LOOP_PARTS(X_PART, level)                                                                   \
     extern const struct vec_loops vec_reals_##level[]; /* real.def */                              \
     /* LIKE whose pattern is the first element of b, for all rows */                               \
     vec_fn vec_like_##level;                                                                       \
     vec_sel_fn vec_like_sel_##level;
 X(baseline) X(avx2) X(avx512)
 #undef X
+#undef X_PART
 
 #endif

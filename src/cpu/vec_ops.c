@@ -1,16 +1,14 @@
-/* vec_ops.c: the scalar opcodes of op_loop.def, each as loops over a vector.
+/* vec_ops.c: the scalar opcodes of one part of op_loop.def, each as loops over a vector.
  *
- * Compiled once per processor level (WF_LEVEL names it). The loops are plain C that compilers
- * vectorise: restrict pointers, no branches, one statement a row. They stand in the order of their
- * table: this file knows no numbers of opcodes, so that it is compiled again for an edit of
- * op_loop.def only.
+ * Compiled once per processor level and part (WF_LEVEL and WF_PART name them, WF_LOOPS the lines of
+ * the part). The loops are plain C that compilers vectorise: restrict pointers, no branches, one
+ * statement a row. They stand in the order of their lines: this file knows no numbers of opcodes,
+ * so that an edit of op_loop.def compiles the loops of the part it touches, and no others.
  *
  * A loop computes rows that are not active as well, unless the opcode is heavy (cost of HEAVY or
  * more) or follows addresses: those run over the selection. Values of inactive rows are arbitrary,
  * so an addition may wrap there; the results are never read. */
 #include "cpu/vec_loop.h"
-
-#include "defs/op_loop.def"
 
 #include "defs/host_words.h"
 
@@ -24,8 +22,8 @@
 
 #include "defs/fn_like.h"
 
-#ifndef WF_LEVEL
-#error "WF_LEVEL names the processor level: baseline, avx2 or avx512"
+#if !defined(WF_LEVEL) || !defined(WF_PART) || !defined(WF_LOOPS)
+#error "WF_LEVEL names the processor level, WF_PART the part of op_loop.def, WF_LOOPS the file with its lines"
 #endif
 
 /* The expressions of op.def have the operands' promoted types; the stores narrow them back. */
@@ -33,6 +31,8 @@
 
 #define WRAPS __attribute__((no_sanitize("undefined")))
 #define HEAVY 16
+#define PART_LEVEL_NAME_(what, part) LEVEL_NAME(what##_##part)
+#define PART_LEVEL_NAME(what, part) PART_LEVEL_NAME_(what, part)
 
 #define ARGS \
     void *restrict dst, const void *restrict va, const void *restrict vb, const void *restrict vc
@@ -73,27 +73,27 @@
     fault[i] = row_fault; \
     any |= row_fault;
 
-#define X1(A, name, r, ka, part, cost, expr, text) \
+#define X1(A, name, r, ka, cost, expr) \
     DENSE(d_##name, r, GET(ka, a) A(expr)) SPARSE(s_##name, r, GET(ka, a) A(expr))
-#define X2(A, name, r, ka, kb, part, cost, expr, text)      \
+#define X2(A, name, r, ka, kb, cost, expr)                  \
     DENSE(d_##name, r, GET(ka, a) GET(kb, b) A(expr))       \
     DENSE(c_##name, r, GET(ka, a) GET_CONST(kb, b) A(expr)) \
     SPARSE(s_##name, r, GET(ka, a) GET(kb, b) A(expr))
-#define X3(A, name, r, ka, kb, kc, part, cost, expr, text)       \
+#define X3(A, name, r, ka, kb, kc, cost, expr)                   \
     DENSE(d_##name, r, GET(ka, a) GET(kb, b) GET(kc, c) A(expr)) \
     SPARSE(s_##name, r, GET(ka, a) GET(kb, b) GET(kc, c) A(expr))
-WF_OPS_LOOP(X1, X2, X3, PLAIN, FAULTY)
+#include WF_LOOPS
 #undef X1
 #undef X2
 #undef X3
 
 #define HEAVY_FN(cost, fn) ((cost) >= HEAVY ? fn : NULL)
-#define X1(A, name, r, ka, part, cost, expr, text) {d_##name, NULL, HEAVY_FN(cost, s_##name)},
-#define X2(A, name, r, ka, kb, part, cost, expr, text) \
-    {d_##name, c_##name, HEAVY_FN(cost, s_##name)},
-#define X3(A, name, r, ka, kb, kc, part, cost, expr, text) \
-    {d_##name, NULL, HEAVY_FN(cost, s_##name)},
-const struct vec_loops LEVEL_NAME(vec_ops)[] = {WF_OPS_LOOP(X1, X2, X3, , )};
+#define X1(A, name, r, ka, cost, expr) {d_##name, NULL, HEAVY_FN(cost, s_##name)},
+#define X2(A, name, r, ka, kb, cost, expr) {d_##name, c_##name, HEAVY_FN(cost, s_##name)},
+#define X3(A, name, r, ka, kb, kc, cost, expr) {d_##name, NULL, HEAVY_FN(cost, s_##name)},
+const struct vec_loops PART_LEVEL_NAME(vec_ops, WF_PART)[] = {
+#include WF_LOOPS
+};
 #undef X1
 #undef X2
 #undef X3

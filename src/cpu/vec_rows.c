@@ -495,8 +495,114 @@ static i64 filter_hashes(i64 *restrict out, u32 *restrict at, u64 *restrict hash
 }
 #endif
 
+/* Rows from `at` on; the run of the row before them is `kept`. */
+static i64 number_runs_from(u32 *restrict run, i64 *restrict keys, const i64 *restrict key,
+                            struct rest rest) {
+    i64 last = rest.kept;
+    for (i64 i = rest.at; i < rest.end; i++) {
+        last += key[i] != key[i - 1];
+        run[i] = (u32)last;
+        keys[last] = key[i];
+    }
+    return last;
+}
+
+static i64 first_run(u32 *restrict run, i64 *restrict keys, i64 key, i64 last) {
+    last += last < 0 || keys[last] != key;
+    run[0] = (u32)last;
+    keys[last] = key;
+    return last;
+}
+
+/* Running totals minus the one where the run began: no row waits for the store of the one before. */
+static void add_runs_from(i64 *restrict word, const u32 *restrict run, const i64 *restrict x,
+                          struct rest rest, u64 total, u64 before) {
+    for (i64 i = rest.at; i < rest.end; i++) {
+        before = i > 0 && run[i] != run[i - 1] ? total : before;
+        total += (u64)x[i];
+        word[run[i]] = (i64)(total - before);
+    }
+}
+
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+/* Of eight rows those that begin a run; how many of these there are up to each row are the bytes of
+ * one product. */
+static i64 number_runs(u32 *restrict run, i64 *restrict keys, const i64 *restrict key, i64 n,
+                       i64 last) {
+    const u64 ones = 0x0101010101010101ULL;
+    unsigned down = last >= 0 && key[0] < keys[last];
+    i64 i = 1;
+    last = first_run(run, keys, key[0], last);
+    for (; i + 8 <= n; i += 8) {
+        __m512i before = _mm512_loadu_si512((const void *)(key + i - 1));
+        __m512i k = _mm512_loadu_si512((const void *)(key + i));
+        __mmask8 begins = _mm512_cmpneq_epi64_mask(k, before);
+        down |= _mm512_cmplt_epi64_mask(k, before);
+        __m128i counts = _mm_cvtsi64_si128((long long)(_pdep_u64(begins, ones) * ones));
+        _mm256_storeu_si256(
+            (__m256i *)(void *)(run + i),
+            _mm256_add_epi32(_mm256_cvtepu8_epi32(counts), _mm256_set1_epi32((int)last)));
+        _mm512_storeu_si512((void *)(keys + last + 1), _mm512_maskz_compress_epi64(begins, k));
+        last += __builtin_popcount((unsigned)begins);
+    }
+    for (i64 j = i; j < n; j++) {
+        down |= key[j] < key[j - 1];
+    }
+    last = number_runs_from(run, keys, key, (struct rest){i, n, last});
+    return down ? -1 : last;
+}
+
+/* Eight totals at a time, of which those at the ends of runs are kept; each then gives away the
+ * total of the end before it. */
+static void add_runs(i64 *restrict word, const u32 *restrict run, const i64 *restrict x, i64 n,
+                     u64 total) {
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i carry = _mm512_set1_epi64((long long)total); /* the total so far */
+    __m512i before = zero; /* that of the last end, in the last lane */
+    i64 i = 0;
+    i64 at = run[0];
+    for (; i + 8 < n; i += 8) {
+        __m512i sum = _mm512_loadu_si512((const void *)(x + i));
+        __mmask8 ends = _mm256_cmpneq_epi32_mask(
+            _mm256_loadu_si256((const __m256i *)(const void *)(run + i)),
+            _mm256_loadu_si256((const __m256i *)(const void *)(run + i + 1)));
+        sum = _mm512_add_epi64(sum, _mm512_alignr_epi64(sum, zero, 7));
+        sum = _mm512_add_epi64(sum, _mm512_alignr_epi64(sum, zero, 6));
+        sum = _mm512_add_epi64(sum, _mm512_alignr_epi64(sum, zero, 4));
+        sum = _mm512_add_epi64(sum, carry);
+        carry = _mm512_permutexvar_epi64(_mm512_set1_epi64(7), sum);
+        __m512i kept = _mm512_maskz_compress_epi64(ends, sum);
+        i64 count = __builtin_popcount((unsigned)ends);
+        _mm512_storeu_si512((void *)(word + at),
+                            _mm512_sub_epi64(kept, _mm512_alignr_epi64(kept, before, 7)));
+        at += count;
+        before = count ? _mm512_permutexvar_epi64(_mm512_set1_epi64(count - 1), kept) : before;
+    }
+    u64 left[2] = {(u64)_mm_cvtsi128_si64(_mm512_castsi512_si128(carry)),
+                   (u64)_mm_cvtsi128_si64(_mm512_castsi512_si128(before))};
+    add_runs_from(word, run, x, (struct rest){i, n, 0}, left[0], left[1]);
+}
+#else
+static i64 number_runs(u32 *restrict run, i64 *restrict keys, const i64 *restrict key, i64 n,
+                       i64 last) {
+    u64 down = last >= 0 && key[0] < keys[last];
+    for (i64 i = 1; i < n; i++) {
+        down |= (u64)(key[i] < key[i - 1]);
+    }
+    last = first_run(run, keys, key[0], last);
+    return down ? -1 : number_runs_from(run, keys, key, (struct rest){1, n, last});
+}
+
+static void add_runs(i64 *restrict word, const u32 *restrict run, const i64 *restrict x, i64 n,
+                     u64 total) {
+    add_runs_from(word, run, x, (struct rest){0, n, 0}, total, 0);
+}
+#endif
+
 const struct vec_table LEVEL_NAME(vec_table) = {
-    .ops = LEVEL_NAME(vec_ops),
+#define X(A, part) [LOOPS_##part] = LEVEL_NAME(vec_ops_##part),
+    .ops = {WF_LOOP_PARTS(X, )},
+#undef X
     .reals = LEVEL_NAME(vec_reals),
 #define X(s, from, w, to, acc, K) [s][w][KIND_##K] = decode_##from##_##to,
     .decode = {DECODERS(X)},
@@ -537,4 +643,6 @@ const struct vec_table LEVEL_NAME(vec_table) = {
     .filter_keys = filter_keys,
     .filter_hashes = filter_hashes,
     .probe_direct = probe_direct,
+    .number_runs = number_runs,
+    .add_runs = add_runs,
 };

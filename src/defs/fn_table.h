@@ -4,16 +4,15 @@
  * (host_words.h on the CPU). A table has a power of two of slots. A key is looked for in the slot
  * its hash names and in those behind it, until one has the key or is free; a key that is put in
  * goes the same way. TABLE_WALK is that way: who finds looks with a load, who puts in with an
- * exchange, and pipelines as well as the kernels and loops of the library are made of it. Slots
- * come in three arrangements:
+ * exchange, and pipelines as well as the kernels and loops of the library are made of it. A slot
+ * is a key and a value side by side, 4 + 4 or 8 + 8 bytes, so that an answer is one sector, or one
+ * cache line. What the value is follows from who asks:
  *
- *   pairs   key and value side by side, 4 + 4 or 8 + 8 bytes; a key that does not occur marks free
- *           slots. Joins of arrays, most of whose keys are there: an answer is one sector.
- *   runs    the key, and where its rows begin and end; free: no rows. Indexes on the CPU
- *           (cpu/slots.h), one cache line an answer.
- *   heads   a word a slot, 0 = free, keys in an array of their own. Indexes on the card: most keys
- *           that pipelines ask for are not there, which heads alone say, and of those a cache
- *           holds four times as many as of whole slots.
+ *   joins of arrays   whatever is joined; a key that does not occur marks free slots.
+ *   indexes           a row, or where the key's rows begin and end; no rows: free. The CPU's
+ *                     (cpu/slots.h) are 8 + 8, the card's too, or 4 + 4 where the keys, counted
+ *                     from the least, fit. Most keys that pipelines ask for are not there: a
+ *                     bitmap stands before the table.
  * See decision 0024. */
 #ifndef WF_DEFS_FN_TABLE_H
 #define WF_DEFS_FN_TABLE_H
@@ -62,7 +61,7 @@ FN u32 pair_put_8(u64 *slots, u64 mask, u64 none, u64 key, u64 value, u32 heavy,
 FN u64 pair_claim_4(u64 *slot, u64 vacant, u64 pair, u32 heavy) {
     if (heavy) {
         u64 seen = read_u64(slot);
-        if ((u32)seen == (u32)pair) {
+        if (seen != vacant && (u32)seen == (u32)pair) {
             return seen;
         }
     }

@@ -156,17 +156,36 @@ struct kcol { /* a column of a relation variable or a lookup table */
     i64 len;
 };
 
-/* As struct index in run/variable.h. */
-struct kindex {
-    u32 hashed;
-    u32 unique;
-    u32 bits; /* a set: bit `slot` of heads; its members are row 0 */
+/* Which keys may be there: bit ((key >> shift) & mask) - lo, of `count`. A key of several columns may have
+ * one for one of them. No bits: not known. */
+struct kfilter {
+    u32 *bits;
+    i64 lo;
+    u64 count;
+    u64 mask;
+    u32 shift;
     u32 pad;
+};
+
+/* From a key to rows; struct index of run/variable.h says the same of the host's.
+ *   DIRECT  slot = key - key_lo: heads[slot] is row + 1, 0 = none; not unique: the key's run is heads[slot]
+ *           .. heads[slot + 1], elements of rows
+ *   BITS    a set: bit `slot` of heads; its members are row 0
+ *   PAIRS   open addressing, hash_32(key - key_lo), which is below 2^32. A slot is one word: that number,
+ *           and above it what heads would hold. A run ends where that of the next slot starts, an empty one
+ *           is a free slot: there is one slot more than slot_count
+ *   RUNS    open addressing, hash_64(key). A slot is two words: the key, and its run of rows, or, unique,
+ *           of row numbers, first and above it the end; 0 = free. As struct hash_slot of the host */
+enum kindex_form { KINDEX_DIRECT, KINDEX_BITS, KINDEX_PAIRS, KINDEX_RUNS };
+struct kindex {
+    u32 form; /* enum kindex_form */
+    u32 unique;
     i64 key_lo;
     u64 slot_count;
-    const i64 *keys;
+    const u64 *slots;
     const u32 *heads;
     const u32 *rows;
+    struct kfilter filter;
 };
 
 /* Strings or pairs to dense numbers. An entry is its hash and the pair, or the length of the string
@@ -271,21 +290,27 @@ struct kargs {
 
 /* Fixed kernels that are not pipelines. */
 struct kbuild {
-    u32 bits;        /* a set as a bitmap */
+    u32 form;        /* enum kindex_form, not BITS */
     u32 set;         /* duplicates do not matter */
     const i64 *key;  /* of the rows to index */
     const b8 *nulls; /* or 0; rows with a NULL key are left out */
     i64 row_count;
     i64 key_lo;
     u64 slot_count;
-    u32 hashed;
-    u32 pad;
-    i64 *keys;
-    u32 *heads;   /* unique: heads; otherwise counts, then starts */
+    u64 *slots;
+    u32 *heads;
     u32 *slot_of; /* not unique: per row; ~0 = none */
-    u32 *cursor;
+    u32 *cursor;  /* counts, then starts */
     u32 *rows;
-    u64 *report;
+    u64 *report; /* REPORT_ROWS: the longest run */
+};
+
+struct kbits {
+    const i64 *key;
+    const b8 *nulls;
+    i64 row_count;
+    struct kfilter to; /* of zeros */
+    u64 *report;       /* REPORT_ROWS: how many are set */
 };
 
 struct kintern_fill { /* puts entries that are there already into empty slots */
@@ -295,7 +320,7 @@ struct kintern_fill { /* puts entries that are there already into empty slots */
     u32 pad;
 };
 
-struct kprobe { /* reads `count` 16-byte words */
+struct kprobe { /* reads `count` 16-byte words, one after the other or anywhere */
     const u8 *data;
     i64 count;
     u32 *out;

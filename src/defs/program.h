@@ -171,6 +171,11 @@ struct fetched_col {
     b8 from_table;
 };
 
+/* Bits [shift, shift + bits) of a packed key. */
+struct packed_field {
+    u8 shift, bits;
+};
+
 enum step_kind {
     STEP_PIPELINE,
     STEP_BUILD,
@@ -202,6 +207,8 @@ struct step {
     u32 col;
     u32 dict;
     struct range key_range;
+    u32 field_count; /* of a key of several columns, those that are numbers from 0 on: where they lie */
+    struct packed_field *fields;
     u32 key_count;
     struct sort_key *keys;
     u32 part_count;

@@ -491,20 +491,28 @@ static void print_windows(struct text *out, const struct step *step) {
     }
 }
 
+static void add_build(struct piece *p, const struct program *program, const struct step *step) {
+    add(p, "build     ");
+    add_var(p, program, step->dst);
+    add(p, " over ");
+    add_var(p, program, step->src);
+    add(p, ", key column %u in ", step->col);
+    add_exact(p, step->key_range.lo);
+    add(p, " .. ");
+    add_exact(p, step->key_range.hi);
+    for (u32 i = step->field_count; i-- > 0;) {
+        add(p, "%s%u", i + 1 == step->field_count ? ", packed of " : " + ", step->fields[i].bits);
+    }
+    add(p, step->field_count ? " bits" : "");
+    add(p, step->grow ? ", of what is new" : "");
+}
+
 static void print_primitive(struct text *out, const struct program *program,
                             const struct step *step) {
     struct piece p = {.len = 0};
     switch ((enum step_kind)step->kind) {
     case STEP_BUILD:
-        add(&p, "build     ");
-        add_var(&p, program, step->dst);
-        add(&p, " over ");
-        add_var(&p, program, step->src);
-        add(&p, ", key column %u in ", step->col);
-        add_exact(&p, step->key_range.lo);
-        add(&p, " .. ");
-        add_exact(&p, step->key_range.hi);
-        add(&p, step->grow ? ", of what is new" : "");
+        add_build(&p, program, step);
         break;
     case STEP_SORT:
         add(&p, "sort      ");

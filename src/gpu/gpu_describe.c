@@ -47,12 +47,14 @@ static void describe_speed(struct text *out, struct gpu *g) {
     if (mapped > 0) {
         text_print(out, "  mapped read: %.1f GB/s (a kernel reading pinned host memory)\n", mapped);
     }
-    f64 read = 0;
-    f64 copy = 0;
-    gpu_measure_card(g, simt ? SIMT_BYTES : CARD_BYTES, &read, &copy);
-    if (read > 0) {
-        text_print(out, "  device read: %.1f GB/s, device copy: %.1f GB/s (read + write)\n", read,
-                   copy);
+    struct card_rates card;
+    gpu_measure_card(g, simt ? SIMT_BYTES : CARD_BYTES, &card);
+    if (card.read > 0) {
+        text_print(out, "  device read: %.1f GB/s, device copy: %.1f GB/s (read + write)\n",
+                   card.read, card.copy);
+    }
+    if (card.places > 0) {
+        text_print(out, "  places all over the memory: %.1f a nanosecond\n", card.places);
     }
 }
 

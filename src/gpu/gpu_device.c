@@ -69,8 +69,7 @@ static void source_bytes(struct gpu *g, struct exec *x, const struct pipeline *p
     *out_moved = moved;
 }
 
-/* What a step that needs a woven kernel waits for: worth it for many rows only. */
-static f64 compile_ns(struct exec *x, const struct pipeline *pipe, const struct gpu_plan *plan) {
+static i64 source_rows(const struct exec *x, const struct pipeline *pipe) {
     const struct source *source = &pipe->source;
     i64 rows = source->kind == SOURCE_VAR ? x->vars[source->ref].rows : 0;
     if (source->kind == SOURCE_TABLE) {
@@ -79,7 +78,25 @@ static f64 compile_ns(struct exec *x, const struct pipeline *pipe, const struct 
             rows += version->tablet_rows[t];
         }
     }
-    return plan->woven_op && rows < WEAVE_LEAST_ROWS ? 1e9 : 0;
+    return rows;
+}
+
+/* What a step that needs a woven kernel waits for: worth it for many rows only. */
+static f64 compile_ns(struct exec *x, const struct pipeline *pipe, const struct gpu_plan *plan) {
+    return plan->woven_op && source_rows(x, pipe) < WEAVE_LEAST_ROWS ? 1e9 : 0;
+}
+
+/* Lookups that the second-level cache does not serve. */
+static f64 places_of(const struct gpu *g, const struct exec *x, const struct pipeline *pipe) {
+    f64 rows = (f64)source_rows(x, pipe);
+    f64 places = 0;
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct variable *v =
+            gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
+        i64 bytes = !v ? 0 : is_here(g, v) ? gpu_index_bytes(v->copy) : v->index ? v->index->bytes : 0;
+        places += bytes > g->card->l2_bytes ? rows : 0;
+    }
+    return places;
 }
 
 /* What a step is expected to reach of the card's rates, and to need beside its kernels. */
@@ -92,13 +109,14 @@ static struct device_rates usable_rates(struct device *dev, struct exec *x) {
     struct device_rates rates;
     gpu_rates(dev, x, &rates);
     rates.bytes_per_ns = rates.bytes_per_ns > 0 ? rates.bytes_per_ns : 1000;
+    rates.probes_per_ns = rates.probes_per_ns > 0 ? rates.probes_per_ns : 10;
     rates.bus_bytes_per_ns = rates.bus_bytes_per_ns > 0 ? rates.bus_bytes_per_ns : 20;
     rates.launch_ns = rates.launch_ns > 0 ? rates.launch_ns : 7000;
     return rates;
 }
 
-/* An index is filled at places all over it: that costs a sector of 32 bytes each, a few times. */
-#define BUILD_ROW_BYTES 256
+/* An index is filled at places all over it, each read, exchanged and written. */
+#define BUILD_ROW_PLACES 3
 
 static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *step) {
     struct gpu *g = dev->self;
@@ -106,10 +124,12 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
     f64 ns = STEP_HOST_NS + STEP_LAUNCHES * rates.launch_ns;
     f64 read = 0;
     f64 moved = 0;
+    f64 places = 0;
     if (step->kind == STEP_BUILD) {
         const struct variable *v = &x->vars[step->src];
         moved = is_here(g, v) ? 0 : (f64)v->rows * 8;
-        read = (f64)v->rows * BUILD_ROW_BYTES;
+        read = (f64)v->rows * 8;
+        places = (f64)v->rows * BUILD_ROW_PLACES;
     } else {
         struct gpu_plan plan; /* it was asked before whether it can run here */
         ASSERT(step->kind == STEP_PIPELINE);
@@ -118,13 +138,15 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         UNUSED(refusal);
         ns += compile_ns(x, step->pipeline, &plan);
         source_bytes(g, x, step->pipeline, &plan, &read, &moved);
+        places = places_of(g, x, step->pipeline);
         for (i64 i = 0; i < plan.indexes.count; i++) {
             const struct variable *v = &x->vars[plan.indexes.items[i]];
-            moved += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 12;
+            moved += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 16;
         }
     }
     return ns + moved / (rates.bus_bytes_per_ns * KERNELS_REACH) +
-           read / (rates.bytes_per_ns * KERNELS_REACH);
+           read / (rates.bytes_per_ns * KERNELS_REACH) +
+           places / (rates.probes_per_ns * KERNELS_REACH);
 }
 
 static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
@@ -273,7 +295,7 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     for (u32 i = 0; i < step->pipeline->op_count; i++) {
         const struct op *op = &step->pipeline->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
-            indexes[plan.op_imm[i]] = (struct weave_index){1, op->code == OP_PROBE, 0};
+            indexes[plan.op_imm[i]] = (struct weave_index){KINDEX_PAIRS, op->code == OP_PROBE, 1};
         }
     }
     struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes};

@@ -285,7 +285,11 @@ FALLIBLE gpu_launch(struct gpu *g, void *function, struct gpu_grid grid, void *s
 /* GB/s, inside a step; 0 when it could not be measured: there was no room, or a call failed. */
 void gpu_measure_bus(struct gpu *g, i64 bytes, f64 *out_up, f64 *out_down);
 f64 gpu_measure_mapped(struct gpu *g, i64 bytes); /* a kernel that reads memory of the host */
-void gpu_measure_card(struct gpu *g, i64 bytes, f64 *out_read, f64 *out_copy); /* read + written */
+struct card_rates {
+    f64 read, copy; /* GB/s; copy: read + written */
+    f64 places;     /* a nanosecond, anywhere in these bytes */
+};
+void gpu_measure_card(struct gpu *g, i64 bytes, struct card_rates *out);
 void gpu_rates(struct device *dev, struct exec *x, struct device_rates *out);
 
 /* --- a pipeline prepared for launching (gpu_plan.c) --- */
@@ -343,7 +347,9 @@ const char *gpu_refusal(struct arena *arena, enum gpu_refusal reason, const char
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, bool counts, struct gpu_plan *out);
 /* The opcode behind which a mark's rows can be counted; -1: as many as the source has. */
-i64 gpu_counted_behind(const struct pipeline *pipe, const struct row_mark *mark);
+i64 gpu_counted_behind(const struct pipeline *pipe, u32 op);
+/* Looks every row that gets there up in an index. */
+bool gpu_op_looks_up(const struct pipeline *pipe, u32 op);
 
 bool gpu_op_adds(const struct op *op); /* INTERN or INTERN2 that may add */
 
@@ -406,7 +412,9 @@ void gpu_agg_weave(const struct agg_shape *shape, struct weave *out);
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 
 struct weave_index {
-    b8 hashed, unique, bits;
+    u8 form; /* enum kindex_form */
+    b8 unique;
+    b8 filter;
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -452,7 +460,9 @@ struct gpu_var {
     i64 rows;
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
-    struct gpu_block *keys, *heads, *index_rows;
+    struct gpu_block *slots, *heads, *index_rows, *filter;
+    i64 most_matches; /* of one key */
+    f64 filter_share; /* of the filter's bits that are set; 1 without one */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */
@@ -468,6 +478,8 @@ void gpu_var_release(void *var);
 FALLIBLE gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kcol *out, i64 *moved);
 FALLIBLE gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, i64 *moved);
 FALLIBLE gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *out, i64 *moved);
+/* That a lookup may go to. */
+i64 gpu_index_bytes(const struct gpu_var *gv);
 FALLIBLE gpu_var_fetch(struct gpu *g, struct exec *x, u32 var);
 /* Queues copies of rows [0, rows) of columns on the card into one new chunk of the variable. The
  * chunk is the variable's at once; its rows are there when the stream is done. */

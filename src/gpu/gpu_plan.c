@@ -1000,8 +1000,8 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
     }
 }
 
-i64 gpu_counted_behind(const struct pipeline *pipe, const struct row_mark *mark) {
-    for (i64 i = (i64)mark->op - 1; i >= 0; i--) {
+i64 gpu_counted_behind(const struct pipeline *pipe, u32 op) {
+    for (i64 i = (i64)op - 1; i >= 0; i--) {
         u16 code = pipe->ops[i].code;
         if (code == OP_FILTER || code == OP_PROBE || code == OP_MATCH || code == OP_ANY) {
             return i;
@@ -1010,14 +1010,32 @@ i64 gpu_counted_behind(const struct pipeline *pipe, const struct row_mark *mark)
     return -1;
 }
 
+bool gpu_op_looks_up(const struct pipeline *pipe, u32 op) {
+    u16 code = pipe->ops[op].code;
+    i32 depth = 0;
+    for (u32 i = 0; i < op; i++) {
+        depth += pipe->ops[i].code == OP_WHEN;
+        depth -= pipe->ops[i].code == OP_END;
+    }
+    return depth == 0 && (code == OP_PROBE || code == OP_MATCH || code == OP_EACH);
+}
+
+static void count_behind(struct gpu_plan *out, i64 op) {
+    if (op >= 0 && !out->count_after[op] && out->count_places < COUNT_PLACES) {
+        out->count_after[op] = (u8)++out->count_places;
+    }
+}
+
 /* Only where it is asked for: elsewhere neither code knows of counting. */
 static void find_counted(struct arena *arena, const struct pipeline *pipe, bool counts,
                          struct gpu_plan *out) {
     out->count_after = NEW_ARRAY(arena, u8, pipe->op_count + 1);
     for (u32 m = 0; counts && m < pipe->mark_count; m++) {
-        i64 op = gpu_counted_behind(pipe, &pipe->marks[m]);
-        if (op >= 0 && !out->count_after[op] && out->count_places < COUNT_PLACES) {
-            out->count_after[op] = (u8)++out->count_places;
+        count_behind(out, gpu_counted_behind(pipe, pipe->marks[m].op));
+    }
+    for (u32 i = 0; counts && i < pipe->op_count; i++) {
+        if (gpu_op_looks_up(pipe, i)) {
+            count_behind(out, gpu_counted_behind(pipe, i));
         }
     }
 }

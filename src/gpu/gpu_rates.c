@@ -1,4 +1,5 @@
-/* gpu_rates.c: how fast a card is at most: its memory, the bus in both directions, a launch.
+/* gpu_rates.c: how fast a card is at most: its memory, places all over it, the bus in both
+ * directions, a launch.
  *
  * Costs and the floors of EXPLAIN ANALYZE are made from these. They are measured at first need, in a
  * few milliseconds, and kept for the process. Every figure is the best of a few rounds: memory and
@@ -10,6 +11,7 @@ enum { ROUNDS = 4, KNOWN_CARDS = 16, READ_THREADS = 512 };
 #define CARD_BYTES (256LL << 20) /* well above the second-level cache */
 #define CARD_LEAST_BYTES (1LL << 20)
 #define SIMT_BYTES (1LL << 16)
+#define SECTOR_BYTES 32
 
 struct gauge {
     u64 from, to; /* addresses on the card */
@@ -97,17 +99,20 @@ f64 gpu_measure_mapped(struct gpu *g, i64 bytes) {
     return rate;
 }
 
-void gpu_measure_card(struct gpu *g, i64 bytes, f64 *out_read, f64 *out_copy) {
+void gpu_measure_card(struct gpu *g, i64 bytes, struct card_rates *out) {
     struct error err;
     error_reset(&err);
     struct gpu_block *block = gpu_heap_alloc(g->card, bytes + GPU_ALIGN);
-    *out_read = *out_copy = 0;
+    *out = (struct card_rates){0};
     if (block && !g->api->set_bytes(block->addr, 1, (size_t)bytes, g->streams[0])) {
         struct gauge halves = {block->addr, block->addr + (u64)bytes / 2, NULL, bytes / 2, NULL};
         struct gauge all = {block->addr, block->addr + (u64)bytes, NULL, bytes, NULL};
-        *out_copy = 2 * fastest(g, copy_card, &halves);
+        out->copy = 2 * fastest(g, copy_card, &halves);
         if (!gpu_kernel(g->card, KERNEL_PROBE_READ, &all.function, &err)) {
-            *out_read = fastest(g, read_card, &all);
+            out->read = fastest(g, read_card, &all);
+        }
+        if (!gpu_kernel(g->card, KERNEL_PROBE_PLACES, &all.function, &err)) {
+            out->places = fastest(g, read_card, &all) / SECTOR_BYTES;
         }
     }
     (void)g->api->stream_synchronize(g->streams[0]);
@@ -134,13 +139,14 @@ static f64 launch_ns(struct gpu *g) {
 
 static void measure(struct gpu *g, struct device_rates *out) {
     bool simt = g->api->is_simt;
-    f64 read = 0;
-    f64 copy = 0;
+    struct card_rates card = {0};
     i64 least = simt ? SIMT_BYTES : CARD_LEAST_BYTES;
-    for (i64 bytes = simt ? SIMT_BYTES : CARD_BYTES; bytes >= least && read == 0; bytes /= 2) {
-        gpu_measure_card(g, bytes, &read, &copy); /* as much as there is room for */
+    for (i64 bytes = simt ? SIMT_BYTES : CARD_BYTES; bytes >= least && card.read == 0; bytes /= 2) {
+        gpu_measure_card(g, bytes, &card); /* as much as there is room for */
     }
-    out->bytes_per_ns = read > 0 ? read : copy; /* what kernels do is what steps are held against */
+    /* What kernels do is what steps are held against. */
+    out->bytes_per_ns = card.read > 0 ? card.read : card.copy;
+    out->probes_per_ns = card.places;
     gpu_measure_bus(g, simt ? SIMT_BYTES : BUS_BYTES, &out->bus_bytes_per_ns,
                     &out->bus_down_bytes_per_ns);
     out->launch_ns = launch_ns(g);

@@ -230,8 +230,9 @@ static void make_text(struct job *j, struct sig *sig) {
     struct weave_index *indexes =
         NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
-        indexes[i] = (struct weave_index){(b8)j->indexes[i].hashed, (b8)j->indexes[i].unique,
-                                          (b8)j->indexes[i].bits};
+        const struct kindex *index = &j->indexes[i];
+        indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
+                                          index->filter.bits != NULL};
     }
     sig->weave = (struct weave){
         .plan = &j->plan, .cols = sig->cols, .indexes = indexes, .gone = j->gone != NULL};
@@ -338,8 +339,8 @@ static i64 most_matches(const struct job *j) {
         bool each = op->code == OP_MATCH || op->code == OP_EACH;
         if (each && !j->indexes[j->plan.op_imm[i]].unique) {
             const struct gpu_var *index = j->x->vars[op->imm].copy;
-            i64 rows = index->index_rows ? MAX_OF(index->index_rows->bytes / 4, 1) : 1;
-            matches = MIN_OF(matches, MATCHES_MOST / rows) * rows;
+            i64 most = MAX_OF(index->most_matches, 1);
+            matches = MIN_OF(matches, MATCHES_MOST / most) * most;
         }
     }
     return MAX_OF(matches, 1);

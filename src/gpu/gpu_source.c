@@ -253,6 +253,13 @@ static i64 gone_rows(const struct part *part) {
     return gone;
 }
 
+/* Rows that get to an opcode, of `live` that the source has; -1 = not counted. */
+static i64 rows_at(const struct job *j, u32 op, i64 live) {
+    i64 behind = gpu_counted_behind(j->pipe, op);
+    u8 place = behind >= 0 && j->counts ? j->plan.count_after[behind] : 0;
+    return behind < 0 ? live : place ? (i64)j->counts[place - 1] : -1;
+}
+
 void gpu_job_marks(struct job *j) {
     const struct pipeline *pipe = j->pipe;
     i64 *marks = j->metric->marks;
@@ -261,10 +268,14 @@ void gpu_job_marks(struct job *j) {
         live -= j->parts[p].gone ? gone_rows(&j->parts[p]) : 0;
     }
     for (u32 m = 0; m < pipe->mark_count; m++) {
-        i64 op = gpu_counted_behind(pipe, &pipe->marks[m]);
-        u8 place = op >= 0 && j->counts ? j->plan.count_after[op] : 0;
-        if (op < 0 || place) {
-            marks[m] = MAX_OF(marks[m], 0) + (place ? (i64)j->counts[place - 1] : live);
+        i64 rows = rows_at(j, pipe->marks[m].op, live);
+        marks[m] = rows < 0 ? marks[m] : MAX_OF(marks[m], 0) + rows;
+    }
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        /* What the second-level cache holds is found faster than any place in memory. */
+        if (gpu_op_looks_up(pipe, i) &&
+            gpu_index_bytes(j->x->vars[pipe->ops[i].imm].copy) > j->g->card->l2_bytes) {
+            j->metric->probes += MAX_OF(rows_at(j, i, live), 0);
         }
     }
 }

@@ -37,8 +37,9 @@ void gpu_var_release(void *var) {
         gpu_heap_free(card, gv->cols[c].data);
         gpu_heap_free(card, gv->cols[c].nulls);
     }
-    gpu_heap_free(card, gv->keys);
+    gpu_heap_free(card, gv->slots);
     gpu_heap_free(card, gv->heads);
+    gpu_heap_free(card, gv->filter);
     gpu_heap_free(card, gv->index_rows);
     gpu_heap_free(card, gv->lut);
     gpu_str_drop(card, &gv->texts);
@@ -193,32 +194,72 @@ wf_status gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, 
     return ERR_OK;
 }
 
+i64 gpu_index_bytes(const struct gpu_var *gv) {
+    i64 bytes = 0;
+    bytes += gv->slots ? gv->slots->bytes : 0;
+    bytes += gv->heads ? gv->heads->bytes : 0;
+    return bytes;
+}
+
+/* The longest run of a key that an index of the host may have. */
+static i64 index_most(const struct index *index) {
+    i64 most = 1;
+    for (i64 s = 0; !index->unique && s < index->slot_count; s++) {
+        i64 run = index->slots ? (i64)index->slots[s].hi - index->slots[s].lo
+                               : (i64)index->heads[s + 1] - index->heads[s];
+        most = MAX_OF(most, run);
+    }
+    return most;
+}
+
+/* An index of the host, and its filter where it is a bitmap of keys and there is room. */
+static FALLIBLE upload_index(struct gpu *g, struct exec *x, struct index *index, struct gpu_var *gv,
+                             i64 *moved) {
+    TRY(index_plain(x, index));
+    if (index->slots) {
+        TRY(upload_new(g, x, index->slots, index->slot_count * (i64)sizeof *index->slots,
+                       &gv->slots, moved));
+    } else {
+        TRY(upload_new(g, x, index->heads, index->head_count * 4, &gv->heads, moved));
+    }
+    if (!index->unique) {
+        TRY(upload_new(g, x, index->rows, index->row_count * 4, &gv->index_rows, moved));
+    }
+    gv->most_matches = index_most(index);
+    gv->filter_share = 1.0;
+    gv->index =
+        (struct kindex){.form = index->form == INDEX_BITS ? KINDEX_BITS
+                                : index->slots            ? KINDEX_RUNS
+                                                          : KINDEX_DIRECT,
+                        .unique = index->unique,
+                        .key_lo = index->key_lo,
+                        .slot_count = (u64)index->slot_count,
+                        .slots = DEV(const u64 *, gv->slots ? gv->slots->addr : 0),
+                        .heads = DEV(const u32 *, gv->heads ? gv->heads->addr : 0),
+                        .rows = DEV(const u32 *, gv->index_rows ? gv->index_rows->addr : 0)};
+    i64 bytes = index_filter_bytes(index);
+    gv->filter =
+        index->slots && index->filter && !index->filter_hashed ? gpu_alloc_try(g, bytes) : NULL;
+    if (gv->filter) {
+        TRY(gpu_upload(g, gv->filter->addr, index->filter, bytes, NULL, g->streams[0], x->err));
+        *moved += bytes;
+        gv->index.filter = (struct kfilter){.bits = DEV(u32 *, gv->filter->addr),
+                                            .lo = index->filter_lo,
+                                            .count = (u64)index->filter_bits,
+                                            .mask = ~0ULL};
+    }
+    return ERR_OK;
+}
+
 wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *out, i64 *moved) {
     struct gpu_var *gv = NULL;
     TRY(gpu_var_get(g, x, var, &gv));
-    if (!gv->heads) {
+    if (!gv->heads && !gv->slots) {
         struct index *index = x->vars[var].index;
         if (!index) {
             FAIL(x->err, INTERNAL, "variable %u has no index", var);
         }
-        TRY(index_plain(x, index));
-        bool hashed = index->form == INDEX_HASH;
-        TRY(upload_new(g, x, index->heads, index->head_count * 4, &gv->heads, moved));
-        if (hashed) {
-            TRY(upload_new(g, x, index->keys, index->slot_count * 8, &gv->keys, moved));
-        }
-        if (!index->unique) {
-            TRY(upload_new(g, x, index->rows, index->row_count * 4, &gv->index_rows, moved));
-        }
-        gv->index =
-            (struct kindex){.hashed = hashed,
-                            .unique = index->unique,
-                            .bits = index->form == INDEX_BITS,
-                            .key_lo = index->key_lo,
-                            .slot_count = (u64)index->slot_count,
-                            .keys = DEV(const i64 *, gv->keys ? gv->keys->addr : 0),
-                            .heads = DEV(const u32 *, gv->heads->addr),
-                            .rows = DEV(const u32 *, gv->index_rows ? gv->index_rows->addr : 0)};
+        TRY(upload_index(g, x, index, gv, moved));
     }
     *out = gv->index;
     return ERR_OK;

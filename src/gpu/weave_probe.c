@@ -19,36 +19,86 @@ static void put_fault(struct weaver *v, const struct op *op, const char *fault) 
     line(v, "    fault = word < fault ? word : fault;");
 }
 
+static const char *const run_names[] = {
+    [KINDEX_DIRECT] = "find_direct_run",
+    [KINDEX_PAIRS] = "find_pair_run",
+    [KINDEX_RUNS] = "find_slot_run",
+};
+
+/* Says in `looks` which rows look into the table: of those that look anything up, the ones that the
+ * bitmap before it, if any, lets pass. All rows ask the bitmap before the first asks the table. */
+static void put_filter(struct weaver *v, u32 at, const struct op *op, u16 number, char looks[64]) {
+    char key[24];
+    looks_up(v, op, looks);
+    if (!v->w->indexes[number].filter) {
+        return;
+    }
+    operand(v, op->a, key);
+    line(v, "u32 k%u = 0;", at);
+    line(v, EACH "{ k%u |= (%s ? filter_has(&x%u, %s) : 0u) << i; }", at, looks, number, key);
+    snprintf(looks, 64, "(k%u >> i & 1u)", at);
+}
+
+/* Unique keys: the first slots of all rows are loaded before the first is looked at. */
+static void put_unique_heads(struct weaver *v, u32 at, const struct op *op, u16 number,
+                             const char *looks) {
+    char key[24];
+    operand(v, op->a, key);
+    switch (v->w->indexes[number].form) {
+    case KINDEX_PAIRS:
+        line(v, "u64 p%u[R];", at);
+        line(v, "u64 q%u[R];", at);
+        line(v, EACH "{");
+        line(v, "    const u64 no = pair_number(&x%u, %s);", number, key);
+        line(v, "    p%u[i] = pair_first(&x%u, no);", at, number);
+        line(v, "    q%u[i] = %s && !(no >> 32) ? x%u.slots[p%u[i]] : 0u;", at, looks, number, at);
+        line(v, "}");
+        line(v, EACH "{");
+        line(v, "    const u64 no = pair_number(&x%u, %s);", number, key);
+        line(v, "    h%u[i] = find_pair_from(&x%u, no, p%u[i], q%u[i]);", at, number, at, at);
+        line(v, "}");
+        break;
+    case KINDEX_RUNS:
+        line(v, "u64 p%u[R];", at);
+        line(v, "vec16 q%u[R];", at);
+        line(v, EACH "{");
+        line(v, "    p%u[i] = slot_first(&x%u, %s);", at, number, key);
+        line(v, "    q%u[i] = %s ? load16(x%u.slots + 2 * p%u[i]) : vec_of(0, 0);", at, looks,
+             number, at);
+        line(v, "}");
+        line(v, EACH "{ h%u[i] = (u32)(find_slot_from(&x%u, %s, p%u[i], q%u[i]) >> 32); }", at,
+             number, key, at, at);
+        break;
+    default:
+        line(v, EACH "{ h%u[i] = %s ? find_%s(&x%u, %s) : 0u; }", at, looks,
+             v->w->indexes[number].form == KINDEX_BITS ? "bits" : "direct_unique", number, key);
+        break;
+    }
+}
+
 /* h<at>[i] = row + 1 of row i's match, 0 = none. */
 static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number) {
     const struct weave_index *index = &v->w->indexes[number];
     char key[24];
     char looks[64];
     operand(v, op->a, key);
-    looks_up(v, op, looks);
+    put_filter(v, at, op, number, looks);
     line(v, "u32 h%u[R];", at);
-    if (index->unique && index->hashed) {
-        line(v, "u64 p%u[R];", at);
-        line(v, EACH "{ p%u[i] = hash_64((u64)%s) & (x%u.slot_count - 1); }", at, key, number);
-        line(v, EACH "{ h%u[i] = %s ? x%u.heads[p%u[i]] : 0u; }", at, looks, number, at);
-        line(v, EACH "{ h%u[i] = find_hash_from(&x%u, %s, p%u[i], h%u[i]); }", at, number, key, at,
-             at);
-    } else if (index->unique) {
-        line(v, EACH "{ h%u[i] = %s ? find_%s(&x%u, %s) : 0u; }", at, looks,
-             index->bits ? "bits" : "direct_unique", number, key);
-    } else {
-        line(v, EACH "{");
-        line(v, "    const u64 run = %s ? find_%s_run(&x%u, %s) : 0u;", looks,
-             index->hashed ? "hash" : "direct", number, key);
-        line(v, "    h%u[i] = (u32)run != (u32)(run >> 32) ? x%u.rows[(u32)run] + 1u : 0u;", at,
-             number);
-        if (probe_flags(op) & PROBE_SINGLE) {
-            line(v, "    if ((u32)(run >> 32) - (u32)run > 1u) {");
-            put_fault(v, op, "FAULT_MORE_ROWS");
-            line(v, "    }");
-        }
-        line(v, "}");
+    if (index->unique) {
+        put_unique_heads(v, at, op, number, looks);
+        return;
     }
+    line(v, EACH "{");
+    line(v, "    const u64 run = %s ? %s(&x%u, %s) : 0u;", looks, run_names[index->form], number,
+         key);
+    line(v, "    h%u[i] = (u32)run != (u32)(run >> 32) ? x%u.rows[(u32)run] + 1u : 0u;", at,
+         number);
+    if (probe_flags(op) & PROBE_SINGLE) {
+        line(v, "    if ((u32)(run >> 32) - (u32)run > 1u) {");
+        put_fault(v, op, "FAULT_MORE_ROWS");
+        line(v, "    }");
+    }
+    line(v, "}");
 }
 
 void weave_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
@@ -70,16 +120,12 @@ static void put_runs(struct weaver *v, u32 at, const struct op *op, u16 number) 
     char key[24];
     char looks[64];
     operand(v, op->a, key);
-    looks_up(v, op, looks);
+    put_filter(v, at, op, number, looks);
     line(v, "u32 at%u[R];", at);
     line(v, "u32 end%u[R];", at);
     line(v, EACH "{");
-    if (index->unique) {
-        line(v, "    const u64 run = %s ? find_run(&x%u, %s) : 0u;", looks, number, key);
-    } else {
-        line(v, "    const u64 run = %s ? find_%s_run(&x%u, %s) : 0u;", looks,
-             index->hashed ? "hash" : "direct", number, key);
-    }
+    line(v, "    const u64 run = %s ? %s(&x%u, %s) : 0u;", looks,
+         index->unique ? "find_run" : run_names[index->form], number, key);
     if (probe_flags(op) & PROBE_OUTER) {
         line(v, "    const u64 some = act >> i & 1u ? run_outer(run) : 0u;");
     } else {

@@ -7,9 +7,10 @@
  * fields, and the earlier one. Lines before the first record of that number are notes and skipped.
  * Types are then the narrowest that all values of a column read as (csv_guess.c). The first record
  * is the header when it does not fit the types of those below it, or when all is text. With
- * sample_rows -1 every record is looked at; otherwise a value that the sample did not show is an
- * error of whoever reads the file. What comes out is what DuckDB makes of such files, but for lines of another
- * number of fields: where nine of ten agree, the others are errors that the load names. */
+ * sample_rows -1 every record is looked at, through a window that slides over an archive; otherwise
+ * a value that the sample did not show is an error of whoever reads the file. What comes out is
+ * what DuckDB makes of such files, but for lines of another number of fields: where nine of ten
+ * agree, the others are errors that the load names. */
 #include "defs/value.h"
 #include "host/chars.h"
 #include "io/csv_int.h"
@@ -27,17 +28,20 @@ enum {
 
 struct sniff {
     struct arena *arena;
+    struct input *in;
     const struct load_progress *progress;
     const struct csv_options *options; /* of the dialect being tried, then of the file */
     char newline;
     const char *begin, *end; /* of the sample */
     bool cut;                /* the file goes on behind it */
+    bool slides;             /* ... and what is behind it is looked at, too */
     /* The record read last. */
     VEC(struct sv) fields; /* quotes removed from around them; no more than FIELDS_MAX + 1 */
     VEC(b8) quoted;
     i64 field_count;
     bool no_row;     /* a blank line, or nothing but a comment */
     bool is_comment; /* it ends in one */
+    bool at_end;     /* it ends where the sample does, maybe before its time */
     /* Of all records read since it was set to 0. */
     i64 quoted_count, odd_count; /* fields in quotes; quotes elsewhere than around a field */
 };
@@ -122,8 +126,30 @@ static bool next_record(struct sniff *s, const char **io_at) {
             VEC_PUSH(s->arena, &s->quoted, quoted);
         }
     }
+    s->at_end = p > s->end;
     *io_at = MIN_OF(p, s->end);
     return true;
+}
+
+/* The sample begins at its byte `begin`, and reaches further into the archive. */
+static FALLIBLE slide(struct sniff *s, const char *begin, struct error *err) {
+    TRY(input_slide(s->in, begin - s->in->data, s->progress, err));
+    s->begin = s->in->data;
+    s->end = s->in->data + s->in->bytes;
+    return ERR_OK;
+}
+
+/* Like next_record, to the end of the archive where the sample slides over it. */
+static FALLIBLE next_of_all(struct sniff *s, const char **io_at, bool *out_any, struct error *err) {
+    const char *at = *io_at;
+    *out_any = next_record(s, &at);
+    while (s->slides && s->in->cut && (!*out_any || s->at_end)) {
+        TRY(slide(s, *io_at, err));
+        at = *io_at = s->begin;
+        *out_any = next_record(s, &at);
+    }
+    *io_at = at;
+    return ERR_OK;
 }
 
 static bool ends_empty(const struct sniff *s) {
@@ -323,10 +349,15 @@ static FALLIBLE guess_columns(struct sniff *s, const struct csv_given *given, bo
                               struct columns *c, struct error *err) {
     i64 most = given->sample_rows > 0 ? given->sample_rows : SAMPLE_RECORDS;
     const char *at = s->begin;
+    bool any = false;
     c->first = NEW_ARRAY(s->arena, struct sv, c->count);
     c->first_guess = NEW_ARRAY(s->arena, u8, c->count);
     c->guess = NEW_ARRAY(s->arena, u8, c->count);
-    while ((whole || c->records <= most) && next_record(s, &at)) {
+    while (whole || c->records <= most) {
+        TRY(next_of_all(s, &at, &any, err));
+        if (!any) {
+            break;
+        }
         if (s->no_row && (c->count > 1 || c->records == 0 || s->is_comment)) {
             continue; /* in one column a blank line below the first is a NULL */
         }
@@ -335,7 +366,8 @@ static FALLIBLE guess_columns(struct sniff *s, const struct csv_given *given, bo
         for (i64 i = 0; fits && i < MIN_OF(s->fields.count, c->count); i++) {
             u8 one = is_null(s, i) ? GUESS_NONE : csv_guess(s->fields.items[i]);
             if (c->records == 0) {
-                c->first[i] = s->fields.items[i];
+                struct sv field = s->fields.items[i];
+                c->first[i] = s->slides ? arena_sv(s->arena, field) : field;
                 c->first_guess[i] = one;
             } else {
                 c->guess[i] = csv_guess_both(c->guess[i], one);
@@ -373,7 +405,8 @@ static bool given_type(const struct csv_given *given, const char *name, i64 i, s
 
 static bool reads_as(struct type type, struct sv field) {
     u8 value[16];
-    return field.len == 0 || type_kind(type) == KIND_STR || !value_parse(type, field, (struct when){0}, value);
+    return field.len == 0 || type_kind(type) == KIND_STR ||
+           !value_parse(type, field, (struct when){0}, value);
 }
 
 /* All names the user gave stand in the first record. */
@@ -501,8 +534,8 @@ static FALLIBLE sniff_columns(struct sniff *s, const struct csv_given *given, bo
     }
     const char *at = s->begin;
     bool any = false;
-    while (!any && next_record(s, &at)) {
-        any = !s->no_row;
+    for (bool more = true; more && !any; any = more && !s->no_row) {
+        TRY(next_of_all(s, &at, &more, err));
     }
     if (!any) { /* one column, and no rows of it */
         options->skip = I64_MAX;
@@ -513,6 +546,7 @@ static FALLIBLE sniff_columns(struct sniff *s, const struct csv_given *given, bo
     if (options->trailing_delimiter && !given->has_quote && s->quoted_count == 0) {
         options->quote = options->escape = 0;
     }
+    out->newline = csv_line_end(s->in->data, s->in->bytes, options->quote);
     TRY(guess_columns(s, given, whole, &c, err));
     options->header = given->has_header ? given->options.header : looks_like_header(given, &c);
     options->header = options->header && any;
@@ -530,19 +564,30 @@ static void cut_sample(struct sniff *s) {
     s->end = s->end > s->begin ? s->end : end;
 }
 
-wf_status csv_sniff(struct arena *arena, const struct input *in, const struct csv_given *given,
+/* Leaves out the lines to be skipped, however far down they reach. */
+static FALLIBLE skip_lines(struct sniff *s, i64 count, struct error *err) {
+    struct csv_marks lines = {.newline = s->newline};
+    for (i64 i = 0; i < count && s->begin < s->end; i++) {
+        const char *next = csv_next_record(s->begin, s->end, &lines, QUOTE_OUT);
+        while (next == s->end && s->in->cut) {
+            TRY(slide(s, s->begin, err));
+            next = csv_next_record(s->begin, s->end, &lines, QUOTE_OUT);
+        }
+        s->begin = next;
+    }
+    return s->in->cut && s->end - s->begin < SAMPLE_BYTES ? slide(s, s->begin, err) : ERR_OK;
+}
+
+wf_status csv_sniff(struct arena *arena, struct input *in, const struct csv_given *given,
                     const struct load_progress *progress, struct csv_sniffed *out,
                     struct error *err) {
-    struct sniff s = {.arena = arena, .progress = progress, .begin = in->data};
+    struct sniff s = {.arena = arena, .progress = progress, .in = in, .begin = in->data};
     s.begin += in->bytes >= 3 && !memcmp(in->data, "\xef\xbb\xbf", 3) ? 3 : 0;
     s.end = in->data + in->bytes;
     s.newline =
         csv_line_end(s.begin, s.end - s.begin, given->has_quote ? given->options.quote : '"');
-    struct csv_marks lines = {.newline = s.newline};
-    for (i64 i = 0; i < given->options.skip && s.begin < s.end; i++) {
-        s.begin = csv_next_record(s.begin, s.end, &lines, QUOTE_OUT);
-    }
-    const char *file_end = s.end;
+    TRY(skip_lines(&s, given->options.skip, err));
+    const char *read_end = s.end;
     bool whole = given->sample_rows < 0;
     if (s.end - s.begin > SAMPLE_BYTES || in->cut) {
         cut_sample(&s);
@@ -558,8 +603,9 @@ wf_status csv_sniff(struct arena *arena, const struct input *in, const struct cs
         s.begin = best.begin;
     }
     if (whole || given->sample_rows > SAMPLE_RECORDS) {
-        s.end = file_end;
+        s.end = read_end;
         s.cut = false;
+        s.slides = in->cut;
     }
     s.options = &out->options;
     s.quoted_count = best.quoted;

@@ -20,11 +20,10 @@
 
 enum {
     PART_BYTES = 1 << 20,
-    PART_LEAST = 1 << 12,   /* whatever the budget */
-    BUDGET_SHARE = 32,      /* pieces and columns of all workers are some eighth of the budget */
-    MORE_BYTES = 1 << 16,   /* at first, behind a piece that ends in a record */
-    PACKED_BYTES = 1 << 14, /* they may hold a thousand times as many */
-    PACKED_RATIO = 4,       /* as an estimate */
+    PART_LEAST = 1 << 12, /* whatever the budget */
+    BUDGET_SHARE = 32,    /* pieces and columns of all workers are some eighth of the budget */
+    MORE_BYTES = 1 << 16, /* at first, behind a piece that ends in a record */
+    PACKED_RATIO = 4,     /* as an estimate */
 };
 #define PACKED_ROWS_MOST ((i64)1 << 40) /* what a row number can be */
 
@@ -35,7 +34,6 @@ struct csv_file {
     struct table *table; /* the table it is the provider of */
     const char *path;
     struct csv_sniffed found;
-    char newline;      /* what ends a line */
     struct input kept; /* what cannot be read again; of other files, what to know it by */
     _Atomic i64 ignored;
 };
@@ -72,7 +70,6 @@ struct scan {
     i64 part_bytes;
     struct unpack *unpack; /* NULL: the file is no archive */
     struct file_bytes pending;
-    char *packed;
     b8 packed_end;
     struct mutex lock; /* all below */
     struct cond turned;
@@ -126,13 +123,10 @@ static FALLIBLE piece_extend(struct scan *s, struct piece *p, i64 more, struct e
 /* Unpacks until so many bytes wait, or all do. */
 static FALLIBLE fill_pending(struct scan *s, i64 bytes, struct error *err) {
     struct load_progress progress = {.stop = stop_current()};
-    while (s->pending.len < bytes && !s->packed_end) {
-        i64 got = 0;
-        TRY(file_in_read(&s->in, s->packed, PACKED_BYTES, &got, err));
-        TRY(unpack_push(s->unpack, s->packed, got, &s->pending, &progress, err));
-        s->packed_end = got == 0;
-    }
-    return s->packed_end ? unpack_end(s->unpack, err) : ERR_OK;
+    bool end = false;
+    TRY(unpack_fill(s->unpack, &s->pending, bytes, &progress, &end, err));
+    s->packed_end = end;
+    return ERR_OK;
 }
 
 static void drop_pending(struct scan *s, i64 bytes) {
@@ -383,7 +377,6 @@ static void csv_scan_close(struct scan *s) {
     mem_free(mem, s->pieces, s->worker_count * (i64)sizeof *s->pieces);
     mem_free(mem, s->plan.fields, (i64)s->plan.field_count * (i64)sizeof *s->plan.fields);
     file_bytes_free(&s->pending);
-    mem_free(mem, s->packed, s->unpack ? PACKED_BYTES : 0);
     unpack_close(s->unpack);
     if (s->is_open) {
         file_in_close(&s->in);
@@ -423,11 +416,7 @@ static FALLIBLE open_bytes(struct scan *s, struct error *err) {
     s->bytes = s->in.bytes;
     if (file->kept.packing) {
         s->bytes = -1;
-        TRY(unpack_open(&s->unpack, (enum packing)file->kept.packing, file->path, s->mem, err));
-        s->packed = mem_alloc(s->mem, PACKED_BYTES);
-        if (!s->packed) {
-            return memory_refused(s->mem, err, PACKED_BYTES);
-        }
+        TRY(unpack_open(&s->unpack, (enum packing)file->kept.packing, &s->in, s->mem, err));
     }
     return ERR_OK;
 }
@@ -454,7 +443,7 @@ static FALLIBLE look_at_first(struct scan *s, i64 want, bool *out_all, i64 *out_
 static FALLIBLE find_first(struct scan *s, struct error *err) {
     enum { GROWTH = 4 };
     i64 want = MAX_OF(s->part_bytes, PART_LEAST), len = 0;
-    s->plan.marks.newline = s->file->newline;
+    s->plan.marks.newline = s->file->found.newline;
     for (bool all = false; !all && s->plan.start == s->plan.end; want *= GROWTH) {
         TRY(look_at_first(s, want, &all, &len, err));
         TRY(csv_find_start(&s->plan, len, err));
@@ -613,16 +602,14 @@ static FALLIBLE look_at(struct csv_file *file, enum packing packing, const struc
     struct csv_given own = *given;
     struct input in;
     keep_texts(file, &own);
-    TRY(input_open_sample(&in, file->path, packing, own.sample_rows ? 0 : SAMPLE_BYTES, file->mem,
-                          progress, err));
+    TRY(input_open_sample(&in, file->path, packing, SAMPLE_BYTES, file->mem, progress, err));
+    estimate_rows(file, &in);
     wf_status status = csv_sniff(&file->arena, &in, &own, progress, &file->found, err);
     status = status ? status : arena_check(&file->arena, err);
-    file->newline = csv_line_end(in.data, in.bytes, file->found.options.quote);
-    estimate_rows(file, &in);
-    file->kept = in;
     if (in.again) { /* what it is known by stays */
         input_close(&in);
     }
+    file->kept = in;
     return status;
 }
 
@@ -638,10 +625,8 @@ wf_status csv_file_open(struct memory *mem, const char *path, enum packing packi
     arena_init(&file->arena, mem);
     file->kept.again = 1; /* there is nothing to close yet */
     file->path = arena_printf(&file->arena, "%s", path);
-    file->provider = (struct scan_provider){.open = csv_open,
-                                            .next = csv_next,
-                                            .close = csv_scan_close,
-                                            .release = csv_file_release};
+    file->provider = (struct scan_provider){
+        .open = csv_open, .next = csv_next, .close = csv_scan_close, .release = csv_file_release};
     wf_status status = look_at(file, packing, given, progress, err);
     if (status) {
         csv_file_close(file);

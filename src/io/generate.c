@@ -181,12 +181,15 @@ static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables, str
     i64 values = 0;
     for (i32 i = 0; i < job->gen->table_count; i++) {
         struct gen_part *part = &job->parts[i];
-        i64 tablet_rows = 1LL << tables[i]->tablet_shift;
+        part->first_task = job->task_count;
+        if (!tables[i]) {
+            continue;
+        }
         part->plan = &job->gen->tables[i];
         part->table = tables[i];
         CHECK(part->plan->col_count <= COLS_MAX);
         part->rows = job->gen->rows(job->gen, i);
-        part->first_task = job->task_count;
+        i64 tablet_rows = 1LL << tables[i]->tablet_shift;
         part->block_bytes =
             block_layout(part, MIN_OF(part->rows, tablet_rows), NULL, NULL, NULL, NULL);
         job->task_count += (part->rows + tablet_rows - 1) / tablet_rows;
@@ -212,7 +215,7 @@ static FALLIBLE run_job(struct gen_job *job, struct table *const *tables, struct
         struct load *load = job->parts[i].load;
         job->parts[i].load = NULL;
         *out_rows += job->parts[i].rows;
-        TRY(load_commit(load, err));
+        TRY(load ? load_commit(load, err) : ERR_OK);
     }
     return ERR_OK;
 }

@@ -16,13 +16,27 @@ struct gen_column {
     i32 text_bytes; /* room for text a row, for fill to write to; other text must outlive the load
                      */
     b8 unread;      /* left out when only the columns that queries read are wanted */
+    b8 pooled;      /* cut from the text pool */
+};
+
+/* A list of words as a column's vocabulary. */
+#define GEN_WORDS(name, ...)                             \
+    const char *name(i32 i, char scratch[64]) {          \
+        static const char *const list[] = {__VA_ARGS__}; \
+        UNUSED(scratch);                                 \
+        return i < COUNT_OF(list) ? list[i] : NULL;      \
+    }
+
+struct gen_key {
+    const char *cols;  /* names with ", " between; NULL behind the last key of a table */
+    const char *table; /* whose primary key they refer to; NULL: they are the primary key */
 };
 
 struct gen_table {
     const char *name;
     u32 col_count;
     const struct gen_column *cols;
-    const char *keys; /* table constraints, as CREATE TABLE has them; @ before names of tables */
+    const struct gen_key *keys; /* the primary key first */
 };
 
 /* Where a run of rows goes. */
@@ -34,6 +48,14 @@ struct gen_chunk {
     i64 first_row, rows;
     struct gen_target *cols; /* by the generator's column number */
 };
+/* Row i of a column; the value is computed only where the column is wanted, so what it draws must
+ * come from streams that no other column reads. */
+#define GEN_PUT(col, type, i, value)           \
+    do {                                       \
+        if ((col).data) {                      \
+            ((type *)(col).data)[i] = (value); \
+        }                                      \
+    } while (0)
 
 struct generator {
     i32 table_count;
@@ -41,10 +63,12 @@ struct generator {
     i64 (*rows)(const struct generator *gen, i32 table);
     /* Thread-safe; any rows of the table. */
     void (*fill)(const struct generator *gen, i32 table, const struct gen_chunk *chunk);
+    void (*close)(struct generator *gen);
 };
 
-/* Fills empty tables, one per table of the generator with the columns wanted, in parallel. On an
- * error some may have rows: the caller drops them. *out_rows counts the rows of all. */
+/* Fills empty tables, one per table of the generator with the columns wanted, NULL for a table that
+ * is not wanted, in parallel. On an error some may have rows: the caller drops them. *out_rows
+ * counts the rows of all. */
 FALLIBLE generate_load(const struct generator *gen, struct table *const *tables, struct pool *pool,
                        struct memory *mem, struct load_progress *progress, i64 *out_rows,
                        struct error *err);
@@ -53,20 +77,34 @@ FALLIBLE generate_load(const struct generator *gen, struct table *const *tables,
 void generate_run(struct pool *pool, i64 count, void (*task)(void *arg, i64 i, i32 worker),
                   void *arg);
 
-enum { TPCH_SCALE_MIN = 1000, TPCH_SCALE_MAX = 1000000000 }; /* 0.001 and 1,000, in millionths */
+enum { GEN_SCALE_MIN = 1000, GEN_SCALE_MAX = 1000000000 }; /* 0.001 and 1,000, in millionths */
 /* Whose addresses and comments: those of the official dbgen, or those of the dbgen in DuckDB, which
  * cuts comments from the first 10 MiB of the pool and draws an address's letters from a range that
  * does not wrap. All else is the same. */
 enum tpch_text { TPCH_TEXT_DBGEN, TPCH_TEXT_DUCKDB };
-/* TPC-H at scale factor `millionths` / 10^6: rows as the official dbgen makes them. Takes the
- * memory of the text pool, 300 MiB or 10, until it is closed. ERR_CANCELLED as told through
- * progress. */
-FALLIBLE tpch_open(struct generator **out, i64 millionths, enum tpch_text text, struct pool *pool,
-                   struct memory *mem, struct load_progress *progress, struct error *err);
-void tpch_close(struct generator *gen);
-/* The tables, without opening. */
-const struct gen_table *tpch_tables(i32 *out_count);
-/* The table's keys at this scale: those of the table, unless dbgen's own rows break them. */
-const char *tpch_keys(i32 table, i64 millionths);
+struct gen_request {
+    i64 millionths;      /* of the scale factor */
+    enum tpch_text text; /* TPC-H only */
+    b8 no_pool;          /* no pooled column is wanted */
+    struct pool *pool;   /* NULL: on the calling thread */
+    struct memory *mem;
+    struct load_progress *progress; /* may be NULL */
+};
+/* The tables of a benchmark, without opening, and how to open it. */
+struct gen_suite {
+    const char *name; /* of the procedure */
+    b8 has_text;      /* takes gen_request.text */
+    i32 table_count;
+    const struct gen_table *tables;
+    /* The table's keys at this scale: those of the table, unless its own rows break them. */
+    const struct gen_key *(*keys)(i32 table, i64 millionths);
+    /* ERR_CANCELLED as told through progress. The generator is closed by its `close`. */
+    wf_status (*open)(struct generator **out, const struct gen_request *request, struct error *err);
+};
+/* Rows as the official dbgen makes them. Takes the memory of the text pool, 300 MiB or 10, until it
+ * is closed. */
+extern const struct gen_suite tpch_suite;
+/* The Star Schema Benchmark, its lines those of TPC-H's orders. */
+extern const struct gen_suite ssb_suite;
 
 #endif

@@ -3,12 +3,13 @@
  *
  * A plain file is mapped, which copies nothing. Everything else is read into memory that counts
  * against the statement's budget, since a load goes over its bytes several times; a pipe that never
- * ends meets the budget, the deadline or a cancellation. */
+ * ends meets the budget, the deadline or a cancellation. Whoever goes over an archive once only
+ * slides a window over it. */
 #include "io/input.h"
 
 #include "io/pack.h"
 
-enum { CHUNK_BYTES = 1 << 18, SAMPLE_CHUNK_BYTES = 1 << 14 };
+enum { CHUNK_BYTES = 1 << 18, SLIDE_BYTES = 1 << 20 };
 
 static wf_status check_progress(void *arg, struct error *err) {
     return load_progress_check(arg, err);
@@ -57,22 +58,14 @@ static FALLIBLE read_all(struct input *in, struct file_in *file, bool end_mark, 
     return ERR_OK;
 }
 
-/* As far as `most` bytes; 0 = to its end. */
-static FALLIBLE unpack_all(struct input *in, struct file_in *file, struct unpack *unpack, i64 most,
-                           const struct load_progress *progress, struct error *err) {
-    struct file_bytes *own = &in->owned;
-    struct file_bytes packed = {.mem = own->mem};
-    wf_status status = file_bytes_reserve(&packed, CHUNK_BYTES, err);
-    i64 chunk = most ? SAMPLE_CHUNK_BYTES : CHUNK_BYTES;
-    for (i64 got = 1; !status && got > 0 && !in->cut;) {
-        status = file_in_read(file, packed.data, chunk, &got, err);
-        status = status ? status : unpack_push(unpack, packed.data, got, own, progress, err);
-        in->cut = most && own->len >= most;
-    }
-    status = status || in->cut ? status : unpack_end(unpack, err);
-    file_bytes_free(&packed);
-    in->data = own->data ? own->data : "";
-    in->bytes = own->len;
+/* Until so many bytes are there. */
+static FALLIBLE unpack_more(struct input *in, i64 bytes, const struct load_progress *progress,
+                            struct error *err) {
+    bool end = false;
+    wf_status status = unpack_fill(in->unpack, &in->owned, bytes, progress, &end, err);
+    in->cut = !end;
+    in->data = in->owned.data ? in->owned.data : "";
+    in->bytes = in->owned.len;
     return status;
 }
 
@@ -95,27 +88,37 @@ struct way {
     i64 sample_bytes; /* 0 = all of it */
 };
 
+static FALLIBLE read_input(struct input *in, struct way way, struct load_progress *progress,
+                           struct error *err) {
+    bool is_stdin = strcmp(in->path, "/dev/stdin") == 0;
+    if (in->packing) {
+        bool sample = in->again && way.sample_bytes;
+        TRY(unpack_open(&in->unpack, (enum packing)in->packing, &in->file, in->owned.mem, err));
+        return unpack_more(in, sample ? way.sample_bytes : I64_MAX, progress, err);
+    }
+    return in->file.plain ? view_all(in, &in->file, way.end_mark && is_stdin, err)
+                          : read_all(in, &in->file, way.end_mark, err);
+}
+
+static void close_file(struct input *in) {
+    unpack_close(in->unpack);
+    in->unpack = NULL;
+    in->cut = 0;
+    file_in_close(&in->file);
+}
+
 static FALLIBLE open_input(struct input *out, const char *path, struct way way, struct memory *mem,
                            struct load_progress *progress, struct error *err) {
-    struct file_in file;
     struct file_wait wait = {check_progress, progress};
     *out = (struct input){.path = path, .data = "", .view.guard = -1, .owned.mem = mem};
-    TRY(file_in_open(&file, path, wait, err));
-    bool is_stdin = strcmp(path, "/dev/stdin") == 0;
-    enum packing packing = way.packing == PACKING_BY_NAME ? packing_of(path) : way.packing;
-    out->again = file.again;
-    out->packing = (u8)packing;
-    out->stamp = file.stamp;
-    i64 sample_bytes = file.again ? way.sample_bytes : 0;
-    struct unpack *unpack = NULL;
-    wf_status status = packing ? unpack_open(&unpack, packing, path, mem, err) : ERR_OK;
-    if (!status) {
-        status = unpack       ? unpack_all(out, &file, unpack, sample_bytes, progress, err)
-                 : file.plain ? view_all(out, &file, way.end_mark && is_stdin, err)
-                              : read_all(out, &file, way.end_mark, err);
+    TRY(file_in_open(&out->file, path, wait, err));
+    out->again = out->file.again;
+    out->packing = (u8)(way.packing == PACKING_BY_NAME ? packing_of(path) : way.packing);
+    out->stamp = out->file.stamp;
+    wf_status status = read_input(out, way, progress, err);
+    if (status || !out->cut) {
+        close_file(out);
     }
-    unpack_close(unpack);
-    file_in_close(&file);
     if (status) {
         input_close(out);
     }
@@ -133,7 +136,19 @@ wf_status input_open_sample(struct input *out, const char *path, enum packing pa
     return open_input(out, path, (struct way){packing, false, sample_bytes}, mem, progress, err);
 }
 
+wf_status input_slide(struct input *in, i64 forget_bytes, const struct load_progress *progress,
+                      struct error *err) {
+    struct file_bytes *own = &in->owned;
+    ASSERT(in->cut && forget_bytes <= own->len);
+    own->len -= forget_bytes;
+    memmove(own->data, own->data + forget_bytes, (size_t)own->len);
+    return unpack_more(in, own->len + MAX_OF(own->len, SLIDE_BYTES), progress, err);
+}
+
 void input_close(struct input *in) {
+    if (in->unpack) {
+        close_file(in);
+    }
     file_view_close(&in->view);
     file_bytes_free(&in->owned);
 }

@@ -81,12 +81,14 @@ struct csv_given { /* what the user said; the rest is found out */
 };
 struct csv_sniffed {
     struct csv_options options;
+    char newline; /* what ends a line: '\n' or '\r' */
     u32 col_count;
     struct column_def *cols; /* in the arena, names too */
 };
 /* Finds out how the file is written and what columns it has, from its first megabyte or, where
- * sample_rows says so, from more. The options found are lenient, and guessed types are marked. */
-FALLIBLE csv_sniff(struct arena *arena, const struct input *in, const struct csv_given *given,
+ * sample_rows says so, from more: of an archive `in` holds other bytes then. The options found are
+ * lenient, and guessed types are marked. */
+FALLIBLE csv_sniff(struct arena *arena, struct input *in, const struct csv_given *given,
                    const struct load_progress *progress, struct csv_sniffed *out,
                    struct error *err);
 

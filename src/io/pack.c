@@ -2,23 +2,36 @@
  *
  * The one file that knows zlib and libzstd. What an archive says about its size is not believed:
  * bytes are unpacked a megabyte at a time into memory that counts, so an archive that would fill
- * the machine meets the budget. An archive may have several parts one after the other (gzip's
- * members, zstd's frames); one that ends inside a part was cut short. */
+ * the machine meets the budget. No more is unpacked than was asked for, since a few bytes of zstd
+ * may hold some gigabytes; what was read and not unpacked yet waits here. An archive may have
+ * several parts one after the other (gzip's members, zstd's frames); one that ends inside a part
+ * was cut short. */
 #include "io/pack.h"
 
 #include <zlib.h>
 #include <zstd.h>
 
-enum { STEP_BYTES = 1 << 20, OUT_BYTES = 1 << 18, ZLIB_GZIP = 16, ZLIB_STATE_BYTES = 1 << 16 };
+enum {
+    STEP_BYTES = 1 << 20,
+    STEP_LEAST = 1 << 12,
+    PACKED_BYTES = 1 << 16,
+    OUT_BYTES = 1 << 18,
+    ZLIB_GZIP = 16,
+    ZLIB_STATE_BYTES = 1 << 16
+};
 
 struct unpack {
     struct memory *mem;
-    const char *path;
+    struct file_in *file;
     z_stream gzip;
     ZSTD_DStream *zstd;
     u8 packing;
-    b8 started; /* some bytes came */
-    b8 inside;  /* a part has begun and not ended */
+    b8 started;           /* some bytes came */
+    b8 inside;            /* a part has begun and not ended */
+    b8 full;              /* more may come out without more going in */
+    b8 ended;             /* the file has no more bytes */
+    const char *at, *end; /* of packed, not unpacked yet */
+    char packed[PACKED_BYTES];
 };
 
 enum packing packing_of(const char *path) {
@@ -28,14 +41,18 @@ enum packing packing_of(const char *path) {
     return gz ? PACKING_GZIP : zst ? PACKING_ZSTD : PACKING_NONE;
 }
 
-wf_status unpack_open(struct unpack **out, enum packing packing, const char *path,
+wf_status unpack_open(struct unpack **out, enum packing packing, struct file_in *file,
                       struct memory *mem, struct error *err) {
     struct unpack *u = mem_alloc(mem, (i64)sizeof *u);
     *out = u;
     if (!u) {
         return memory_refused(mem, err, (i64)sizeof *u);
     }
-    *u = (struct unpack){.mem = mem, .path = path, .packing = (u8)packing};
+    memset(u, 0, offsetof(struct unpack, packed));
+    u->mem = mem;
+    u->file = file;
+    u->packing = (u8)packing;
+    u->at = u->end = u->packed;
     bool fine = packing == PACKING_GZIP ? inflateInit2(&u->gzip, ZLIB_GZIP + MAX_WBITS) == Z_OK
                                         : (u->zstd = ZSTD_createDStream()) != NULL;
     if (!fine) {
@@ -53,7 +70,7 @@ enum packing packing_named(const char *name) {
 }
 
 static FALLIBLE damaged(const struct unpack *u, const char *why, struct error *err) {
-    FAIL(err, BAD_COPY_FORMAT, "cannot unpack \"%.300s\": %s", u->path, why);
+    FAIL(err, BAD_COPY_FORMAT, "cannot unpack \"%.300s\": %s", u->file->path, why);
 }
 
 static FALLIBLE corrupt(const struct unpack *u, struct error *err) {
@@ -66,23 +83,22 @@ static FALLIBLE corrupt(const struct unpack *u, struct error *err) {
     return status;
 }
 
-/* One step of unpacking; *io_done when all input is used and nothing more comes out. */
-static FALLIBLE step_gzip(struct unpack *u, const char **io_at, const char *end, char *to,
-                          i64 *out_len, bool *out_done, struct error *err) {
+/* One step of unpacking, into `room` bytes. */
+static FALLIBLE step_gzip(struct unpack *u, char *to, i64 room, i64 *out_len, struct error *err) {
     z_stream *z = &u->gzip;
-    if (!u->inside && *io_at < end) { /* zeros may fill up the last block of a tape */
-        while (u->started && *io_at < end && **io_at == 0) {
-            ++*io_at;
+    if (!u->inside && u->at < u->end) { /* zeros may fill up the last block of a tape */
+        while (u->started && u->at < u->end && *u->at == 0) {
+            u->at++;
         }
-        u->inside = *io_at < end;
+        u->inside = u->at < u->end;
     }
-    z->next_in = (Bytef *)(size_t)*io_at;
-    z->avail_in = (uInt)(end - *io_at);
+    z->next_in = (Bytef *)(size_t)u->at;
+    z->avail_in = (uInt)(u->end - u->at);
     z->next_out = (Bytef *)to;
-    z->avail_out = STEP_BYTES;
+    z->avail_out = (uInt)room;
     int status = u->inside ? inflate(z, Z_NO_FLUSH) : Z_BUF_ERROR;
-    *io_at = (const char *)z->next_in;
-    *out_len = STEP_BYTES - (i64)z->avail_out;
+    u->at = (const char *)z->next_in;
+    *out_len = room - (i64)z->avail_out;
     if (status == Z_MEM_ERROR) {
         return memory_refused(u->mem, err, ZLIB_STATE_BYTES);
     }
@@ -94,43 +110,50 @@ static FALLIBLE step_gzip(struct unpack *u, const char **io_at, const char *end,
         u->inside = 0;
         inflateReset(z);
     }
-    *out_done = *io_at == end && (!u->inside || *out_len < STEP_BYTES);
+    u->full = u->inside && *out_len == room;
     return ERR_OK;
 }
 
-static FALLIBLE step_zstd(struct unpack *u, const char **io_at, const char *end, char *to,
-                          i64 *out_len, bool *out_done, struct error *err) {
-    ZSTD_inBuffer in = {*io_at, (size_t)(end - *io_at), 0};
-    ZSTD_outBuffer out = {to, STEP_BYTES, 0};
+static FALLIBLE step_zstd(struct unpack *u, char *to, i64 room, i64 *out_len, struct error *err) {
+    ZSTD_inBuffer in = {u->at, (size_t)(u->end - u->at), 0};
+    ZSTD_outBuffer out = {to, (size_t)room, 0};
     size_t status = ZSTD_decompressStream(u->zstd, &out, &in);
     if (ZSTD_isError(status)) {
         return corrupt(u, err);
     }
-    *io_at += in.pos;
+    u->at += in.pos;
     *out_len = (i64)out.pos;
     u->started = 1;
     u->inside = status != 0;
-    *out_done = *io_at == end && out.pos < out.size;
+    u->full = out.pos == out.size;
     return ERR_OK;
 }
 
-wf_status unpack_push(struct unpack *u, const char *bytes, i64 len, struct file_bytes *to,
-                      const struct load_progress *progress, struct error *err) {
-    const char *end = bytes + len;
-    for (bool done = len == 0; !done;) {
-        i64 got = 0;
-        TRY(file_bytes_reserve(to, STEP_BYTES, err));
-        TRY(u->packing == PACKING_GZIP
-                ? step_gzip(u, &bytes, end, to->data + to->len, &got, &done, err)
-                : step_zstd(u, &bytes, end, to->data + to->len, &got, &done, err));
+static FALLIBLE read_packed(struct unpack *u, struct error *err) {
+    i64 got = 0;
+    TRY(file_in_read(u->file, u->packed, PACKED_BYTES, &got, err));
+    u->at = u->packed;
+    u->end = u->packed + got;
+    u->ended = got == 0;
+    return u->ended && u->inside ? damaged(u, "the archive was cut short", err) : ERR_OK;
+}
+
+wf_status unpack_fill(struct unpack *u, struct file_bytes *to, i64 bytes,
+                      const struct load_progress *progress, bool *out_end, struct error *err) {
+    while (to->len < bytes && !u->ended) {
+        if (u->at == u->end && !u->full) {
+            TRY(read_packed(u, err));
+            continue;
+        }
+        i64 room = MIN_OF(MAX_OF(bytes - to->len, STEP_LEAST), STEP_BYTES), got = 0;
+        TRY(file_bytes_reserve(to, room, err));
+        TRY(u->packing == PACKING_GZIP ? step_gzip(u, to->data + to->len, room, &got, err)
+                                       : step_zstd(u, to->data + to->len, room, &got, err));
         to->len += got;
         TRY(load_progress_check(progress, err));
     }
+    *out_end = u->ended;
     return ERR_OK;
-}
-
-wf_status unpack_end(struct unpack *u, struct error *err) {
-    return u->inside ? damaged(u, "the archive was cut short", err) : ERR_OK;
 }
 
 void unpack_close(struct unpack *u) {

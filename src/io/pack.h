@@ -10,15 +10,14 @@ enum packing packing_of(const char *path);
 /* By its own: none, gzip, zstd. */
 enum packing packing_named(const char *name);
 
-/* Unpacks piece by piece. */
+/* Unpacks an open file piece by piece; the file must stay where it is, and open, as long. */
 struct unpack;
-FALLIBLE unpack_open(struct unpack **out, enum packing packing, const char *path,
+FALLIBLE unpack_open(struct unpack **out, enum packing packing, struct file_in *file,
                      struct memory *mem, struct error *err);
-/* Appends what the bytes hold. ERR_BAD_COPY_FORMAT when they are no such archive. */
-FALLIBLE unpack_push(struct unpack *unpack, const char *bytes, i64 len, struct file_bytes *to,
-                     const struct load_progress *progress, struct error *err);
-/* All bytes have been pushed: an archive that was cut short is an error. */
-FALLIBLE unpack_end(struct unpack *unpack, struct error *err);
+/* Appends until `to` has so many bytes, or hardly more, or the archive ends, which *out_end tells.
+ * ERR_BAD_COPY_FORMAT when the file is no such archive, or was cut short. */
+FALLIBLE unpack_fill(struct unpack *unpack, struct file_bytes *to, i64 bytes,
+                     const struct load_progress *progress, bool *out_end, struct error *err);
 void unpack_close(struct unpack *unpack); /* NULL is fine */
 
 /* A file written piece by piece, packed or not. */

@@ -13,27 +13,26 @@
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-/* A list of words as a column's vocabulary. */
-#define WORDS(name, ...)                                 \
-    static const char *name(i32 i, char scratch[64]) {   \
-        static const char *const list[] = {__VA_ARGS__}; \
-        UNUSED(scratch);                                 \
-        return i < COUNT_OF(list) ? list[i] : NULL;      \
-    }
-WORDS(status_word, "F", "O", "P")
-WORDS(priority_word, "1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW")
-WORDS(flag_word, "R", "A", "N")
-WORDS(line_status_word, "F", "O")
-WORDS(instruction_word, "DELIVER IN PERSON", "COLLECT COD", "TAKE BACK RETURN", "NONE")
-WORDS(mode_word, "REG AIR", "AIR", "RAIL", "TRUCK", "MAIL", "FOB", "SHIP")
-WORDS(segment_word, "AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY")
-WORDS(region_word, "AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
-WORDS(nation_word, "ALGERIA", "ARGENTINA", "BRAZIL", "CANADA", "EGYPT", "ETHIOPIA", "FRANCE",
-      "GERMANY", "INDIA", "INDONESIA", "IRAN", "IRAQ", "JAPAN", "JORDAN", "KENYA", "MOROCCO",
-      "MOZAMBIQUE", "PERU", "CHINA", "ROMANIA", "SAUDI ARABIA", "VIETNAM", "RUSSIA",
-      "UNITED KINGDOM", "UNITED STATES")
+static GEN_WORDS(status_word, "F", "O", "P") GEN_WORDS(
+    tpch_priority_word, "1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED",
+    "5-LOW") static GEN_WORDS(flag_word, "R", "A",
+                              "N") static GEN_WORDS(line_status_word, "F",
+                                                    "O") static GEN_WORDS(instruction_word,
+                                                                          "DELIVER IN PERSON",
+                                                                          "COLLECT COD",
+                                                                          "TAKE BACK RETURN",
+                                                                          "NONE")
+    GEN_WORDS(tpch_mode_word, "REG AIR", "AIR", "RAIL", "TRUCK", "MAIL", "FOB", "SHIP")
+        GEN_WORDS(tpch_segment_word, "AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD",
+                  "MACHINERY")
+            GEN_WORDS(tpch_region_word, "AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
+                GEN_WORDS(tpch_nation_word, "ALGERIA", "ARGENTINA", "BRAZIL", "CANADA", "EGYPT",
+                          "ETHIOPIA", "FRANCE", "GERMANY", "INDIA", "INDONESIA", "IRAN", "IRAQ",
+                          "JAPAN", "JORDAN", "KENYA", "MOROCCO", "MOZAMBIQUE", "PERU", "CHINA",
+                          "ROMANIA", "SAUDI ARABIA", "VIETNAM", "RUSSIA", "UNITED KINGDOM",
+                          "UNITED STATES")
 
-static const char *maker_word(i32 i, char scratch[64]) {
+                    static const char *maker_word(i32 i, char scratch[64]) {
     snprintf(scratch, 64, "Manufacturer#%d", i + 1);
     return i < 5 ? scratch : NULL;
 }
@@ -43,7 +42,7 @@ static const char *brand_word(i32 i, char scratch[64]) {
     return i < 25 ? scratch : NULL;
 }
 
-static const char *type_word(i32 i, char scratch[64]) {
+const char *tpch_type_word(i32 i, char scratch[64]) {
     static const char *const first[] = {"STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY", "PROMO"};
     static const char *const second[] = {"ANODIZED", "BURNISHED", "PLATED", "POLISHED", "BRUSHED"};
     static const char *const third[] = {"TIN", "NICKEL", "BRASS", "STEEL", "COPPER"};
@@ -54,7 +53,7 @@ static const char *type_word(i32 i, char scratch[64]) {
     return scratch;
 }
 
-static const char *container_word(i32 i, char scratch[64]) {
+const char *tpch_container_word(i32 i, char scratch[64]) {
     static const char *const first[] = {"SM", "LG", "MED", "JUMBO", "WRAP"};
     static const char *const second[] = {"CASE", "BOX", "BAG", "JAR", "PACK", "PKG", "CAN", "DRUM"};
     if (i >= 40) {
@@ -67,44 +66,43 @@ static const char *container_word(i32 i, char scratch[64]) {
 /* --- tables ----------------------------------------------------------------------------------- */
 
 #define NUMBER(name, type) \
-    { name, type, NULL, 0, 0 }
+    { name, type, NULL, 0, 0, 0 }
 #define WORD(name, word) \
-    { name, "text", word, 0, 0 }
+    { name, "text", word, 0, 0, 0 }
 #define TEXT(name, bytes) \
-    { name, "text", NULL, bytes, 0 }
+    { name, "text", NULL, bytes, 0, 0 }
 #define COMMENT(name, bytes) \
-    { name, "text", NULL, bytes, 0 }
-
+    { name, "text", NULL, bytes, 0, 1 }
 #define UNREAD(name, bytes) \
-    { name, "text", NULL, bytes, 1 }
+    { name, "text", NULL, bytes, 1, 1 }
 #define KEY "integer"
 #define ORDER_KEY "bigint" /* keys of orders are sparse and pass 2^31 at scale factor 358 */
 #define MONEY "decimal(15,2)"
 
 static const struct gen_column region_cols[] = {
-    NUMBER("r_regionkey", KEY), WORD("r_name", region_word), UNREAD("r_comment", 0)};
+    NUMBER("r_regionkey", KEY), WORD("r_name", tpch_region_word), UNREAD("r_comment", 0)};
 static const struct gen_column nation_cols[] = {NUMBER("n_nationkey", KEY),
-                                                WORD("n_name", nation_word),
+                                                WORD("n_name", tpch_nation_word),
                                                 NUMBER("n_regionkey", KEY), UNREAD("n_comment", 0)};
 static const struct gen_column supplier_cols[] = {
     NUMBER("s_suppkey", KEY),   TEXT("s_name", 18),  TEXT("s_address", 40),
     NUMBER("s_nationkey", KEY), TEXT("s_phone", 15), NUMBER("s_acctbal", MONEY),
-    TEXT("s_comment", 100)};
+    COMMENT("s_comment", 100)};
 static const struct gen_column customer_cols[] = {NUMBER("c_custkey", KEY),
                                                   TEXT("c_name", 18),
                                                   TEXT("c_address", 40),
                                                   NUMBER("c_nationkey", KEY),
                                                   TEXT("c_phone", 15),
                                                   NUMBER("c_acctbal", MONEY),
-                                                  WORD("c_mktsegment", segment_word),
+                                                  WORD("c_mktsegment", tpch_segment_word),
                                                   COMMENT("c_comment", TPCH_CUSTOMER_COMMENT)};
 static const struct gen_column part_cols[] = {NUMBER("p_partkey", KEY),
                                               TEXT("p_name", TPCH_NAME_BYTES),
                                               WORD("p_mfgr", maker_word),
                                               WORD("p_brand", brand_word),
-                                              WORD("p_type", type_word),
+                                              WORD("p_type", tpch_type_word),
                                               NUMBER("p_size", "integer"),
-                                              WORD("p_container", container_word),
+                                              WORD("p_container", tpch_container_word),
                                               NUMBER("p_retailprice", MONEY),
                                               UNREAD("p_comment", TPCH_PART_COMMENT)};
 static const struct gen_column partsupp_cols[] = {
@@ -115,45 +113,47 @@ static const struct gen_column orders_cols[] = {NUMBER("o_orderkey", ORDER_KEY),
                                                 WORD("o_orderstatus", status_word),
                                                 NUMBER("o_totalprice", MONEY),
                                                 NUMBER("o_orderdate", "date"),
-                                                WORD("o_orderpriority", priority_word),
+                                                WORD("o_orderpriority", tpch_priority_word),
                                                 TEXT("o_clerk", 15),
                                                 NUMBER("o_shippriority", "integer"),
                                                 COMMENT("o_comment", TPCH_ORDER_COMMENT)};
 static const struct gen_column lineitem_cols[] = {
-    NUMBER("l_orderkey", ORDER_KEY), NUMBER("l_partkey", KEY),
-    NUMBER("l_suppkey", KEY),        NUMBER("l_linenumber", "integer"),
-    NUMBER("l_quantity", MONEY),     NUMBER("l_extendedprice", MONEY),
-    NUMBER("l_discount", MONEY),     NUMBER("l_tax", MONEY),
-    WORD("l_returnflag", flag_word), WORD("l_linestatus", line_status_word),
-    NUMBER("l_shipdate", "date"),    NUMBER("l_commitdate", "date"),
-    NUMBER("l_receiptdate", "date"), WORD("l_shipinstruct", instruction_word),
-    WORD("l_shipmode", mode_word),   UNREAD("l_comment", TPCH_LINE_COMMENT)};
+    NUMBER("l_orderkey", ORDER_KEY),    NUMBER("l_partkey", KEY),
+    NUMBER("l_suppkey", KEY),           NUMBER("l_linenumber", "integer"),
+    NUMBER("l_quantity", MONEY),        NUMBER("l_extendedprice", MONEY),
+    NUMBER("l_discount", MONEY),        NUMBER("l_tax", MONEY),
+    WORD("l_returnflag", flag_word),    WORD("l_linestatus", line_status_word),
+    NUMBER("l_shipdate", "date"),       NUMBER("l_commitdate", "date"),
+    NUMBER("l_receiptdate", "date"),    WORD("l_shipinstruct", instruction_word),
+    WORD("l_shipmode", tpch_mode_word), UNREAD("l_comment", TPCH_LINE_COMMENT)};
 
-#define TABLE(name, keys) \
-    { #name, COUNT_OF(name##_cols), name##_cols, keys }
+static const struct gen_key lineitem_keys[] = {{"l_orderkey, l_linenumber", NULL},
+                                               {"l_orderkey", "orders"},
+                                               {"l_partkey, l_suppkey", "partsupp"},
+                                               {NULL, NULL}};
+static const struct gen_key orders_keys[] = {
+    {"o_orderkey", NULL}, {"o_custkey", "customer"}, {NULL, NULL}};
+static const struct gen_key partsupp_keys[] = {{"ps_partkey, ps_suppkey", NULL},
+                                               {"ps_partkey", "part"},
+                                               {"ps_suppkey", "supplier"},
+                                               {NULL, NULL}};
+static const struct gen_key part_keys[] = {{"p_partkey", NULL}, {NULL, NULL}};
+static const struct gen_key customer_keys[] = {
+    {"c_custkey", NULL}, {"c_nationkey", "nation"}, {NULL, NULL}};
+static const struct gen_key supplier_keys[] = {
+    {"s_suppkey", NULL}, {"s_nationkey", "nation"}, {NULL, NULL}};
+static const struct gen_key nation_keys[] = {
+    {"n_nationkey", NULL}, {"n_regionkey", "region"}, {NULL, NULL}};
+static const struct gen_key region_keys[] = {{"r_regionkey", NULL}, {NULL, NULL}};
+
+#define TABLE(name) \
+    { #name, COUNT_OF(name##_cols), name##_cols, name##_keys }
 static const struct gen_table tables[TPCH_TABLES] = {
-    [TPCH_LINEITEM] = TABLE(lineitem, "primary key (l_orderkey, l_linenumber), "
-                                      "foreign key (l_orderkey) references @orders, "
-                                      "foreign key (l_partkey, l_suppkey) references @partsupp"),
-    [TPCH_ORDERS] = TABLE(orders, "primary key (o_orderkey), "
-                                  "foreign key (o_custkey) references @customer"),
-    [TPCH_PARTSUPP] = TABLE(partsupp, "primary key (ps_partkey, ps_suppkey), "
-                                      "foreign key (ps_partkey) references @part, "
-                                      "foreign key (ps_suppkey) references @supplier"),
-    [TPCH_PART] = TABLE(part, "primary key (p_partkey)"),
-    [TPCH_CUSTOMER] = TABLE(customer, "primary key (c_custkey), "
-                                      "foreign key (c_nationkey) references @nation"),
-    [TPCH_SUPPLIER] = TABLE(supplier, "primary key (s_suppkey), "
-                                      "foreign key (s_nationkey) references @nation"),
-    [TPCH_NATION] = TABLE(nation, "primary key (n_nationkey), "
-                                  "foreign key (n_regionkey) references @region"),
-    [TPCH_REGION] = TABLE(region, "primary key (r_regionkey)"),
+    [TPCH_LINEITEM] = TABLE(lineitem), [TPCH_ORDERS] = TABLE(orders),
+    [TPCH_PARTSUPP] = TABLE(partsupp), [TPCH_PART] = TABLE(part),
+    [TPCH_CUSTOMER] = TABLE(customer), [TPCH_SUPPLIER] = TABLE(supplier),
+    [TPCH_NATION] = TABLE(nation),     [TPCH_REGION] = TABLE(region),
 };
-
-const struct gen_table *tpch_tables(i32 *out_count) {
-    *out_count = TPCH_TABLES;
-    return tables;
-}
 
 /* With few suppliers, the four of a part are not always four: steps of a quarter of them, plus one
  * for every so many parts before it, may come back to where they began. */
@@ -169,28 +169,26 @@ static bool partsupp_is_unique(i64 suppliers) {
     return true;
 }
 
-const char *tpch_keys(i32 table, i64 millionths) {
+static const struct gen_key *keys_of(i32 table, i64 millionths) {
+    static const struct gen_key loose_lineitem_keys[] = {{"l_orderkey, l_linenumber", NULL},
+                                                         {"l_orderkey", "orders"},
+                                                         {"l_partkey", "part"},
+                                                         {"l_suppkey", "supplier"},
+                                                         {NULL, NULL}};
     bool unique = partsupp_is_unique(10000 * millionths / 1000000);
     if (!unique && table == TPCH_PARTSUPP) {
-        return "foreign key (ps_partkey) references @part, "
-               "foreign key (ps_suppkey) references @supplier";
+        return &partsupp_keys[1];
     }
-    if (!unique && table == TPCH_LINEITEM) {
-        return "primary key (l_orderkey, l_linenumber), "
-               "foreign key (l_orderkey) references @orders, "
-               "foreign key (l_partkey) references @part, "
-               "foreign key (l_suppkey) references @supplier";
-    }
-    return tables[table].keys;
+    return !unique && table == TPCH_LINEITEM ? loose_lineitem_keys : tables[table].keys;
 }
 
 static i64 rows_of(const struct generator *gen, i32 table) {
     const struct tpch *tpch = (const struct tpch *)(const void *)gen;
     switch ((enum tpch_table)table) {
     case TPCH_LINEITEM:
-        return tpch->lines;
+        return tpch->lines.count;
     case TPCH_ORDERS:
-        return tpch->orders;
+        return tpch->lines.orders;
     case TPCH_PARTSUPP:
         return (i64)tpch->parts * TPCH_SUPPLIERS_PER_PART;
     case TPCH_PART:
@@ -200,7 +198,7 @@ static i64 rows_of(const struct generator *gen, i32 table) {
     case TPCH_SUPPLIER:
         return tpch->suppliers;
     case TPCH_NATION:
-        return 25;
+        return TPCH_NATIONS;
     default:
         return 5;
     }
@@ -223,12 +221,6 @@ struct opening {
     struct load_progress *progress;
 };
 
-static void count_task(void *arg, i64 i, i32 worker) {
-    const struct opening *opening = arg;
-    UNUSED(worker);
-    tpch_count_lines(opening->tpch, i);
-}
-
 static void pool_task(void *arg, i64 i, i32 worker) {
     const struct opening *opening = arg;
     UNUSED(worker);
@@ -237,66 +229,50 @@ static void pool_task(void *arg, i64 i, i32 worker) {
     }
 }
 
-static i64 starts_bytes(const struct tpch *tpch) {
-    return (tpch->count_count + 1) * (i64)sizeof *tpch->line_starts;
-}
-
-static void set_sizes(struct tpch *tpch, i64 millionths) {
-    tpch->suppliers = (i32)(10000 * millionths / 1000000);
-    tpch->customers = (i32)(150000 * millionths / 1000000);
-    tpch->parts = (i32)(200000 * millionths / 1000000);
-    tpch->orders = 1500000 * millionths / 1000000;
-    tpch->clerks = (i32)MAX_OF(1000 * millionths / 1000000, 1000);
-    tpch->count_count = (tpch->orders + TPCH_COUNT_ORDERS - 1) / TPCH_COUNT_ORDERS;
-}
-
-static FALLIBLE prepare(struct opening *opening, struct pool *pool, struct error *err) {
-    struct tpch *tpch = opening->tpch;
-    tpch->line_starts = mem_alloc(tpch->mem, starts_bytes(tpch));
-    if (!tpch->line_starts) {
-        return memory_refused(tpch->mem, err, starts_bytes(tpch));
-    }
+static FALLIBLE make_pool(struct tpch *tpch, const struct gen_request *request, struct error *err) {
+    struct opening opening = {tpch, request->progress};
     tpch->pool = mem_alloc(tpch->mem, tpch_pool_bytes(tpch->pool_blocks));
     if (!tpch->pool) {
         return memory_refused(tpch->mem, err, tpch_pool_bytes(tpch->pool_blocks));
     }
-    generate_run(pool, tpch->pool_blocks, pool_task, opening);
-    TRY(load_progress_check(opening->progress, err));
-    generate_run(pool, tpch->count_count, count_task, opening);
-    tpch->line_starts[0] = 0;
-    for (i64 i = 0; i < tpch->count_count; i++) {
-        tpch->line_starts[i + 1] += tpch->line_starts[i];
-    }
-    tpch->lines = tpch->line_starts[tpch->count_count];
-    return load_progress_check(opening->progress, err);
+    generate_run(request->pool, tpch->pool_blocks, pool_task, &opening);
+    return load_progress_check(request->progress, err);
 }
 
-wf_status tpch_open(struct generator **out, i64 millionths, enum tpch_text text, struct pool *pool,
-                    struct memory *mem, struct load_progress *progress, struct error *err) {
-    CHECK(millionths >= TPCH_SCALE_MIN && millionths <= TPCH_SCALE_MAX);
-    struct tpch *tpch = mem_alloc(mem, (i64)sizeof *tpch);
+static void close_tpch(struct generator *gen) {
+    struct tpch *tpch = (struct tpch *)(void *)gen;
+    tpch_lines_fini(&tpch->lines, tpch->mem);
+    mem_free(tpch->mem, tpch->pool, tpch_pool_bytes(tpch->pool_blocks));
+    mem_free(tpch->mem, tpch, (i64)sizeof *tpch);
+}
+
+static wf_status open_tpch(struct generator **out, const struct gen_request *request,
+                           struct error *err) {
+    i64 millionths = request->millionths;
+    bool duckdb = request->text == TPCH_TEXT_DUCKDB;
+    CHECK(millionths >= GEN_SCALE_MIN && millionths <= GEN_SCALE_MAX);
+    struct tpch *tpch = mem_alloc(request->mem, (i64)sizeof *tpch);
     if (!tpch) {
-        return memory_refused(mem, err, (i64)sizeof *tpch);
+        return memory_refused(request->mem, err, (i64)sizeof *tpch);
     }
-    *tpch = (struct tpch){
-        .generator = {.table_count = TPCH_TABLES, .tables = tables, .rows = rows_of, .fill = fill},
-        .pool_blocks = text == TPCH_TEXT_DUCKDB ? 10 : TPCH_POOL_BLOCKS,
-        .letter_sign = text == TPCH_TEXT_DUCKDB ? 1 : -1,
-        .mem = mem};
-    set_sizes(tpch, millionths);
-    struct opening opening = {tpch, progress};
-    wf_status status = prepare(&opening, pool, err);
+    *tpch = (struct tpch){.generator = {TPCH_TABLES, tables, rows_of, fill, close_tpch},
+                          .suppliers = (i32)(10000 * millionths / 1000000),
+                          .customers = (i32)(150000 * millionths / 1000000),
+                          .parts = (i32)(200000 * millionths / 1000000),
+                          .clerks = (i32)MAX_OF(1000 * millionths / 1000000, 1000),
+                          .pool_blocks = duckdb ? 10 : TPCH_POOL_BLOCKS,
+                          .letter_sign = duckdb ? 1 : -1,
+                          .mem = request->mem};
+    wf_status status = tpch_lines_init(&tpch->lines, 1500000 * millionths / 1000000, request, err);
+    if (!status && !request->no_pool) {
+        status = make_pool(tpch, request, err);
+    }
     if (status) {
-        tpch_close(&tpch->generator);
+        close_tpch(&tpch->generator);
         return status;
     }
     *out = &tpch->generator;
     return ERR_OK;
 }
 
-void tpch_close(struct generator *gen) {
-    struct tpch *tpch = (struct tpch *)(void *)gen;
-    mem_free(tpch->mem, tpch->line_starts, starts_bytes(tpch));
-    mem_free(tpch->mem, tpch->pool, tpch_pool_bytes(tpch->pool_blocks));
-    mem_free(tpch->mem, tpch, (i64)sizeof *tpch);
-}
+const struct gen_suite tpch_suite = {"tpch", 1, TPCH_TABLES, tables, keys_of, open_tpch};

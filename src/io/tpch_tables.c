@@ -6,8 +6,7 @@
 #include "io/tpch_int.h"
 #include "io/tpch_words.h"
 
-/* "Supplier#000000001": nine digits behind a label. */
-static str put_label(char *out, const char *label, i32 number) {
+str tpch_put_label(char *out, const char *label, i32 number) {
     i32 len = (i32)strlen(label);
     memcpy(out, label, (size_t)len);
     for (i32 i = len + 8; i >= len; i--, number /= 10) {
@@ -16,17 +15,15 @@ static str put_label(char *out, const char *label, i32 number) {
     return str_from((struct sv){out, len + 9});
 }
 
-/* 10 to 40 letters, digits, blanks and commas, five to a draw. The draw's range is 2^31, in dbgen
- * an int that wraps: negative. */
-static str put_address(const struct tpch *tpch, char *out, u32 seed) {
+str tpch_put_address(char *out, i32 least, i32 most, i32 letter_sign, u32 seed) {
     static const char letters[] =
         "0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ,";
-    i32 len = 10 + rand_draw(&seed, 31);
+    i32 len = least + rand_draw(&seed, most - least + 1);
     i64 bits = 0;
     for (i32 i = 0; i < len; i++, bits >>= 6) {
         if (i % 5 == 0) {
             seed = rand_mul(seed, TPCH_MULTIPLIER);
-            bits = (i64)((f64)seed / (f64)TPCH_MODULUS * 2147483648.0) * tpch->letter_sign;
+            bits = (i64)((f64)seed / (f64)TPCH_MODULUS * 2147483648.0) * letter_sign;
         }
         out[i] = letters[bits & 63];
     }
@@ -39,8 +36,7 @@ static void put_digits(char *out, i32 count, i32 number) {
     }
 }
 
-/* "25-989-741-2988"; the country code comes from the nation. */
-static str put_phone(char *out, i32 nation, u32 seed) {
+str tpch_put_phone(char *out, i32 nation, u32 seed) {
     memcpy(out, "00-000-000-0000", 15);
     put_digits(out, 2, 10 + nation);
     put_digits(out + 3, 3, 100 + rand_draw(&seed, 900));
@@ -49,14 +45,13 @@ static str put_phone(char *out, i32 nation, u32 seed) {
     return str_from((struct sv){out, 15});
 }
 
-/* Five different colours: the head of a shuffle. */
-static str put_part_name(char *out, u32 seed) {
+str tpch_put_colors(char *out, i32 count, u32 seed) {
     u8 order[TPCH_COLORS];
     char *end = out;
     for (i32 i = 0; i < TPCH_COLORS; i++) {
         order[i] = (u8)i;
     }
-    for (i32 i = 0; i < 5; i++) {
+    for (i32 i = 0; i < count; i++) {
         i32 from = i + rand_draw(&seed, TPCH_COLORS - i);
         u8 color = order[from];
         order[from] = order[i];
@@ -67,6 +62,18 @@ static str put_part_name(char *out, u32 seed) {
         *end++ = ' ';
     }
     return str_from((struct sv){out, end - 1 - out});
+}
+
+_Static_assert(COUNT_OF(tpch_colors) == TPCH_COLORS, "92 colours");
+
+const char *tpch_color_word(i32 i, char scratch[64]) {
+    UNUSED(scratch);
+    return i < TPCH_COLORS ? tpch_colors[i] : NULL;
+}
+
+/* 10 to 40 letters. */
+static str put_address(const struct tpch *tpch, char *out, u32 seed) {
+    return tpch_put_address(out, 10, 40, tpch->letter_sign, seed);
 }
 
 enum {
@@ -94,23 +101,19 @@ void tpch_fill_part(const struct tpch *tpch, const struct gen_chunk *chunk) {
     for (i64 i = 0; i < chunk->rows; i++) {
         i32 key = (i32)(first + i + 1);
         u32 maker = (u32)stream_draw(&makers, 5);
-        ((i32 *)cols[P_PARTKEY].data)[i] = key;
-        ((str *)cols[P_NAME].data)[i] =
-            put_part_name(cols[P_NAME].text + i * TPCH_NAME_BYTES, stream_row(&names));
-        ((u32 *)cols[P_MFGR].data)[i] = maker;
-        ((u32 *)cols[P_BRAND].data)[i] = maker * 5 + (u32)stream_draw(&brands, 5);
-        ((u32 *)cols[P_TYPE].data)[i] = (u32)stream_draw(&types, 150);
-        ((i32 *)cols[P_SIZE].data)[i] = 1 + stream_draw(&sizes, 50);
-        ((u32 *)cols[P_CONTAINER].data)[i] = (u32)stream_draw(&containers, 40);
-        ((i64 *)cols[P_RETAILPRICE].data)[i] = tpch_retail_price(key);
+        GEN_PUT(cols[P_PARTKEY], i32, i, key);
+        GEN_PUT(cols[P_NAME], str, i,
+                tpch_put_colors(cols[P_NAME].text + i * TPCH_NAME_BYTES, 5, stream_row(&names)));
+        GEN_PUT(cols[P_MFGR], u32, i, maker);
+        GEN_PUT(cols[P_BRAND], u32, i, maker * 5 + (u32)stream_draw(&brands, 5));
+        GEN_PUT(cols[P_TYPE], u32, i, (u32)stream_draw(&types, 150));
+        GEN_PUT(cols[P_SIZE], i32, i, 1 + stream_draw(&sizes, 50));
+        GEN_PUT(cols[P_CONTAINER], u32, i, (u32)stream_draw(&containers, 40));
+        GEN_PUT(cols[P_RETAILPRICE], i64, i, tpch_retail_price(key));
         u32 seed = stream_row(&comments);
-        if (cols[P_COMMENT].data) {
-            ((str *)cols[P_COMMENT].data)[i] = tpch_comment(tpch, &seed, 5, 22);
-        }
+        GEN_PUT(cols[P_COMMENT], str, i, tpch_comment(tpch, &seed, 5, 22));
     }
-    if (cols[P_COMMENT].data) {
-        tpch_pull_comments(&cols[P_COMMENT], chunk->rows, TPCH_PART_COMMENT);
-    }
+    tpch_pull_comments(&cols[P_COMMENT], chunk->rows, TPCH_PART_COMMENT);
 }
 
 enum { PS_PARTKEY, PS_SUPPKEY, PS_AVAILQTY, PS_SUPPLYCOST, PS_COMMENT };
@@ -126,17 +129,13 @@ void tpch_fill_partsupp(const struct tpch *tpch, const struct gen_chunk *chunk) 
         i64 row = first + i;
         i32 part = (i32)(row / TPCH_SUPPLIERS_PER_PART) + 1;
         i32 place = (i32)(row % TPCH_SUPPLIERS_PER_PART);
-        ((i32 *)cols[PS_PARTKEY].data)[i] = part;
-        ((i32 *)cols[PS_SUPPKEY].data)[i] = tpch_supplier_of(tpch, part, place);
-        ((i32 *)cols[PS_AVAILQTY].data)[i] = 1 + rand_draw(&quantity, 9999);
-        ((i64 *)cols[PS_SUPPLYCOST].data)[i] = 100 + rand_draw(&cost, 99901);
-        if (cols[PS_COMMENT].data) {
-            ((str *)cols[PS_COMMENT].data)[i] = tpch_comment(tpch, &comment, 49, 198);
-        }
+        GEN_PUT(cols[PS_PARTKEY], i32, i, part);
+        GEN_PUT(cols[PS_SUPPKEY], i32, i, tpch_supplier_of(tpch, part, place));
+        GEN_PUT(cols[PS_AVAILQTY], i32, i, 1 + rand_draw(&quantity, 9999));
+        GEN_PUT(cols[PS_SUPPLYCOST], i64, i, 100 + rand_draw(&cost, 99901));
+        GEN_PUT(cols[PS_COMMENT], str, i, tpch_comment(tpch, &comment, 49, 198));
     }
-    if (cols[PS_COMMENT].data) {
-        tpch_pull_comments(&cols[PS_COMMENT], chunk->rows, TPCH_PARTSUPP_COMMENT);
-    }
+    tpch_pull_comments(&cols[PS_COMMENT], chunk->rows, TPCH_PARTSUPP_COMMENT);
 }
 
 enum { S_SUPPKEY, S_NAME, S_ADDRESS, S_NATIONKEY, S_PHONE, S_ACCTBAL, S_COMMENT };
@@ -174,18 +173,18 @@ void tpch_fill_supplier(const struct tpch *tpch, const struct gen_chunk *chunk) 
                                  stream_at(263032577, 1, first), stream_at(715851524, 1, first)};
     for (i64 i = 0; i < chunk->rows; i++) {
         i32 key = (i32)(first + i + 1), nation = stream_draw(&nations, 25);
-        ((i32 *)cols[S_SUPPKEY].data)[i] = key;
-        ((str *)cols[S_NAME].data)[i] = put_label(cols[S_NAME].text + i * 18, "Supplier#", key);
-        ((str *)cols[S_ADDRESS].data)[i] =
-            put_address(tpch, cols[S_ADDRESS].text + i * 40, stream_row(&addresses));
-        ((i32 *)cols[S_NATIONKEY].data)[i] = nation;
-        ((str *)cols[S_PHONE].data)[i] =
-            put_phone(cols[S_PHONE].text + i * 15, nation, stream_row(&phones));
-        ((i64 *)cols[S_ACCTBAL].data)[i] = -99999 + stream_draw(&balances, 1099999);
+        GEN_PUT(cols[S_SUPPKEY], i32, i, key);
+        GEN_PUT(cols[S_NAME], str, i, tpch_put_label(cols[S_NAME].text + i * 18, "Supplier#", key));
+        GEN_PUT(cols[S_ADDRESS], str, i,
+                put_address(tpch, cols[S_ADDRESS].text + i * 40, stream_row(&addresses)));
+        GEN_PUT(cols[S_NATIONKEY], i32, i, nation);
+        GEN_PUT(cols[S_PHONE], str, i,
+                tpch_put_phone(cols[S_PHONE].text + i * 15, nation, stream_row(&phones)));
+        GEN_PUT(cols[S_ACCTBAL], i64, i, -99999 + stream_draw(&balances, 1099999));
         u32 seed = stream_row(&comments);
-        str comment = tpch_comment(tpch, &seed, 25, 100);
-        ((str *)cols[S_COMMENT].data)[i] =
-            add_note(comment, cols[S_COMMENT].text + i * 100, &notes);
+        GEN_PUT(
+            cols[S_COMMENT], str, i,
+            add_note(tpch_comment(tpch, &seed, 25, 100), cols[S_COMMENT].text + i * 100, &notes));
     }
 }
 
@@ -211,35 +210,34 @@ void tpch_fill_customer(const struct tpch *tpch, const struct gen_chunk *chunk) 
     struct stream comments = stream_at(1335826707, 2, first);
     for (i64 i = 0; i < chunk->rows; i++) {
         i32 key = (i32)(first + i + 1), nation = stream_draw(&nations, 25);
-        ((i32 *)cols[C_CUSTKEY].data)[i] = key;
-        ((str *)cols[C_NAME].data)[i] = put_label(cols[C_NAME].text + i * 18, "Customer#", key);
-        ((str *)cols[C_ADDRESS].data)[i] =
-            put_address(tpch, cols[C_ADDRESS].text + i * 40, stream_row(&addresses));
-        ((i32 *)cols[C_NATIONKEY].data)[i] = nation;
-        ((str *)cols[C_PHONE].data)[i] =
-            put_phone(cols[C_PHONE].text + i * 15, nation, stream_row(&phones));
-        ((i64 *)cols[C_ACCTBAL].data)[i] = -99999 + stream_draw(&balances, 1099999);
-        ((u32 *)cols[C_MKTSEGMENT].data)[i] = (u32)stream_draw(&segments, 5);
+        GEN_PUT(cols[C_CUSTKEY], i32, i, key);
+        GEN_PUT(cols[C_NAME], str, i, tpch_put_label(cols[C_NAME].text + i * 18, "Customer#", key));
+        GEN_PUT(cols[C_ADDRESS], str, i,
+                put_address(tpch, cols[C_ADDRESS].text + i * 40, stream_row(&addresses)));
+        GEN_PUT(cols[C_NATIONKEY], i32, i, nation);
+        GEN_PUT(cols[C_PHONE], str, i,
+                tpch_put_phone(cols[C_PHONE].text + i * 15, nation, stream_row(&phones)));
+        GEN_PUT(cols[C_ACCTBAL], i64, i, -99999 + stream_draw(&balances, 1099999));
+        GEN_PUT(cols[C_MKTSEGMENT], u32, i, (u32)stream_draw(&segments, 5));
         u32 seed = stream_row(&comments);
-        ((str *)cols[C_COMMENT].data)[i] = tpch_comment(tpch, &seed, 29, 116);
+        GEN_PUT(cols[C_COMMENT], str, i, tpch_comment(tpch, &seed, 29, 116));
     }
     tpch_pull_comments(&cols[C_COMMENT], chunk->rows, TPCH_CUSTOMER_COMMENT);
 }
 
+const u8 tpch_nation_regions[TPCH_NATIONS] = {0, 1, 1, 1, 4, 0, 3, 3, 2, 2, 4, 4, 2,
+                                              4, 0, 0, 0, 1, 2, 3, 4, 2, 3, 3, 1};
+
 void tpch_fill_nation(const struct tpch *tpch, const struct gen_chunk *chunk) {
-    static const u8 regions[] = {0, 1, 1, 1, 4, 0, 3, 3, 2, 2, 4, 4, 2,
-                                 4, 0, 0, 0, 1, 2, 3, 4, 2, 3, 3, 1};
     const struct gen_target *cols = chunk->cols;
     struct stream comments = stream_at(606179079, 2, chunk->first_row);
     for (i64 i = 0; i < chunk->rows; i++) {
         i64 row = chunk->first_row + i;
         u32 seed = stream_row(&comments);
-        ((i32 *)cols[0].data)[i] = (i32)row;
-        ((u32 *)cols[1].data)[i] = (u32)row;
-        ((i32 *)cols[2].data)[i] = regions[row];
-        if (cols[3].data) {
-            ((str *)cols[3].data)[i] = tpch_comment(tpch, &seed, 28, 115);
-        }
+        GEN_PUT(cols[0], i32, i, (i32)row);
+        GEN_PUT(cols[1], u32, i, (u32)row);
+        GEN_PUT(cols[2], i32, i, tpch_nation_regions[row]);
+        GEN_PUT(cols[3], str, i, tpch_comment(tpch, &seed, 28, 115));
     }
 }
 
@@ -249,10 +247,8 @@ void tpch_fill_region(const struct tpch *tpch, const struct gen_chunk *chunk) {
     for (i64 i = 0; i < chunk->rows; i++) {
         i64 row = chunk->first_row + i;
         u32 seed = stream_row(&comments);
-        ((i32 *)cols[0].data)[i] = (i32)row;
-        ((u32 *)cols[1].data)[i] = (u32)row;
-        if (cols[2].data) {
-            ((str *)cols[2].data)[i] = tpch_comment(tpch, &seed, 28, 115);
-        }
+        GEN_PUT(cols[0], i32, i, (i32)row);
+        GEN_PUT(cols[1], u32, i, (u32)row);
+        GEN_PUT(cols[2], str, i, tpch_comment(tpch, &seed, 28, 115));
     }
 }

@@ -167,6 +167,9 @@ void tpch_pool_block(char *pool, i64 block, i64 blocks) {
 void tpch_pull_comments(const struct gen_target *col, i64 rows, i32 text_bytes) {
     enum { AHEAD = 24, LINE_BYTES = 64 };
     str *views = col->data;
+    if (!views) {
+        return;
+    }
     char *to = col->text, *end = col->text + rows * text_bytes;
     for (i64 i = -AHEAD; i < rows; i++) {
         if (i + AHEAD < rows) {

@@ -149,7 +149,4 @@ static const char *const tpch_colors[] = {
     "tan",      "thistle",   "tomato",     "turquoise",  "violet",    "wheat",     "white",
     "yellow",
 };
-enum { TPCH_COLORS = 92 };
-_Static_assert(COUNT_OF(tpch_colors) == TPCH_COLORS, "92 colours");
-
 #endif

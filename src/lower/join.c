@@ -89,6 +89,7 @@ static void build_side(struct join *j, struct builder *right) {
     step->dst = j->index;
     step->col = 0;
     step->key_range = j->keys.range;
+    step->fields = key_join_fields(l, &j->keys, &step->field_count);
     if (j->grows) {
         fix_keep_seen(l, rel_right(j->rel), step);
     }

@@ -506,3 +506,22 @@ u16 key_join_pack(struct builder *b, struct join_keys *k, bool is_left) {
     }
     return key_pack(b, &k->layout, values, is_left, is_left && k->keep_left ? &k->valid : NULL);
 }
+
+struct packed_field *key_join_fields(struct lower *l, const struct join_keys *k, u32 *out_count) {
+    const struct key_layout *layout = &k->layout;
+    *out_count = 0;
+    if (k->raw || layout->count < 2 || layout->word_count != 1) {
+        return NULL;
+    }
+    struct packed_field *fields = NEW_ARRAY(l->arena, struct packed_field, layout->count);
+    i32 shift = 0;
+    for (i32 i = layout->count; i-- > 0;) { /* the last field lies lowest */
+        const struct key_field *f = &layout->fields[i];
+        if (is_fixed(f)) {
+            continue;
+        }
+        fields[(*out_count)++] = (struct packed_field){(u8)shift, (u8)f->bits};
+        shift += f->bits;
+    }
+    return fields;
+}

@@ -467,6 +467,8 @@ void key_join_prepare(struct join_keys *k, struct builder *left, struct builder 
 /* The i64 key. The left side's only after the right side's pipeline is finished: it looks up what
  * that one interned. */
 u16 key_join_pack(struct builder *b, struct join_keys *k, bool is_left);
+/* Where the columns of a key of several lie in it; none when it is not one packed word. */
+struct packed_field *key_join_fields(struct lower *l, const struct join_keys *k, u32 *out_count);
 u32 key_bits_of(struct range range); /* bits that hold hi - lo; 0 when equal */
 
 /* prune.c */

@@ -1,15 +1,13 @@
 /* index.c: what every device may ask of an index: its size, its end, and the plain form.
  *
- * The CPU builds forms that suit its caches (a bitmap with counts, slots in one cache line). A
- * kernel knows three: an array indexed by the key, a set's bitmap, which is the same on both sides,
- * and open addressing with keys and heads apart. An index that was built on the host and is wanted
- * on a card is turned into one of those first. See decision 0001. */
+ * The CPU builds forms that suit its caches. Kernels know an array indexed by the key, a set's
+ * bitmap and the slots of open addressing, which are the same on both sides, but not a bitmap with
+ * counts: an index of that form that is wanted on a card becomes an array first. See decision 0001. */
 #include "run/run_int.h"
 
 void index_measure(struct index *index) {
     index->bytes = (index->slots ? index->slot_count * (i64)sizeof(struct hash_slot) : 0) +
                    index->block_count * (i64)sizeof(struct rank_block) +
-                   (index->keys ? index->slot_count * (i64)sizeof(i64) : 0) +
                    (index->heads ? index->head_count * (i64)sizeof(u32) : 0) +
                    (index->rows ? index->row_count * (i64)sizeof(u32) : 0) +
                    (index->filter ? index_filter_bytes(index) : 0);
@@ -25,40 +23,12 @@ void index_release(struct memory *mem, struct index *index) {
     mem_free(mem, index->slots, index->slot_count * (i64)sizeof(struct hash_slot));
     index->slots = NULL;
     release_blocks(mem, index);
-    mem_free(mem, index->keys, index->slot_count * (i64)sizeof(i64));
     mem_free(mem, index->heads, index->head_count * (i64)sizeof(u32));
     mem_free(mem, index->rows, index->row_count * (i64)sizeof(u32));
     mem_free(mem, index->filter, index_filter_bytes(index));
     index->filter = NULL;
-    index->keys = NULL;
     index->heads = NULL;
     index->rows = NULL;
-}
-
-static FALLIBLE plain_hash(struct exec *x, struct index *index) {
-    i64 count = index->unique ? index->slot_count + 1 : 2 * index->slot_count;
-    i64 *keys = mem_alloc(x->mem, index->slot_count * (i64)sizeof(i64));
-    u32 *heads = mem_alloc(x->mem, count * (i64)sizeof(u32));
-    if (!keys || !heads) {
-        mem_free(x->mem, keys, index->slot_count * (i64)sizeof(i64));
-        mem_free(x->mem, heads, count * (i64)sizeof(u32));
-        return memory_refused(x->mem, x->err, index->slot_count * 16);
-    }
-    heads[count - 1] = 0;
-    for (i64 s = 0; s < index->slot_count; s++) {
-        const struct hash_slot *slot = &index->slots[s];
-        keys[s] = slot->key;
-        if (index->unique) {
-            heads[s] = slot->lo == slot->hi ? 0 : slot->lo + 1;
-        } else {
-            heads[2 * s] = slot->lo;
-            heads[2 * s + 1] = slot->hi;
-        }
-    }
-    index->keys = keys;
-    index->heads = heads;
-    index->head_count = count;
-    return ERR_OK; /* slots stay, for a later step of the CPU */
 }
 
 /* Rows in the order of their keys have no list: kernels want one. */
@@ -103,12 +73,10 @@ static FALLIBLE plain_rank(struct exec *x, struct index *index) {
 }
 
 wf_status index_plain(struct exec *x, struct index *index) {
-    if (index->slots && !index->keys) {
-        TRY(plain_hash(x, index));
-    } else if (index->blocks) {
+    if (index->blocks) {
         TRY(plain_rank(x, index));
     }
     index_measure(index);
-    ASSERT(!index->blocks && (!index->slots || index->keys)); /* a form that kernels know */
+    ASSERT(!index->blocks); /* a form that kernels know */
     return ERR_OK;
 }

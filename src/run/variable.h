@@ -46,8 +46,7 @@ struct hash_slot { /* hi == 0: free */
  *   HASH    slots: open addressing, linear, slot_count a power of two, from hash_u64(key) &
  *           (slot_count - 1). unique: lo is the row; otherwise lo .. hi is the run
  * A run is of elements of `rows`, or of rows themselves when an index that is not unique has none.
- * index_plain turns RANK into DIRECT and slots into keys and heads, which is what kernels know:
- * keys[slot], and heads[slot] = row + 1 (unique) or heads[2 * slot] .. heads[2 * slot + 1].
+ * index_plain turns RANK, which kernels do not know, into DIRECT.
  * Arrays come from mem_alloc: heads has head_count elements, rows row_count. */
 struct index {
     u8 form;
@@ -58,7 +57,6 @@ struct index {
     struct hash_slot *slots;
     struct rank_block *blocks;
     i64 block_count;
-    i64 *keys;
     u32 *heads;
     u32 *rows;
     i64 head_count; /* elements of heads */

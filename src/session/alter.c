@@ -169,64 +169,64 @@ static bool renumber_reference(struct wf_connection *conn, struct arena *arena,
     return !st->alter.cascade || !reference_key(parent, fk, &key, order, &none);
 }
 
-/* References from other tables name the columns of this one by number. */
-static FALLIBLE renumber_referrers(struct wf_connection *conn, struct arena *arena,
-                                   const struct statement *st) {
-    struct edition *edition = edition_retain(conn->tx.mine);
-    wf_status status = ERR_OK;
-    struct edition_walk at = edition_walk_users(edition, st->alter.oid);
-    while (!status && edition_step(&at)) {
-        const struct object *object = at.entry->object;
-        bool changed = false;
-        if (!object->table || object->oid == st->alter.oid) {
-            continue;
-        }
-        struct table_def def = table_def_view(object->table), copy = ddl_copy_def(arena, &def);
-        u32 kept = 0;
-        for (u32 f = 0; f < copy.foreign_count; f++) {
-            struct table_foreign fk = copy.foreigns[f];
-            if (fk.ref_oid != st->alter.oid || renumber_reference(conn, arena, st, &fk, &changed)) {
-                copy.foreigns[kept++] = fk;
-            }
-        }
-        changed = changed || kept < copy.foreign_count;
-        copy.foreign_count = kept;
-        if (changed) {
-            status = ddl_redefine(conn, object->oid, &copy, NULL, NULL);
+/* A reference from another table names the columns of this one by number. */
+static FALLIBLE renumber_referrer(struct wf_connection *conn, struct arena *arena,
+                                  const struct statement *st, const struct object *object) {
+    bool changed = false;
+    if (!object->table || object->oid == st->alter.oid) {
+        return ERR_OK;
+    }
+    struct table_def def = table_def_view(object->table), copy = ddl_copy_def(arena, &def);
+    u32 kept = 0;
+    for (u32 f = 0; f < copy.foreign_count; f++) {
+        struct table_foreign fk = copy.foreigns[f];
+        if (fk.ref_oid != st->alter.oid || renumber_reference(conn, arena, st, &fk, &changed)) {
+            copy.foreigns[kept++] = fk;
         }
     }
-    edition_release(edition);
+    changed = changed || kept < copy.foreign_count;
+    copy.foreign_count = kept;
+    return changed ? ddl_redefine(conn, object->oid, &copy, NULL, NULL) : ERR_OK;
+}
+
+/* A sequence of a column of the table goes with it, or follows it. */
+static FALLIBLE move_sequence(struct wf_connection *conn, struct arena *arena,
+                              const struct statement *st, const struct object *object) {
+    if (!object->sequence || object->owner != st->alter.oid || !object->owner_col ||
+        edition_find_oid(conn->tx.mine, object->oid) == NULL) {
+        return ERR_OK;
+    }
+    i32 now = column_now(st, object->owner_col - 1);
+    bool made = false; /* by this statement, for a column that has its new number already */
+    for (u32 c = 0; c < st->alter.table.def.col_count; c++) {
+        made = made || (st->alter.from[c].old < 0 && (u32)c + 1 == object->owner_col);
+    }
+    if (now < 0 && !made) {
+        return ddl_drop(conn, arena, object->oid);
+    }
+    if (made || (u32)now + 1 == object->owner_col) {
+        return ERR_OK;
+    }
+    struct object like = object_view(object);
+    like.owner_col = (u32)now + 1;
+    struct object *moved = object_new(&conn->db->mem, &like);
+    struct edit edit = {object->oid, moved, NULL};
+    wf_status status = moved ? tx_apply(conn, &edit, 1)
+                             : memory_refused(&conn->db->mem, &conn->err, (i64)sizeof like);
+    object_release(moved);
     return status;
 }
 
-/* Sequences of the table's columns go with them, or follow them. */
-static FALLIBLE move_sequences(struct wf_connection *conn, struct arena *arena,
-                               const struct statement *st) {
+/* Does so to each object that rests on the table, as the edition has them before the first. */
+static FALLIBLE change_users(struct wf_connection *conn, struct arena *arena,
+                             const struct statement *st,
+                             wf_status (*change)(struct wf_connection *, struct arena *,
+                                                 const struct statement *, const struct object *)) {
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
     struct edition_walk at = edition_walk_users(edition, st->alter.oid);
     while (!status && edition_step(&at)) {
-        const struct object *object = at.entry->object;
-        if (!object->sequence || object->owner != st->alter.oid || !object->owner_col ||
-            edition_find_oid(conn->tx.mine, object->oid) == NULL) {
-            continue;
-        }
-        i32 now = column_now(st, object->owner_col - 1);
-        bool made = false; /* by this statement, for a column that has its new number already */
-        for (u32 c = 0; c < st->alter.table.def.col_count; c++) {
-            made = made || (st->alter.from[c].old < 0 && (u32)c + 1 == object->owner_col);
-        }
-        if (now < 0 && !made) {
-            status = ddl_drop(conn, arena, object->oid);
-        } else if (now >= 0 && !made && (u32)now + 1 != object->owner_col) {
-            struct object like = object_view(object);
-            like.owner_col = (u32)now + 1;
-            struct object *moved = object_new(&conn->db->mem, &like);
-            struct edit edit = {object->oid, moved, NULL};
-            status = moved ? tx_apply(conn, &edit, 1)
-                           : memory_refused(&conn->db->mem, &conn->err, (i64)sizeof like);
-            object_release(moved);
-        }
+        status = change(conn, arena, st, at.entry->object);
     }
     edition_release(edition);
     return status;
@@ -245,9 +245,9 @@ static FALLIBLE alter_others(struct wf_connection *conn, struct arena *arena,
         TRY(ddl_drop(conn, arena, st->alter.drops[i]));
     }
     if (moved) {
-        TRY(move_sequences(conn, arena, st));
+        TRY(change_users(conn, arena, st, move_sequence));
     }
-    return moved || st->alter.cascade ? renumber_referrers(conn, arena, st) : ERR_OK;
+    return moved || st->alter.cascade ? change_users(conn, arena, st, renumber_referrer) : ERR_OK;
 }
 
 FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request,

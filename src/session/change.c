@@ -296,27 +296,36 @@ FALLIBLE change_row_numbers(struct rowset *rows, i64 **out, struct error *err) {
     return arena_check(&rows->arena, err);
 }
 
-/* The rows that change are gone from *out; *fresh marks those of the answer that did it. */
-static FALLIBLE take_rows(struct wf_connection *conn, struct rowset *rows, struct table *table,
-                          struct table_version *base, struct table_version **out, b8 **fresh,
-                          i64 *out_count) {
+/* The rows that UPDATE and DELETE take away. */
+struct taken {
+    struct table *table;
+    struct table_version *base, *less; /* with them and without */
+    b8 *fresh;                         /* marks those of the answer that did it */
+    i64 count;
+};
+
+static FALLIBLE take_rows(struct wf_connection *conn, struct rowset *rows, struct taken *out) {
+    struct snapshot_table target;
     i64 *ids = NULL;
+    TRY(find_target(conn, rows, rowset_statement(rows), &target));
     TRY(change_row_numbers(rows, &ids, &conn->err));
-    *fresh = NEW_ARRAY(&rows->arena, b8, rows->answer.rows + 1);
+    *out = (struct taken){.table = target.table, .base = target.version};
+    out->fresh = NEW_ARRAY(&rows->arena, b8, rows->answer.rows + 1);
     TRY(arena_check(&rows->arena, &conn->err));
-    struct deletion gone = {.count = rows->answer.rows, .rows = ids, .fresh = *fresh};
-    wf_status status = version_delete(table, base, &gone, out, &conn->err);
-    *out_count = gone.deleted;
+    struct deletion gone = {.count = rows->answer.rows, .rows = ids, .fresh = out->fresh};
+    wf_status status = version_delete(out->table, out->base, &gone, &out->less, &conn->err);
+    out->count = gone.deleted;
     return status;
 }
 
 static FALLIBLE finish_change(struct wf_connection *conn, struct rowset *rows, u32 first,
-                              const char *word, const b8 *fresh, i64 count) {
+                              const char *word, const struct taken *taken) {
     const struct statement *st = rowset_statement(rows);
+    i64 count = taken->count;
     rows->rows_affected = count;
     rows->tag = arena_printf(&rows->arena, "%s %lld", word, count);
     if (st->change.returning && !rows->explains) {
-        return keep_returning(rows, first, st->change.returning, fresh, count, &conn->err);
+        return keep_returning(rows, first, st->change.returning, taken->fresh, count, &conn->err);
     }
     rows->col_count = 0;
     rows->answer = (struct answer){0, 0, NULL};
@@ -324,17 +333,13 @@ static FALLIBLE finish_change(struct wf_connection *conn, struct rowset *rows, u
 }
 
 FALLIBLE delete_answer(struct wf_connection *conn, struct rowset *rows) {
-    struct snapshot_table target;
-    TRY(find_target(conn, rows, rowset_statement(rows), &target));
-    struct table_version *mine;
-    b8 *fresh;
-    i64 count = 0;
-    TRY(take_rows(conn, rows, target.table, target.version, &mine, &fresh, &count));
+    struct taken taken;
+    TRY(take_rows(conn, rows, &taken));
     wf_status status =
-        count ? change_install(conn, target.table, target.version, mine, NULL) : ERR_OK;
-    version_release(mine);
+        taken.count ? change_install(conn, taken.table, taken.base, taken.less, NULL) : ERR_OK;
+    version_release(taken.less);
     TRY(status);
-    return finish_change(conn, rows, 1, "DELETE", fresh, count);
+    return finish_change(conn, rows, 1, "DELETE", &taken);
 }
 
 FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *request,
@@ -344,15 +349,16 @@ FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *reques
     return delete_answer(conn, rows);
 }
 
-static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows, struct table *table,
-                               struct table_version *base, struct table_version *less,
-                               const b8 *fresh, i64 count) {
+static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows,
+                               const struct taken *taken) {
+    struct table *table = taken->table;
+    i64 count = taken->count;
     struct gathered all = {0};
     struct table_version *mine = NULL;
     bool some = count < rows->answer.rows;
-    wf_status status = gather(rows, table, 1, some ? fresh : NULL, count, &all, &conn->err);
+    wf_status status = gather(rows, table, 1, some ? taken->fresh : NULL, count, &all, &conn->err);
     if (!status) {
-        status = append_rows(conn, table, less, count, all.cols, &mine);
+        status = append_rows(conn, table, taken->less, count, all.cols, &mine);
     }
     gather_free(table, &all);
     TRY(status);
@@ -360,10 +366,10 @@ static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows, 
     status = change_row_numbers(rows, &ids, &conn->err);
     for (i64 i = 0; !status && i < rows->answer.rows; i++) {
         ids[kept] = ids[i];
-        kept += fresh[i];
+        kept += taken->fresh[i];
     }
     struct row_pairs pairs = {count, ids};
-    status = status ? status : change_install(conn, table, base, mine, &pairs);
+    status = status ? status : change_install(conn, table, taken->base, mine, &pairs);
     if (status) {
         version_discard(mine);
     } else {
@@ -373,19 +379,12 @@ static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows, 
 }
 
 FALLIBLE update_answer(struct wf_connection *conn, struct rowset *rows) {
-    struct snapshot_table target;
-    TRY(find_target(conn, rows, rowset_statement(rows), &target));
-    struct table_version *less;
-    b8 *fresh;
-    i64 count = 0;
-    TRY(take_rows(conn, rows, target.table, target.version, &less, &fresh, &count));
-    wf_status status = ERR_OK;
-    if (count > 0) {
-        status = append_changed(conn, rows, target.table, target.version, less, fresh, count);
-    }
-    version_release(less);
+    struct taken taken;
+    TRY(take_rows(conn, rows, &taken));
+    wf_status status = taken.count ? append_changed(conn, rows, &taken) : ERR_OK;
+    version_release(taken.less);
     TRY(status);
-    return finish_change(conn, rows, 1 + target.table->col_count, "UPDATE", fresh, count);
+    return finish_change(conn, rows, 1 + taken.table->col_count, "UPDATE", &taken);
 }
 
 FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,

@@ -142,7 +142,10 @@ FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *reque
 FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
-FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows);
+/* The benchmark whose tables the procedure makes; NULL when there is none of that name. */
+const struct gen_suite *generate_find(const char *procedure);
+FALLIBLE call_generate(struct wf_connection *conn, struct rowset *rows,
+                       const struct gen_suite *suite);
 FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
 /* The statement that runs: with EXPLAIN the one inside. */

@@ -12,6 +12,8 @@
 #include "defs/fn_time.h"
 #include "typing/typing_int.h"
 
+#include <stdio.h>
+
 static const struct {
     const char *op;
     u8 func;
@@ -31,21 +33,31 @@ static const char *const known_ops[] = {
     "&&", "@@",  "-|-", "~<~", "~<=~", "~>~", "~>=~", "<->", "!!",
 };
 
-wf_status operator_missing(struct typing *t, const char *op, struct expr *left, struct expr *right,
-                           i32 position) {
+enum { USE_BYTES = 120 };
+
+/* The operator between the types of its operands. */
+static const char *print_use(char *buf, const char *op, const struct expr *left,
+                             const struct expr *right) {
     char left_name[32] = "";
     char right_name[32] = "";
+    if (left) {
+        type_print(left->type, left_name);
+    }
+    type_print(right->type, right_name);
+    snprintf(buf, USE_BYTES, "%s%s%.40s %s", left_name, left ? " " : "", op, right_name);
+    return buf;
+}
+
+wf_status operator_missing(struct typing *t, const char *op, struct expr *left, struct expr *right,
+                           i32 position) {
+    char use[USE_BYTES];
     for (i64 i = 0; i < COUNT_OF(known_ops); i++) {
         if (strcmp(known_ops[i], op) == 0) {
             FAIL_AT(t->err, NOT_SUPPORTED, position, "not supported yet: operator %s", op);
         }
     }
-    if (left) {
-        type_print(left->type, left_name);
-    }
-    type_print(right->type, right_name);
-    error_set(t->err, ERR_UNDEFINED_FUNCTION, position, "operator does not exist: %s%s%.40s %s",
-              left_name, left ? " " : "", op, right_name);
+    error_set(t->err, ERR_UNDEFINED_FUNCTION, position, "operator does not exist: %s",
+              print_use(use, op, left, right));
     error_hint(t->err, "No operator matches the given name and argument types. You might need to "
                        "add explicit type casts.");
     return ERR_UNDEFINED_FUNCTION;
@@ -53,14 +65,9 @@ wf_status operator_missing(struct typing *t, const char *op, struct expr *left, 
 
 static wf_status not_unique(struct typing *t, const char *op, struct expr *left, struct expr *right,
                             i32 position) {
-    char left_name[32] = "";
-    char right_name[32] = "";
-    if (left) {
-        type_print(left->type, left_name);
-    }
-    type_print(right->type, right_name);
-    error_set(t->err, ERR_AMBIGUOUS_FUNCTION, position, "operator is not unique: %s%s%s %s",
-              left_name, left ? " " : "", op, right_name);
+    char use[USE_BYTES];
+    error_set(t->err, ERR_AMBIGUOUS_FUNCTION, position, "operator is not unique: %s",
+              print_use(use, op, left, right));
     error_hint(t->err, "Could not choose a best candidate operator. You might need to add explicit "
                        "type casts.");
     return ERR_AMBIGUOUS_FUNCTION;
@@ -185,8 +192,8 @@ static bool is_days(const struct expr *expr) {
 }
 
 /* date ± integer, integer + date, date - date. */
-static FALLIBLE date_arithmetic(struct typing *t, u16 func, struct expr *left,
-                                struct expr *right, i32 position, struct expr **out) {
+static FALLIBLE date_arithmetic(struct typing *t, u16 func, struct expr *left, struct expr *right,
+                                i32 position, struct expr **out) {
     struct type integer = type_of(TYPE_INTEGER);
     struct type date = type_of(TYPE_DATE);
     if (func == FUNC_SUB && is_date(left) && is_date(right)) {
@@ -285,8 +292,8 @@ static FALLIBLE decimal_arithmetic(struct typing *t, u16 func, struct expr *left
     return ERR_OK;
 }
 
-FALLIBLE operator_arithmetic(struct typing *t, u16 func, struct expr *left,
-                             struct expr *right, i32 position, struct expr **out) {
+FALLIBLE operator_arithmetic(struct typing *t, u16 func, struct expr *left, struct expr *right,
+                             i32 position, struct expr **out) {
     const char *op = func_names[func];
     struct type type;
     bool days = (is_date(left) && (is_days(right) || is_date(right) || is_unknown(right))) ||
@@ -405,8 +412,7 @@ FALLIBLE operator_binary(struct typing *t, const char *op, struct expr *left, st
                          i32 position, struct expr **out) {
     for (i64 i = 0; i < COUNT_OF(arithmetic_ops); i++) {
         if (strcmp(arithmetic_ops[i].op, op) == 0) {
-            return operator_arithmetic(t, arithmetic_ops[i].func, left, right, position,
-                                       out);
+            return operator_arithmetic(t, arithmetic_ops[i].func, left, right, position, out);
         }
     }
     for (i64 i = 0; i < COUNT_OF(compare_ops); i++) {

@@ -291,6 +291,12 @@ complains "and the file is pointed at" 1 '^ {27}\^$' -c "select max(n) from '$tm
 complains "and the option that helps is named" 1 '^HINT: .*sample_size => -1' -c "select count(*), max(n) from '$tmp/late.csv'"
 expect "types follow the whole file where asked to" 0 'count,max
 200001,200000' --format csv -c "select count(*), max(n) from read_csv('$tmp/late.csv', sample_size => -1)"
+{ echo "n,t"; yes '123,abc' | head -c 48000000; echo "4.5,w"; } >"$tmp/much.csv"
+gzip -1 <"$tmp/much.csv" >"$tmp/much.csv.gz"
+expect "of an archive, too, and the memory that takes is small" 0 'count,max
+6000001,123.0' --memory 16MB --threads 2 --format csv -c "select count(*), max(n) from read_csv('$tmp/much.csv.gz', sample_size => -1)"
+complains "and a timeout ends it" 1 '57014.*timeout' -c "set statement_timeout = 50" -c "select count(*) from read_csv('$tmp/much.csv.gz', sample_size => -1)"
+rm "$tmp/much.csv" "$tmp/much.csv.gz"
 expect "columns not asked for are not looked at" 0 'count,max
 200001,w99999' --format csv -c "select count(*), max(t) from '$tmp/late.csv'"
 expect "a limit reads the beginning" 0 'n,t
@@ -577,6 +583,11 @@ complains "bench with a bad scale factor" 2 'positive' bench tpch --sf 1x
 complains "bench with a scale factor out of range" 1 '0\.001 to 1000' bench tpch --sf 0.0001 --text duckdb
 prints "bench tpch checks its answers" '^2 right, 0 wrong, 0 not checked, 0 failed$' bench tpch --sf 0.01 --queries 1,6 --runs 1
 prints "bench tpch as JSON" '"query": 6, .*"answer": "right"' bench tpch --sf 0.01 --queries 5-6 --runs 1 --json
+prints "bench tpch with a list of columns" '^1 right, 0 wrong' bench tpch --sf 0.01 --queries 6 --runs 1 --columns l_shipdate,l_discount,l_quantity,l_extendedprice
+prints "bench ssb checks its answers" '^4 right, 0 wrong, 0 not checked, 0 failed$' bench ssb --sf 0.01 --queries 1.2-1.3,2.1,4.1 --runs 1
+prints "bench ssb takes a flight" '^3 right, 0 wrong' bench ssb --sf 0.01 --queries 2 --runs 1
+complains "bench ssb with texts" 2 'ssb takes no "--text"' bench ssb --text dbgen
+complains "bench with columns that are no names" 2 'columns' bench ssb --columns "x'"
 prints "bench tpch at another scale" '^1 right|0 right, 0 wrong, 1 not checked' bench tpch --sf 0.002 --queries 6 --runs 1 --text duckdb
 mkdir -p "$tmp/answers"
 printf 'revenue\n1193053.2253\n' >"$tmp/answers/q06.csv"

@@ -7,6 +7,7 @@
 #include "test_cpu_fixture.h"
 
 #include "codes/loop.h"
+#include "cpu/vec.h"
 
 enum { ROWS = 30000 };
 
@@ -137,8 +138,81 @@ static void test_expected_runs(void **state) {
     expect_runs = false;
 }
 
+enum { VECTOR = 100, GUARD = -77 };
+
+/* Vectors of every length, after nothing or after a run that may go on, with keys that repeat as
+ * `bits` has them; what lies behind the runs there can be stays as it is. */
+static void check_runs(const struct vec_table *vec, i64 n, bool after, u64 bits) {
+    i64 keys[VECTOR + 2];
+    i64 word[VECTOR + 2];
+    u32 run[VECTOR];
+    for (i64 i = 0; i < VECTOR + 2; i++) {
+        keys[i] = word[i] = GUARD;
+    }
+    keys[0] = after ? I64_MIN + (i64)(bits & 1) : GUARD;
+    word[0] = after ? I64_MAX : GUARD; /* sums wrap */
+    i64 in[VECTOR];
+    i64 x[VECTOR];
+    for (i64 i = 0; i < n; i++) {
+        in[i] = i ? in[i - 1] + (i64)(bits >> i % 64 & 1) : I64_MIN + 1;
+        x[i] = (i64)((u64)(i + 1) * 0x9e3779b97f4a7c15);
+    }
+    i64 last = after ? 0 : -1;
+    i64 end = vec->number_runs(run, keys, in, n, last);
+    u64 total = after && run[0] == 0 ? (u64)word[0] : 0;
+    vec->add_runs(word, run, x, n, total);
+    u64 sum = total;
+    for (i64 i = 0; i < n; i++) {
+        bool begins = i ? in[i] != in[i - 1] : !after || !(bits & 1);
+        last += begins;
+        sum = (begins ? 0 : sum) + (u64)x[i];
+        assert_int_equal(run[i], last);
+        assert_int_equal(keys[last], in[i]);
+        if (i + 1 == n || in[i + 1] != in[i]) {
+            assert_true(word[last] == (i64)sum);
+        }
+    }
+    assert_int_equal(end, last);
+    assert_int_equal(keys[n + after], GUARD);
+    assert_int_equal(word[n + after], GUARD);
+    for (i64 i = 0; i < n; i++) { /* one key that descends, wherever it is */
+        i64 kept = in[i];
+        in[i] = i ? in[i - 1] - 1 : I64_MIN;
+        i64 before = after ? I64_MIN + 1 : 0;
+        keys[0] = before;
+        bool down = i > 0 || after;
+        assert_int_equal(vec->number_runs(run, keys, in, n, after ? 0 : -1) < 0, down);
+        in[i] = kept;
+    }
+}
+
+static void check_level(const struct vec_table *vec) {
+    for (i64 n = 1; n <= VECTOR; n++) {
+        for (i32 after = 0; after < 2; after++) {
+            check_runs(vec, n, after, 0);
+            check_runs(vec, n, after, 1);
+            check_runs(vec, n, after, ~0ULL);
+            check_runs(vec, n, after, 0x8421f00700ff1235);
+        }
+    }
+}
+
+static void test_run_loops(void **state) {
+    UNUSED(state);
+    check_level(&vec_table_baseline);
+#if defined(__x86_64__)
+    if (cpu_level() >= CPU_AVX2) {
+        check_level(&vec_table_avx2);
+    }
+    if (cpu_level() >= CPU_AVX512) {
+        check_level(&vec_table_avx512);
+    }
+#endif
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_domains),
-                                       cmocka_unit_test(test_expected_runs)};
+                                       cmocka_unit_test(test_expected_runs),
+                                       cmocka_unit_test(test_run_loops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

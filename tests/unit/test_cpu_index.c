@@ -92,22 +92,6 @@ static void find(const struct index *index, i64 k, u32 *lo, u32 *hi, const u32 *
     }
 }
 
-static void find_plain(const struct index *index, i64 k, u32 *lo, u32 *hi, const u32 **out_list) {
-    if (index->form != INDEX_HASH) {
-        find(index, k, lo, hi, out_list);
-        return;
-    }
-    u64 at = hash_u64((u64)k) & ((u64)index->slot_count - 1);
-    for (;; at = (at + 1) & ((u64)index->slot_count - 1)) {
-        *lo = index->unique ? index->heads[at] - 1 : index->heads[2 * at];
-        *hi = index->unique ? *lo + (index->heads[at] != 0) : index->heads[2 * at + 1];
-        if (*lo == *hi || index->keys[at] == k) {
-            break;
-        }
-    }
-    *out_list = index->unique ? NULL : index->rows;
-}
-
 struct entry {
     i64 key;
     i64 row;
@@ -119,7 +103,7 @@ static int by_key(const void *a, const void *b) {
     return ea->key != eb->key ? (ea->key < eb->key ? -1 : 1) : ea->row < eb->row ? -1 : 1;
 }
 
-static void check(const struct index *index, i64 rows, bool nulls, bool plain) {
+static void check(const struct index *index, i64 rows, bool nulls) {
     static struct entry sorted[ROWS_MAX];
     i64 n = 0;
     for (i64 i = 0; i < rows; i++) {
@@ -134,7 +118,7 @@ static void check(const struct index *index, i64 rows, bool nulls, bool plain) {
     const u32 *list;
     for (i64 i = 0; i < n;) {
         i64 end = i;
-        (plain ? find_plain : find)(index, sorted[i].key, &lo, &hi, &list);
+        find(index, sorted[i].key, &lo, &hi, &list);
         for (; end < n && sorted[end].key == sorted[i].key; end++) {
             u32 at = lo + (u32)(end - i);
             assert_true(at < hi);
@@ -143,7 +127,7 @@ static void check(const struct index *index, i64 rows, bool nulls, bool plain) {
         assert_int_equal(hi - lo, end - i);
         i64 gap = (i64)((u64)sorted[end - 1].key + 1); /* not there, unless it is the next one */
         if (end == n || sorted[end].key != gap) {
-            (plain ? find_plain : find)(index, gap, &lo, &hi, &list);
+            find(index, gap, &lo, &hi, &list);
             assert_int_equal(lo, hi);
         }
         i = end;
@@ -267,10 +251,10 @@ static void build_and_check(i32 shape, i64 rows, i64 chunk_rows, bool nulls, i32
     struct run_devices devices = {.count = 1, .list = {f.cpu}};
     assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
     struct index *index = f.x.vars[dst].index;
-    check(index, rows, nulls, false);
+    check(index, rows, nulls);
     check_lookups(index, rows);
     assert_int_equal(index_plain(&f.x, index), ERR_OK);
-    check(index, rows, nulls, true);
+    check(index, rows, nulls);
     fix_fini(&f);
 }
 

@@ -498,6 +498,95 @@ static void test_far(void **state) {
     free(got);
 }
 
+/* Every record of an archive is looked at, through a window: fields reach over its ends, one is
+ * longer than it, the misfits come last, and the budget is a fraction of what is unpacked. */
+static i64 write_far(char *text, enum packing packing) {
+    enum { ROWS = 400000, LONG_AT = 170000, LONG_BYTES = 1400000 };
+    i64 n = sprintf(text, "n,d,\"a \"\"name\"\"\",u\n");
+    for (i64 i = 0; i < ROWS; i++) {
+        n += sprintf(text + n, "%lld,2024-01-31,\"some \"\"%lld\"\",\n%lld\",\n", i, i * 7, i);
+        if (i == LONG_AT) {
+            n += sprintf(text + n, "1,,\"");
+            memset(text + n, '\n', LONG_BYTES);
+            n += LONG_BYTES;
+            n += sprintf(text + n, "\",\n");
+        }
+    }
+    n += sprintf(text + n, "2.5,2024-01-31 10:00:00,\"\",7\n");
+    write_packed((struct sv){text, n}, packing);
+    return n;
+}
+
+static void check_far_types(struct memory *budget, enum packing packing, i64 sample_rows,
+                            const char *n_type, const char *d_type) {
+    struct csv_given given = {.sample_rows = sample_rows};
+    struct csv_file *file = NULL;
+    char type[32];
+    assert_int_equal(csv_file_open(budget, path, packing, &given, NULL, &file, &err), ERR_OK);
+    const struct csv_sniffed *found = csv_file_sniffed(file);
+    assert_int_equal(found->col_count, 4);
+    assert_string_equal(found->cols[2].name, "a \"name\"");
+    assert_string_equal(type_print(found->cols[0].type, type), n_type);
+    assert_string_equal(type_print(found->cols[1].type, type), d_type);
+    csv_file_close(file);
+}
+
+static void test_window(void **state) {
+    (void)state;
+    char *text = malloc((size_t)40 << 20);
+    struct memory budget;
+    memory_init(&budget, &mem, 7 << 20, "memory");
+    for (enum packing packing = PACKING_GZIP; packing <= PACKING_ZSTD; packing++) {
+        i64 bytes = write_far(text, packing);
+        assert_true(bytes > 2 * budget.limit_bytes);
+        check_far_types(&budget, packing, 0, "integer", "date");
+        check_far_types(&budget, packing, 300000, "integer", "date");
+        check_far_types(&budget, packing, 500000, "double precision", "text");
+        check_far_types(&budget, packing, -1, "double precision", "text");
+
+        _Atomic i32 cancel = 1;
+        struct stop stop = {.cancel = &cancel};
+        struct load_progress progress = {.stop = &stop};
+        struct input in;
+        assert_int_equal(input_open_sample(&in, path, packing, 1 << 20, &budget, NULL, &err),
+                         ERR_OK);
+        assert_true(in.cut && in.bytes < 2 << 20);
+        assert_int_equal(input_slide(&in, in.bytes, &progress, &err), ERR_CANCELLED);
+        input_close(&in);
+        error_reset(&err);
+    }
+    assert_int_equal(atomic_load(&budget.used_bytes), 0);
+    free(text);
+}
+
+/* Lines to be skipped that reach behind the first look. */
+static void test_far_skip(void **state) {
+    (void)state;
+    enum { LINES = 400000 };
+    char *text = malloc(LINES * 16);
+    struct csv_given given = {.options.skip = LINES, .has_skip = 1};
+    i64 n = 0;
+    for (i64 i = 0; i < LINES; i++) {
+        n += sprintf(text + n, "note %lld\n", i);
+    }
+    n += sprintf(text + n, "a|b\n1|2024-01-31\n");
+    for (enum packing packing = PACKING_NONE; packing <= PACKING_ZSTD; packing++) {
+        struct csv_file *file = NULL;
+        if (packing) {
+            write_packed((struct sv){text, n}, packing);
+        } else {
+            write_file((struct sv){text, n});
+        }
+        assert_int_equal(csv_file_open(&mem, path, packing, &given, NULL, &file, &err), ERR_OK);
+        const struct csv_sniffed *found = csv_file_sniffed(file);
+        assert_int_equal(found->col_count, 2);
+        assert_string_equal(found->cols[1].name, "b");
+        assert_int_equal(found->cols[1].type.id, TYPE_DATE);
+        csv_file_close(file);
+    }
+    free(text);
+}
+
 static void test_wide(void **state) {
     (void)state;
     static char text[200000];
@@ -598,6 +687,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_long, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_far, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_window, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_far_skip, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wide, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_changed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),

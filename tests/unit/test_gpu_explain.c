@@ -167,6 +167,25 @@ static void test_rows_out(void **state) {
     }
     assert_true(says(cases[0].sql, "floors: gpu ", " a launch "));
     assert_true(says(cases[0].sql, "floors: gpu ", " GB/s up, "));
+    assert_true(says(cases[0].sql, "floors: gpu ", " probes/ns"));
+    close_db();
+}
+
+/* Rows that look something up in a table beyond the second-level cache have a floor of their own
+ * (the simulated card's cache has 1 MB; a card's holds this table, and memory is the floor). */
+static void test_probes(void **state) {
+    (void)state;
+    open_db("0", "vm");
+    run("create table r as select i a from generate_series(1, 90000) s(i)");
+    run("create table d as select i * 4 k, -i v from generate_series(1, 70000) s(i)");
+    run("create table few as select i * 4 k, -i v from generate_series(1, 700) s(i)");
+    run("set device = gpu");
+    bool simt = getenv("WARPFOX_CUDA") && strstr(getenv("WARPFOX_CUDA"), "simt");
+    const char *large = "select sum(v) from r join d on r.a = d.k where a > 2000";
+    const char *small = "select sum(v) from r join few on r.a = few.k where a > 2000";
+    assert_int_equal(number(large), -253011000);
+    assert_int_equal(says(large, " 90000 ", "of probes"), simt);
+    assert_false(says(small, " 90000 ", "of probes"));
     close_db();
 }
 
@@ -174,6 +193,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_estimates),
         cmocka_unit_test(test_rows_out),
+        cmocka_unit_test(test_probes),
         cmocka_unit_test(test_rows_of_operators),
     };
     return cmocka_run_group_tests(tests, find_gpu, NULL);

@@ -45,17 +45,27 @@ static const struct sum sums_hundredth[TPCH_TABLES] = {
     {0x78254bc21d2c019bULL, 25},    {0x6329647e87d6b362ULL, 5},
 };
 
+static wf_status open_at(struct generator **out, i64 millionths, struct pool *threads,
+                         struct load_progress *progress) {
+    struct gen_request request = {.millionths = millionths,
+                                  .text = TPCH_TEXT_DBGEN,
+                                  .pool = threads,
+                                  .mem = &mem,
+                                  .progress = progress};
+    return tpch_suite.open(out, &request, &err);
+}
+
 static int set_up(void **state) {
     (void)state;
     memory_init(&mem, NULL, 0, "memory");
     error_reset(&err);
     pool = pool_open(3);
-    return tpch_open(&gen, 1000, TPCH_TEXT_DBGEN, pool, &mem, NULL, &err) == ERR_OK ? 0 : -1;
+    return open_at(&gen, 1000, pool, NULL) == ERR_OK ? 0 : -1;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    tpch_close(gen);
+    gen->close(gen);
     pool_close(pool);
     return atomic_load(&mem.used_bytes) == 0 ? 0 : -1;
 }
@@ -103,13 +113,13 @@ static void test_rows(void **state) {
         assert_int_equal(sum.hash, sums_thousandth[t].hash);
     }
     struct generator *larger;
-    assert_int_equal(tpch_open(&larger, 10000, TPCH_TEXT_DBGEN, NULL, &mem, NULL, &err), ERR_OK);
+    assert_int_equal(open_at(&larger, 10000, NULL, NULL), ERR_OK);
     for (i32 t = 0; t < TPCH_TABLES; t++) {
         struct sum sum = sum_of(larger, t, I32_MAX);
         assert_int_equal(sum.lines, sums_hundredth[t].lines);
         assert_int_equal(sum.hash, sums_hundredth[t].hash);
     }
-    tpch_close(larger);
+    larger->close(larger);
 }
 
 static void test_any_rows_alone(void **state) {
@@ -120,6 +130,40 @@ static void test_any_rows_alone(void **state) {
             struct sum sum = sum_of(gen, t, pieces[p]);
             assert_int_equal(sum.lines, sums_thousandth[t].lines);
             assert_int_equal(sum.hash, sums_thousandth[t].hash);
+        }
+    }
+}
+
+/* One column of a table, alone or with all others. */
+static u64 column_hash(i32 table, u32 wanted, bool alone) {
+    const struct gen_table *plan = &gen->tables[table];
+    struct gen_target cols[PRINT_COLS] = {{NULL, NULL}};
+    struct sum sum = {fnv_basis, NO_SUM_LINES};
+    i64 rows = gen->rows(gen, table);
+    for (u32 c = 0; c < plan->col_count; c++) {
+        if (c == wanted || !alone) {
+            cols[c].data = malloc((size_t)((rows + 1) * column_bytes(&plan->cols[c])));
+            cols[c].text = malloc((size_t)((rows + 1) * plan->cols[c].text_bytes + 1));
+        }
+    }
+    struct gen_chunk chunk = {0, rows, cols};
+    gen->fill(gen, table, &chunk);
+    for (i64 i = 0; i < rows; i++) {
+        char text[400];
+        add_line(&sum, text, print_value(text, &plan->cols[wanted], cols[wanted].data, i));
+    }
+    for (u32 c = 0; c < plan->col_count; c++) {
+        free(cols[c].data);
+        free(cols[c].text);
+    }
+    return sum.hash;
+}
+
+static void test_any_column_alone(void **state) {
+    (void)state;
+    for (i32 t = 0; t < TPCH_TABLES; t++) {
+        for (u32 c = 0; c < gen->tables[t].col_count; c++) {
+            assert_int_equal(column_hash(t, c, true), column_hash(t, c, false));
         }
     }
 }
@@ -231,8 +275,7 @@ static void test_refused_memory(void **state) {
     struct generator *other = NULL;
     for (i64 nth = 1; nth <= 3; nth++) {
         memory_fail_at(nth);
-        assert_int_equal(tpch_open(&other, 1000, TPCH_TEXT_DBGEN, pool, &mem, NULL, &err),
-                         ERR_OUT_OF_MEMORY);
+        assert_int_equal(open_at(&other, 1000, pool, NULL), ERR_OUT_OF_MEMORY);
     }
     i64 used = atomic_load(&mem.used_bytes);
     for (i64 nth = 1;; nth += 7) {
@@ -260,8 +303,7 @@ static void test_cancelled(void **state) {
     struct load_progress progress = {.stop = &stop};
     open_tables(tables, true, 10);
     assert_int_equal(generate_load(gen, tables, pool, &mem, &progress, &rows, &err), ERR_CANCELLED);
-    assert_int_equal(tpch_open(&other, 1000, TPCH_TEXT_DBGEN, pool, &mem, &progress, &err),
-                     ERR_CANCELLED);
+    assert_int_equal(open_at(&other, 1000, pool, &progress), ERR_CANCELLED);
     for (i32 t = 0; t < TPCH_TABLES; t++) {
         struct table_version *version = table_snapshot(tables[t]);
         assert_int_equal(version->rows, 0);
@@ -273,9 +315,9 @@ static void test_cancelled(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_marks),          cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_any_rows_alone), cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_statistics),     cmocka_unit_test(test_refused_memory),
-        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_any_rows_alone), cmocka_unit_test(test_any_column_alone),
+        cmocka_unit_test(test_tables),         cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_refused_memory), cmocka_unit_test(test_cancelled),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -8,7 +8,7 @@
 
 #include "io/generate.h"
 
-enum { PRINT_COLS = 16 };
+enum { PRINT_COLS = 20 };
 
 static int print_date(char *out, i32 days) { /* from 1970 to 2000 */
     static const u8 lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};

@@ -131,15 +131,36 @@ FN u32 find_direct_unique(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? ix->heads[slot] : 0u;
 }
-/* Goes on from a slot whose head is loaded already, so that the first loads of many rows can
- * overlap. */
-FN u32 find_hash_from(const struct kindex *ix, i64 key, u64 slot, u32 head) {
-    TABLE_WALK(slot, ix->slot_count - 1, head, ix->heads[slot], head && ix->keys[slot] != key)
-    return head;
+/* Whether a key may be there: a bitmap's sectors, unlike the table's, mostly lie in a cache. */
+FN u32 filter_has(const struct kindex *ix, i64 key) {
+    u64 bit = ((u64)key >> ix->filter.shift & ix->filter.mask) - (u64)ix->filter.lo;
+    return bit < ix->filter.count ? ix->filter.bits[bit >> 5] >> (bit & 31u) & 1u : 0u;
 }
-FN u32 find_hash_unique(const struct kindex *ix, i64 key) {
-    u64 slot = hash_64((u64)key) & (ix->slot_count - 1);
-    return find_hash_from(ix, key, slot, ix->heads[slot]);
+/* The slots where searches begin. Those that go on `_from` one have loaded it already, so that the
+ * first loads of many rows can overlap. A number past 32 bits is nowhere: what was seen is 0. */
+FN u64 pair_number(const struct kindex *ix, i64 key) {
+    return (u64)key - (u64)ix->key_lo;
+}
+FN u64 pair_first(const struct kindex *ix, u64 number) {
+    return hash_32((u32)number) & (ix->slot_count - 1);
+}
+FN u32 find_pair_from(const struct kindex *ix, u64 number, u64 slot, u64 pair) {
+    TABLE_WALK(slot, ix->slot_count - 1, pair, ix->slots[slot],
+               pair >> 32 && (u32)pair != (u32)number)
+    return (u32)(pair >> 32);
+}
+FN u32 find_pair_unique(const struct kindex *ix, i64 key) {
+    u64 number = pair_number(ix, key);
+    u64 slot = pair_first(ix, number);
+    return find_pair_from(ix, number, slot, number >> 32 ? 0u : ix->slots[slot]);
+}
+FN u64 slot_first(const struct kindex *ix, i64 key) {
+    return hash_64((u64)key) & (ix->slot_count - 1);
+}
+FN u64 find_slot_from(const struct kindex *ix, i64 key, u64 slot, vec16 held) {
+    TABLE_WALK(slot, ix->slot_count - 1, held, load16(ix->slots + 2 * slot),
+               vec_high(held) && (i64)vec_low(held) != key)
+    return vec_high(held);
 }
 /* A set: members are row 0. */
 FN u32 find_bits(const struct kindex *ix, i64 key) {
@@ -151,25 +172,36 @@ FN u64 find_direct_run(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? (u64)ix->heads[slot + 1] << 32 | ix->heads[slot] : 0u;
 }
-FN u64 hash_run_at(const struct kindex *ix, u64 slot) {
-    return (u64)ix->heads[2 * slot + 1] << 32 | ix->heads[2 * slot];
+FN u64 find_pair_run(const struct kindex *ix, i64 key) {
+    u64 number = pair_number(ix, key);
+    if (number >> 32) {
+        return 0;
+    }
+    u64 slot = pair_first(ix, number);
+    u64 pair = ix->slots[slot];
+    TABLE_WALK(slot, ix->slot_count - 1, pair, ix->slots[slot],
+               (u32)pair != (u32)number && pair >> 32 != ix->slots[slot + 1] >> 32)
+    return ix->slots[slot + 1] >> 32 << 32 | pair >> 32;
 }
-FN u64 find_hash_run(const struct kindex *ix, i64 key) {
-    u64 slot = hash_64((u64)key) & (ix->slot_count - 1);
-    u64 run = hash_run_at(ix, slot);
-    TABLE_WALK(slot, ix->slot_count - 1, run, hash_run_at(ix, slot),
-               (u32)run != (u32)(run >> 32) && ix->keys[slot] != key)
-    return run;
+FN u64 find_slot_run(const struct kindex *ix, i64 key) {
+    u64 slot = slot_first(ix, key);
+    return find_slot_from(ix, key, slot, load16(ix->slots + 2 * slot));
 }
 /* A run whatever the form. Unique keys give the run [row, row + 1) of row numbers themselves. */
 FN u64 find_run(const struct kindex *ix, i64 key) {
+    if (ix->filter.bits && !filter_has(ix, key)) {
+        return 0;
+    }
+    if (ix->form == KINDEX_RUNS) {
+        return find_slot_run(ix, key);
+    }
     if (ix->unique) {
-        u32 head = ix->bits     ? find_bits(ix, key)
-                   : ix->hashed ? find_hash_unique(ix, key)
-                                : find_direct_unique(ix, key);
+        u32 head = ix->form == KINDEX_BITS    ? find_bits(ix, key)
+                   : ix->form == KINDEX_PAIRS ? find_pair_unique(ix, key)
+                                              : find_direct_unique(ix, key);
         return head ? (u64)head << 32 | (head - 1u) : 0u;
     }
-    return ix->hashed ? find_hash_run(ix, key) : find_direct_run(ix, key);
+    return ix->form == KINDEX_PAIRS ? find_pair_run(ix, key) : find_direct_run(ix, key);
 }
 /* The run of a row that has no match and stays nonetheless: one row, number -1. */
 #define RUN_NONE 0xfffffffeu

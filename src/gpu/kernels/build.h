@@ -2,36 +2,46 @@
  * an aggregation.
  *
  * A build first assumes unique keys and one launch; the first duplicate asks for the general form,
- * runs of row numbers: count per slot, exclusive sums (scan.h), scatter. A hash slot is claimed through its
- * row number, and the claimant's key is read from the rows themselves, so nobody waits for a key to
- * be written. */
+ * runs of row numbers: count per slot, exclusive sums (scan.h), scatter. A slot of two words is
+ * claimed through its row number, and the claimant's key is read from the rows themselves, so nobody
+ * waits for a key to be written. */
 #include "block.h"
 #include "intern.h"
 
 #define BUILD_ROWS(i, count) \
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
 
-/* Claims a slot for row i's key. Row + 1 that had claimed it before; 0: it is new. */
+/* Claims a slot of two words for row i's key; whether the key was there. */
 FN u32 build_claim(const struct kbuild *b, i64 i) {
     i64 key = b->key[i];
-    u64 slot = hash_64((u64)key) & (b->slot_count - 1);
-    u32 held = atom_cas_u32(&b->heads[slot], 0, (u32)i + 1u);
-    TABLE_WALK(slot, b->slot_count - 1, held, atom_cas_u32(&b->heads[slot], 0, (u32)i + 1u),
-               held && b->key[held - 1u] != key)
+    u64 run = (u64)(i + 1) << 32 | (u64)i;
+    u64 mask = b->slot_count - 1;
+    u64 slot = hash_64((u64)key) & mask;
+    u64 held = atom_cas_u64(&b->slots[2 * slot + 1], 0, run);
+    TABLE_WALK(slot, mask, held, atom_cas_u64(&b->slots[2 * slot + 1], 0, run),
+               held && b->key[(held >> 32) - 1] != key)
     if (!held) {
-        b->keys[slot] = key;
+        b->slots[2 * slot] = (u64)key;
     }
-    return held;
+    return held != 0;
 }
 
 /* The slot of a key that has one: those before it are taken, so that all keys met were written. */
 FN u64 build_slot(const struct kbuild *b, i64 key) {
-    u64 slot = (u64)key - (u64)b->key_lo;
-    if (b->hashed) {
-        slot = hash_64((u64)key) & (b->slot_count - 1);
-        i64 held = b->keys[slot];
-        TABLE_WALK(slot, b->slot_count - 1, held, b->keys[slot], held != key)
+    u64 mask = b->slot_count - 1;
+    u64 number = (u64)key - (u64)b->key_lo;
+    if (b->form == KINDEX_DIRECT) {
+        return number;
     }
+    if (b->form == KINDEX_PAIRS) {
+        u64 slot = hash_32((u32)number) & mask;
+        u64 held = b->slots[slot];
+        TABLE_WALK(slot, mask, held, b->slots[slot], (u32)held != (u32)number)
+        return slot;
+    }
+    u64 slot = hash_64((u64)key) & mask;
+    u64 held = b->slots[2 * slot];
+    TABLE_WALK(slot, mask, held, b->slots[2 * slot], held != (u64)key)
     return slot;
 }
 
@@ -39,21 +49,59 @@ KERNEL(k_build_unique, struct kbuild, 256) {
     u32 duplicate = 0;
     BUILD_ROWS(i, args.row_count) {
         if (!args.nulls || !args.nulls[i]) {
-            u32 held = 0;
-            if (args.bits) {
-                u64 slot = (u64)args.key[i] - (u64)args.key_lo;
-                atom_or_u32(&args.heads[slot >> 5], 1u << (slot & 31u));
-            } else if (args.hashed) {
-                held = build_claim(&args, i);
+            u64 number = (u64)args.key[i] - (u64)args.key_lo;
+            if (args.form == KINDEX_PAIRS) {
+                u64 slot = hash_32((u32)number) & (args.slot_count - 1);
+                duplicate |= pair_put_4(args.slots, args.slot_count - 1, 0, (u32)number,
+                                        args.set ? 1u : (u32)i + 1u, args.set, slot);
+            } else if (args.form == KINDEX_RUNS) {
+                duplicate |= build_claim(&args, i);
             } else {
-                u64 slot = (u64)args.key[i] - (u64)args.key_lo;
-                held = atom_cas_u32(&args.heads[slot], 0, (u32)i + 1u);
+                duplicate |= atom_cas_u32(&args.heads[number], 0, (u32)i + 1u);
             }
-            duplicate |= held;
         }
     }
     if (duplicate && !args.set) {
         atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_DUPLICATE);
+    }
+}
+
+/* Neighbours mostly share a word: they are put together first. Lanes hand on what those before them
+ * have of the same word, and the last one of a word sets it. */
+KERNEL(k_build_bits, struct kbits, 256) {
+    for (i64 first = (i64)t_block() * t_count(); first < args.row_count;
+         first += (i64)t_blocks() * t_count()) {
+        i64 i = first + t_id();
+        u64 bit = ~0ULL;
+        if (i < args.row_count && (!args.nulls || !args.nulls[i])) {
+            bit = ((u64)args.key[i] >> args.to.shift & args.to.mask) - (u64)args.to.lo;
+        }
+        u32 there = bit < args.to.count;
+        u32 bits = there ? 1u << (bit & 31u) : 0u;
+        u64 word = there ? bit >> 5 : ~0ULL;
+        UNROLL for (u32 by = 1; by < 32; by *= 2) {
+            u64 their_word = w_up_u64(word, by);
+            u32 their_bits = w_up_u32(bits, by);
+            bits |= t_lane() >= by && their_word == word ? their_bits : 0u;
+        }
+        u64 next = w_from_u64(word, (t_lane() + 1u) & 31u);
+        if (bits && (t_lane() == 31u || next != word) &&
+            (read_u32(&args.to.bits[word]) & bits) != bits) {
+            atom_or_u32(&args.to.bits[word], bits);
+        }
+    }
+}
+
+KERNEL(k_bits_count, struct kbits, 256) {
+    u32 count = 0;
+    BUILD_ROWS(i, (i64)(args.to.count >> 5) + 1) {
+        count += bits_set_u32(args.to.bits[i]);
+    }
+    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
+        count += w_xor_u32(count, mask);
+    }
+    if (t_lane() == 0 && count) {
+        atom_add_u64(&args.report[REPORT_ROWS], count);
     }
 }
 
@@ -70,17 +118,24 @@ KERNEL(k_build_count, struct kbuild, 256) {
     }
 }
 
-/* cursor holds exclusive sums, slot_count + 1 of them: writes the starts (DIRECT) or start and end
- * (HASH). */
+/* cursor holds exclusive sums, slot_count + 1 of them: writes the starts, or starts and ends. */
 KERNEL(k_build_starts, struct kbuild, 256) {
     i64 slots = (i64)args.slot_count;
+    u64 longest = 0;
     BUILD_ROWS(i, slots + 1) {
-        if (!args.hashed) {
-            args.heads[i] = args.cursor[i];
+        u32 from = args.cursor[i];
+        u32 to = i < slots ? args.cursor[i + 1] : from;
+        longest = to - from > longest ? to - from : longest;
+        if (args.form == KINDEX_DIRECT) {
+            args.heads[i] = from;
+        } else if (args.form == KINDEX_PAIRS) {
+            args.slots[i] = (u64)from << 32 | (i < slots ? (u32)args.slots[i] : 0u);
         } else if (i < slots) {
-            args.heads[2 * i] = args.cursor[i];
-            args.heads[2 * i + 1] = args.cursor[i + 1];
+            args.slots[2 * i + 1] = from != to ? (u64)to << 32 | from : 0u;
         }
+    }
+    if (longest > 1) {
+        atom_max_u64(&args.report[REPORT_ROWS], longest);
     }
 }
 

@@ -1,26 +1,17 @@
-/* tpch_check.c: whether an answer is the right one.
+/* suite_check.c: whether an answer is the right one.
  *
- * Against checksums where the scale factor is one of those in tpch_answers.h, which tpch_answers.py
- * made with DuckDB on dbgen's rows; or against answer files (qNN.csv, '|' between values, a header
+ * Against checksums where the scale factor is one of those in tpch_answers.h or ssb_answers.h, which
+ * were made with DuckDB on the same rows; or against answer files (qNN.csv, '|' between values, a header
  * line) when a folder is named. Two checksums an answer: the sum of each row's hash, and one hash
  * over the ORDER BY columns in sequence, so that rows which tie may come in any order. Numbers lose
  * trailing zeros; averages and quotients are rounded to six decimals for a checksum, and compared
  * to nine digits with a file, since others compute them as doubles. */
-#include "bench_tpch.h"
+#include "bench_suite.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tpch_answers.h"
-
-/* Per column: e exact, a an average or quotient; capital: a column of ORDER BY. */
-static const char *const column_kinds[TPCH_QUERIES] = {
-    "EEeeeeaaae", "EEEEeeee", "eEEe", "Ee",  "eE", "e",   "EEEe",  "Ea",
-    "EEe",        "eeEeeeee", "eE",   "Eee", "EE", "a",   "Eeeee", "EEEE",
-    "a",          "eeeEEe",   "e",    "Ee",  "EE", "Eee",
-};
 
 enum { VALUE_BYTES = 400 };
 static const uint64_t fnv_basis = 1469598103934665603ULL;
@@ -161,32 +152,35 @@ static bool check_file(wf_result *result, FILE *file, const char *kinds, char *w
     return header;
 }
 
-enum tpch_verdict tpch_check(wf_result *result, const char *scale, int query, const char *folder,
-                             char *why, size_t cap) {
-    const char *kinds = column_kinds[query - 1];
+enum verdict suite_check(wf_result *result, const struct suite_check *check, char *why,
+                         size_t cap) {
+    const struct suite *suite = check->suite;
+    const char *kinds = suite->kinds[check->query];
     if (wf_result_column_count(result) != (int)strlen(kinds)) {
         snprintf(why, cap, "%d columns instead of %d", (int)wf_result_column_count(result),
                  (int)strlen(kinds));
-        return TPCH_WRONG;
+        return VERDICT_WRONG;
     }
-    if (folder) {
+    if (check->folder) {
         char path[1200];
-        snprintf(path, sizeof path, "%s/q%02d.csv", folder, query);
+        snprintf(path, sizeof path, "%s/%s.csv", check->folder,
+                 bench_texts[suite->first_text + check->query].name);
         FILE *file = fopen(path, "r");
         if (!file) {
             snprintf(why, cap, "cannot read %.300s", path);
-            return TPCH_WRONG;
+            return VERDICT_WRONG;
         }
         bool right = check_file(result, file, kinds, why, cap);
         fclose(file);
-        return right ? TPCH_RIGHT : TPCH_WRONG;
+        return right ? VERDICT_RIGHT : VERDICT_WRONG;
     }
-    double wanted = strtod(scale, NULL);
-    for (size_t i = 0; i < sizeof known_answers / sizeof *known_answers; i++) {
-        const struct known_answer *known = &known_answers[i];
-        if (known->query == query && fabs(strtod(known->scale, NULL) - wanted) < 1e-9) {
-            return check_sums(result, known, kinds, why, cap) ? TPCH_RIGHT : TPCH_WRONG;
+    double wanted = strtod(check->scale, NULL);
+    for (int i = 0; i < suite->known_count; i++) {
+        const struct known_answer *known = &suite->known[i];
+        if (strcmp(known->query, suite->labels[check->query]) == 0 &&
+            fabs(strtod(known->scale, NULL) - wanted) < 1e-9) {
+            return check_sums(result, known, kinds, why, cap) ? VERDICT_RIGHT : VERDICT_WRONG;
         }
     }
-    return TPCH_UNKNOWN;
+    return VERDICT_UNKNOWN;
 }

@@ -1,0 +1,294 @@
+/* suite.c: runs the queries of a benchmark, TPC-H or SSB, each answer checked.
+ *
+ * The tables come from CALL tpch or CALL ssb. A query is run once cold, once to check its answer, then `runs`
+ * times hot; a time is from text to the last row read. The power figure is the specification's,
+ * 3600 · SF over the geometric mean in seconds, without the refresh functions. A query that fails
+ * or answers wrongly is reported and the rest goes on; the exit status tells. The ceiling of a hot
+ * run is not one figure here: `explain analyze` prints each step's. */
+#include "bench_suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS_MAX = 1000, BAR_CELLS = 24, TITLE_CELLS = 33 };
+
+struct query_run {
+    int query; /* from 0 */
+    bool ran;
+    char trouble[400]; /* an error, or why the answer is wrong */
+    enum verdict verdict;
+    int64_t rows;
+    double first, best, median; /* seconds */
+    char device[40];
+};
+
+static void note_error(struct bench_db *db, struct query_run *out) {
+    const wf_error *error = wf_connection_error(db->conn);
+    snprintf(out->trouble, sizeof out->trouble, "%s: %.350s", error->sqlstate, error->message);
+}
+
+/* Runs the query and reads all rows; the seconds it took, below 0 when it failed. */
+static double run_once(struct bench_db *db, const char *sql, struct query_run *out) {
+    wf_result *result = NULL;
+    const wf_batch *batch = NULL;
+    double start = bench_now();
+    wf_status status = wf_query(db->conn, sql, &result);
+    int64_t rows = 0;
+    while (status == WF_OK && (status = wf_result_next_batch(result, &batch)) == WF_OK && batch) {
+        rows += wf_batch_rows(batch);
+    }
+    double seconds = bench_now() - start;
+    if (status != WF_OK) {
+        note_error(db, out);
+    } else {
+        out->rows = rows;
+        snprintf(out->device, sizeof out->device, "%s", wf_result_devices(result));
+    }
+    wf_result_close(result);
+    return status == WF_OK ? seconds : -1;
+}
+
+static bool check_once(struct bench_db *db, const char *sql, const struct suite_check *check,
+                       struct query_run *out) {
+    wf_result *result = NULL;
+    if (wf_query(db->conn, sql, &result) != WF_OK) {
+        note_error(db, out);
+        return false;
+    }
+    out->verdict = suite_check(result, check, out->trouble, sizeof out->trouble);
+    wf_result_close(result);
+    return true;
+}
+
+static int compare_times(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The query as it is run: one of TPC-H has a fraction of 0.0001 over the scale factor. Answer files
+ * belong to the text as it stands. */
+static const char *query_text(const struct suite *suite, const struct bench_options *options,
+                              int query) {
+    static char text[4096];
+    static const char fraction[] = "0.0001000000";
+    const char *from = bench_texts[suite->first_text + query].text;
+    const char *at =
+        query == suite->fraction_query && !options->answers ? strstr(from, fraction) : NULL;
+    if (!at) {
+        return from;
+    }
+    snprintf(text, sizeof text, "%.*s%.10f%s", (int)(at - from), from,
+             0.0001 / strtod(options->sf, NULL), at + strlen(fraction));
+    return text;
+}
+
+static void run_query(struct bench_db *db, const struct suite *suite,
+                      const struct bench_options *options, struct query_run *out) {
+    static double times[RUNS_MAX];
+    const char *sql = query_text(suite, options, out->query);
+    struct suite_check check = {suite, out->query, options->sf, options->answers};
+    int runs = options->runs < RUNS_MAX ? options->runs : RUNS_MAX;
+    out->first = run_once(db, sql, out);
+    if (out->first < 0 || !check_once(db, sql, &check, out)) {
+        return;
+    }
+    for (int i = 0; i < runs; i++) {
+        times[i] = run_once(db, sql, out);
+        if (times[i] < 0) {
+            return;
+        }
+    }
+    qsort(times, (size_t)runs, sizeof *times, compare_times);
+    out->best = times[0];
+    out->median = runs % 2 ? times[runs / 2] : (times[runs / 2 - 1] + times[runs / 2]) / 2;
+    out->ran = true;
+}
+
+/* A query's place in lists: "7" is 70, "3.2" is 32. `whole`: what a name without a point stands for
+ * when it ends a range. */
+static long place_of(const char *text, char **end, int whole) {
+    long place = strtol(text, end, 10) * 10;
+    return **end == '.' ? place + strtol(*end + 1, end, 10) : place + whole;
+}
+
+/* "1,3,5-9" names queries, "2" all of 2.1 to 2.3; NULL all of them. */
+static bool listed(const char *list, const char *label) {
+    char *end;
+    long place = place_of(label, &end, 0);
+    while (list && *list) {
+        const char *first = list;
+        long from = place_of(first, &end, 0);
+        long to = place_of(*end == '-' ? end + 1 : first, &end, 9);
+        if (place >= from && place <= to) {
+            return true;
+        }
+        if (*end != ',') {
+            return false;
+        }
+        list = end + 1;
+    }
+    return !list;
+}
+
+struct outcome {
+    const struct suite *suite;
+    struct query_run runs[SUITE_QUERIES];
+    int count;
+    int ran, wrong, failed, unknown;
+    double load_seconds;
+    double mean; /* geometric, of the medians */
+    double slowest;
+};
+
+static void sum_up(struct outcome *out) {
+    double logs = 0;
+    for (int i = 0; i < out->count; i++) {
+        const struct query_run *run = &out->runs[i];
+        out->failed += !run->ran;
+        out->wrong += run->ran && run->verdict == VERDICT_WRONG;
+        out->unknown += run->ran && run->verdict == VERDICT_UNKNOWN;
+        if (run->ran) {
+            out->ran++;
+            logs += log(run->median);
+            out->slowest = run->median > out->slowest ? run->median : out->slowest;
+        }
+    }
+    out->mean = out->ran ? exp(logs / out->ran) : 0;
+}
+
+static double power_of(const struct outcome *out, const struct bench_options *options) {
+    return out->suite->power && out->ran == out->suite->count
+               ? 3600 * strtod(options->sf, NULL) / out->mean
+               : 0;
+}
+
+static void print_bar(double share) {
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    int cells = (int)(share * BAR_CELLS * 8 + 0.5);
+    for (int i = 0; i < cells / 8; i++) {
+        fputs("█", stdout);
+    }
+    fputs(eighths[cells % 8], stdout);
+}
+
+static const char *verdict_text(const struct query_run *run) {
+    return run->verdict == VERDICT_RIGHT   ? "right"
+           : run->verdict == VERDICT_WRONG ? "WRONG"
+                                           : "unknown";
+}
+
+static void print_title(const struct suite *suite, int query) {
+    const char *text = bench_texts[suite->first_text + query].text + strlen("-- ");
+    printf("%3s  %-*.*s ", suite->labels[query], TITLE_CELLS, (int)strcspn(text, ";\n"), text);
+}
+
+static void print_table(const struct outcome *out, const struct bench_options *options) {
+    printf("%3s  %-*s %6s %10s %10s %10s  %-7s\n", "", TITLE_CELLS, "query", "rows", "first ms",
+           "best ms", "median ms", "answer");
+    for (int i = 0; i < out->count; i++) {
+        const struct query_run *run = &out->runs[i];
+        print_title(out->suite, run->query);
+        if (!run->ran) {
+            printf("failed: %s\n", run->trouble);
+            continue;
+        }
+        printf("%6lld %10.2f %10.2f %10.2f  %-7s ", (long long)run->rows, run->first * 1e3,
+               run->best * 1e3, run->median * 1e3, verdict_text(run));
+        print_bar(run->median / out->slowest);
+        printf("%s%s\n", run->trouble[0] ? " " : "", run->trouble);
+    }
+    printf("\ngeometric mean of the medians: %.2f ms over %d quer%s", out->mean * 1e3, out->ran,
+           out->ran == 1 ? "y" : "ies");
+    if (power_of(out, options) > 0) {
+        printf("; power (no refresh functions) at SF %s: %.0f", options->sf,
+               power_of(out, options));
+    }
+    printf("\n%d right, %d wrong, %d not checked, %d failed\n",
+           out->ran - out->wrong - out->unknown, out->wrong, out->unknown, out->failed);
+}
+
+static void print_json_text(const char *text) {
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') {
+            putchar('\\');
+        }
+        putchar((unsigned char)*text < ' ' ? ' ' : *text);
+    }
+    putchar('"');
+}
+
+static void print_json(const struct outcome *out, const struct bench_options *options) {
+    const char *threads = option_setting(&options->settings, "threads");
+    printf("{\"bench\": \"%s\", \"sf\": %s, \"threads\": %s, \"device\": \"%s\", \"runs\": %d, "
+           "\"load_ms\": %.3f,\n"
+           " \"queries\": [",
+           out->suite->name, options->sf, threads ? threads : "0", bench_device(options),
+           options->runs, out->load_seconds * 1e3);
+    for (int i = 0; i < out->count; i++) {
+        const struct query_run *run = &out->runs[i];
+        printf("%s\n  {\"query\": %s, ", i ? "," : "", out->suite->labels[run->query]);
+        if (run->ran) {
+            printf("\"rows\": %lld, \"first_ms\": %.3f, \"best_ms\": %.3f, \"median_ms\": %.3f, "
+                   "\"ran_on\": \"%s\", "
+                   "\"answer\": \"%s\"",
+                   (long long)run->rows, run->first * 1e3, run->best * 1e3, run->median * 1e3,
+                   run->device, run->verdict == VERDICT_WRONG ? "wrong" : verdict_text(run));
+        }
+        if (run->trouble[0]) {
+            printf("%s\"error\": ", run->ran ? ", " : "");
+            print_json_text(run->trouble);
+        }
+        printf("}");
+    }
+    printf("],\n \"geometric_mean_ms\": %.3f, \"power\": %.1f, \"wrong\": %d, \"failed\": %d}\n",
+           out->mean * 1e3, power_of(out, options), out->wrong, out->failed);
+}
+
+static void load(struct bench_db *db, const struct bench_options *options, struct outcome *out) {
+    const struct suite *suite = out->suite;
+    const char *columns = options->columns ? options->columns : "queries";
+    char text[40] = "", sql[BENCH_LIST_BYTES + 200];
+    if (suite->more) {
+        snprintf(text, sizeof text, suite->more, options->text ? options->text : "dbgen");
+    }
+    snprintf(sql, sizeof sql, "call %s(sf => %s, columns => '%s'%s)", suite->name, options->sf,
+             columns, text);
+    double start = bench_now();
+    bench_run(db, sql);
+    out->load_seconds = bench_now() - start;
+    if (!options->json) {
+        printf("%s at scale factor %s, tables made in %.2f s\n\n", suite->title, options->sf,
+               out->load_seconds);
+    }
+}
+
+int suite_run(const struct suite *suite, const struct bench_options *options) {
+    static struct outcome out;
+    struct bench_db db;
+    bench_open(&db, options);
+    if (wf_set(db.conn, "device", bench_device(options)) != WF_OK) {
+        fprintf(stderr, "bench: %s\n", wf_connection_error(db.conn)->message);
+        bench_close(&db);
+        return 2;
+    }
+    out.suite = suite;
+    load(&db, options, &out);
+    bench_run(&db, "set statement_timeout = 300000"); /* a query that goes astray ends */
+    for (int query = 0; query < suite->count; query++) {
+        if (listed(options->queries, suite->labels[query])) {
+            struct query_run *run = &out.runs[out.count++];
+            run->query = query;
+            run_query(&db, suite, options, run);
+        }
+    }
+    sum_up(&out);
+    if (options->json) {
+        print_json(&out, options);
+    } else {
+        print_table(&out, options);
+    }
+    bench_close(&db);
+    return out.wrong || out.failed ? 1 : 0;
+}
