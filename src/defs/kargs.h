@@ -247,15 +247,26 @@ struct kagg {
     const u16 *word_regs; /* virtual machine: places */
     const struct klimbs *limbs;
     u32 limb_count;
+    /* HASH, of rows in the order of their key: runs that end in a tile are rows of the output, the
+     * table has only those at the edges of tiles. Three words for every tile, in the order of rows:
+     * whether it has rows, its first key, its last. */
+    u64 *bounds;
+    const u64 *bound_starts; /* by tablet: the number of its first tile */
 };
 
 /* One report per launch or per step, in device memory. */
-enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_WORDS };
+enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_GROUPS, REPORT_WORDS };
 /* EXPLAIN ANALYZE: places of a pipeline where rows are counted, at the address in REPORT_COUNTS:
  * [copy * COUNT_PLACES + place]. In copies, so that blocks do not queue. */
 #define COUNT_PLACES 64u
 #define COUNT_COPIES 64u
-enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4, RETRY_INTERN = 8 }; /* bits */
+enum {
+    RETRY_OUTPUT = 1,
+    RETRY_TABLE = 2,
+    RETRY_DUPLICATE = 4,
+    RETRY_INTERN = 8,
+    RETRY_ORDER = 16 /* rows did not come in the order of their key */
+};                   /* bits */
 
 struct kargs {
     const struct kseg *segs; /* [column * tablet_count + tablet] */
@@ -338,6 +349,15 @@ struct kagg_step { /* set up and read out an aggregation */
     u64 *report;
     u32 one; /* no key: exactly one row */
     u32 pad;
+};
+
+/* Whether the tiles' bounds ascend. Every block checks a stretch and leaves its own bounds in
+ * `parts`; the last one to finish checks those. */
+struct kagg_order {
+    const u64 *bounds; /* as in struct kagg */
+    u64 count;
+    u64 *parts; /* three words a block; then the number of blocks that are done */
+    u64 *report;
 };
 
 #endif

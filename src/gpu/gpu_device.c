@@ -91,9 +91,11 @@ static f64 places_of(const struct gpu *g, const struct exec *x, const struct pip
     f64 rows = (f64)source_rows(x, pipe);
     f64 places = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct variable *v =
-            gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
-        i64 bytes = !v ? 0 : is_here(g, v) ? gpu_index_bytes(v->copy) : v->index ? v->index->bytes : 0;
+        const struct variable *v = gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
+        i64 bytes = !v              ? 0
+                    : is_here(g, v) ? gpu_index_bytes(v->copy)
+                    : v->index      ? v->index->bytes
+                                    : 0;
         places += bytes > g->card->l2_bytes ? rows : 0;
     }
     return places;
@@ -302,7 +304,8 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     if (plan.sink->kind == SINK_AGG) {
         const struct agg_room room = {.rows = step->pipeline->source.rows,
                                       .memory_bytes = I64_MAX,
-                                      .shared_max = EXPLAIN_SHARED_BYTES};
+                                      .shared_max = EXPLAIN_SHARED_BYTES,
+                                      .in_runs = 1};
         struct agg_shape *shape = NEW(x->arena, struct agg_shape);
         gpu_agg_shape(x, &plan, &room, shape);
         gpu_agg_weave(shape, &weave);

@@ -395,11 +395,13 @@ struct agg_room { /* what the form of a table depends on besides the pipeline */
     i64 memory_bytes;
     i64 shared_max;
     b8 is_simt;
+    b8 in_runs; /* rows may come in the order of the key, if the sink says so */
 };
 struct agg_shape {
     struct kagg agg;
     struct agg_cells cells;
     i64 own_bytes; /* of a block, in cells of each thread's own; 0 = not so */
+    i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
     b8 copies;     /* tables of the block's own */
 };
 void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
@@ -423,6 +425,7 @@ struct weave { /* what the text depends on besides the opcodes */
     u32 agg_form, agg_head;            /* of struct kagg */
     b8 agg_copies;                     /* of the table, in shared memory */
     const struct agg_cells *cells;     /* or each thread's own; NULL = neither */
+    i32 run_rows;                      /* of struct agg_shape */
     b8 gone;                           /* the source has deleted rows */
     i32 rows_per_thread;               /* out */
     i64 shared_bytes;                  /* out: dynamic, without the aggregation's tables */

@@ -28,6 +28,7 @@ struct batch {
     u32 sig;
     i64 segs_at, rows_at, starts_at, zones_at; /* in the argument block; zones -1 = none */
     i64 gone_at;                               /* addresses of bits of deleted rows; -1 = none */
+    i64 bounds_at;                             /* numbers of first tiles; -1 = none */
     i64 texts_at;                              /* device to host */
     u32 text_count;
     u32 zone_count;
@@ -86,6 +87,11 @@ struct job {
     struct fetch_col *fetch;
     struct agg_shape shape;
     struct gpu_block *state;
+    struct gpu_block *bounds; /* of tiles, where rows are expected in order, and of blocks */
+    u64 tile_total;           /* tiles of all parts */
+    u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */
+    b8 out_of_order;          /* rows do not come in the order of their key */
+    b8 vm_only;               /* woven code is for another form of the table */
     i64 groups_wanted;
     /* argument block */
     u8 *blob;
@@ -160,6 +166,9 @@ i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);
 void gpu_job_sink_drop(struct job *j);
+
+/* gpu_run.c: the woven kernel of a layout; NULL when it is not there and nobody waits for it. */
+FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
 
 /* gpu_agg.c */
 FALLIBLE gpu_agg_begin(struct job *j);

@@ -75,6 +75,7 @@ static void lay_out(struct job *j) {
         b->zone_count = (u32)((b->max_rows + ZONE_ROWS - 1) >> ZONE_SHIFT);
         b->zones_at = -1;
         b->gone_at = j->gone ? take(j, b->count * 8) : -1;
+        b->bounds_at = j->shape.run_rows ? take(j, b->count * 8) : -1;
         for (i64 p = b->first; p < b->first + b->count && b->zones_at < 0; p++) {
             if (j->parts[p].keep) {
                 b->zones_at = take(j, b->count * b->zone_count);
@@ -172,6 +173,9 @@ static FALLIBLE fill_batch(struct job *j, i64 i) {
             ((u64 *)(void *)(j->blob + b->gone_at))[p] = part->gone_addr;
         }
         starts[p] = part->row_start;
+        if (b->bounds_at >= 0) {
+            ((u64 *)(void *)(j->blob + b->bounds_at))[p] = j->tile_starts[b->first + p];
+        }
         if (b->zones_at >= 0) {
             u8 *zones = j->blob + b->zones_at + p * b->zone_count;
             i64 count = (part->rows + ZONE_ROWS - 1) >> ZONE_SHIFT;
@@ -231,8 +235,8 @@ static void make_text(struct job *j, struct sig *sig) {
         NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
         const struct kindex *index = &j->indexes[i];
-        indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
-                                          index->filter.bits != NULL};
+        indexes[i] =
+            (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL};
     }
     sig->weave = (struct weave){
         .plan = &j->plan, .cols = sig->cols, .indexes = indexes, .gone = j->gone != NULL};
@@ -242,7 +246,7 @@ static void make_text(struct job *j, struct sig *sig) {
 }
 
 /* NULL: use the virtual machine. A step with an opcode that it does not have waits. */
-static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
+wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     i64 code = j->plan.woven_op ? CODE_WOVEN : j->x->settings->gpu_code;
     *out = sig->function;
 #ifndef WF_HARD
@@ -250,7 +254,7 @@ static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
         return ERR_OK;
     }
 #endif
-    if (code == CODE_VM || sig->function) {
+    if (code == CODE_VM || j->vm_only || sig->function) {
         return ERR_OK;
     }
     if (!sig->text.ptr || !sig->text.len) {
@@ -310,6 +314,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .report = AT(u64 *, j->reports_at + report),
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
+    args.agg.bound_starts = b->bounds_at < 0 ? NULL : AT(const u64 *, b->bounds_at);
     args.agg.word_ops = AT(const u8 *, j->words_at);
     args.agg.word_regs = AT(const u16 *, j->word_regs_at);
     args.agg.limbs = AT(const struct klimbs *, j->limbs_at);
@@ -368,7 +373,7 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     struct sig *sig = &j->sigs[b->sig];
     bool rows = j->plan.sink->kind == SINK_ROWS;
     if (l->tile == 0) { /* a tile means other rows to the other code */
-        TRY(woven_function(j, sig, &l->function));
+        TRY(gpu_job_woven(j, sig, &l->function));
     }
     *out_function = l->function;
     *out_tile_rows = (i64)WOVEN_BLOCK * sig->weave.rows_per_thread;
@@ -453,7 +458,7 @@ static bool has_enough(const struct job *j) {
     memcpy(report, j->g->reports.host, sizeof report);
     i64 rows = (i64)report[REPORT_ROWS];
     bool hopeless = rows > j->g->card->heap.budget_bytes / MAX_OF(gpu_job_row_bytes(j), 1);
-    return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN)) ||
+    return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN | RETRY_ORDER)) ||
            ((report[REPORT_RETRY] & RETRY_OUTPUT) && hopeless) ||
            (sink->kind == SINK_ROWS && sink->limit >= 0 && rows >= sink->limit);
 }

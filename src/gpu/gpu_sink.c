@@ -55,7 +55,8 @@ i64 gpu_job_row_bytes(const struct job *j) {
 }
 
 i64 gpu_job_out_count(const struct job *j) {
-    return job_sink(j)->kind == SINK_ROWS ? job_sink(j)->col_count : 0;
+    const struct sink *sink = job_sink(j);
+    return sink->kind == SINK_ROWS ? sink->col_count : j->shape.run_rows ? 1 + sink->word_count : 0;
 }
 
 /* --- marks --- */
@@ -195,6 +196,9 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
         outs[c].is_text = j->pipe->regs[col->reg].kind == KIND_STR &&
                           (!j->plan.host_text[col->reg] || (outs[c].reg & KOP_ASIDE));
         outs[c].null_reg = col->null_reg != NO_REG ? j->plan.places[col->null_reg] : 0;
+    }
+    for (i64 c = 0; sink->kind == SINK_AGG && c < gpu_job_out_count(j); c++) {
+        outs[c] = (struct kout){.data = DEV(u8 *, j->out->cols[c].addr), .bytes = 8};
     }
     for (u32 m = 0; m < j->mark_count; m++) {
         outs[gpu_job_out_count(j) + m] =
@@ -343,5 +347,6 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
 
 void gpu_job_sink_drop(struct job *j) {
     gpu_heap_free(j->g->card, j->state);
-    j->state = NULL;
+    gpu_heap_free(j->g->card, j->bounds);
+    j->state = j->bounds = NULL;
 }

@@ -157,11 +157,8 @@ static void put_cell_fields(struct weaver *v, u32 c) {
     line(v, "}");
 }
 
-void weave_sink_functions(struct weaver *v) {
+static void put_cells_function(struct weaver *v) {
     const struct agg_cells *cells = v->w->cells;
-    if (v->plan->sink->kind != SINK_AGG || !cells) {
-        return;
-    }
     line(v, "FN_SLOW void b_cells_add(u64 *wide, u32 *narrow, u64 slot_count, u64 *state) {");
     line(v, "    b_sync();");
     line(v, "    NO_UNROLL for (u64 slot = t_id() / 32u; slot < slot_count; slot += %uu) {",
@@ -205,7 +202,138 @@ static void put_cells_emitted(struct weaver *v) {
     line(v, "}");
 }
 
+/* --- groups as runs of the sorted key: see agg_runs.h --- */
+
+static u32 run_bytes(const struct weaver *v) {
+    return 8u * (u32)(v->rows * WOVEN_BLOCK) * (1 + v->plan->sink->word_count);
+}
+
+static void put_runs_setup(struct weaver *v) {
+    line(v, "SHARED(u32, s_sums, 32);");
+    line(v, "SHARED(u64, s_base, 1);");
+    line(v, "SHARED(i64, s_last, %d);", WOVEN_BLOCK / 32 * v->rows / 4);
+    line(v, "SHARED(u32, s_some, %d);", WOVEN_BLOCK / 32 * v->rows / 4);
+    line(v, "u64 *const keys = (u64 *)s_bytes;");
+    for (u32 w = 0; w < v->plan->sink->word_count; w++) {
+        line(v, "u64 *const sums%u = keys + %u * TILE;", w, 1 + w);
+    }
+}
+
+/* Word w of the runs that this thread begins, stored; more<w>: of those it goes on with. */
+static void put_run_word(struct weaver *v, u32 w) {
+    const struct sink *sink = v->plan->sink;
+    const char *op = word_names[sink->words[w]];
+    char x[24];
+    line(v, "i64 more%u[R / 4];", w);
+    line(v, EACH_GROUP "{");
+    v->depth++;
+    line(v, "u32 at = runs.first[g];");
+    line(v, "i64 sum = word_identity(%s);", op);
+    line(v, "more%u[g] = sum;", w);
+    line(v, "u32 begun = 0;");
+    line(v, "UNROLL for (u32 i = 4 * g; i < 4 * g + 4; i++) {");
+    line(v, "    if (heads >> i & 1u) {");
+    line(v, "        if (begun) {");
+    line(v, "            sums%u[at++] = (u64)sum;", w);
+    line(v, "        } else {");
+    line(v, "            more%u[g] = sum;", w);
+    line(v, "        }");
+    line(v, "        begun = 1;");
+    line(v, "        sum = word_identity(%s);", op);
+    line(v, "    }");
+    line(v, "    if (act >> i & 1u) {");
+    line(v, "        sum = word_merge(%s, sum, %s);", op, operand(v, sink->word_regs[w], x));
+    line(v, "    }");
+    line(v, "}");
+    line(v, "if (begun) {");
+    line(v, "    sums%u[at] = (u64)sum;", w);
+    line(v, "} else {");
+    line(v, "    more%u[g] = sum;", w);
+    line(v, "}");
+    v->depth--;
+    line(v, "}");
+}
+
+/* The first or last run of the tile, to the table of those. */
+static void put_edge(struct weaver *v, const char *run) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "    u64 *at = agg_find(args.agg.state, args.agg.slot_count, args.agg.group_limit, %u,",
+         sink->word_count);
+    line(v, "                       (i64)keys[%s], args.report);", run);
+    line(v, "    if (at) {");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, "        word_atom(%s, at + %u, (i64)sums%u[%s]);", word_names[sink->words[w]],
+             1 + w, w, run);
+    }
+    line(v, "    }");
+}
+
+static void put_runs_out(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "const u32 fits = out_fits(runs.inner, args.capacity, -1, args.report);");
+    line(v, "for (u32 k = t_id(); k < fits; k += %d) {", WOVEN_BLOCK);
+    line(v, "    ((u64 *)args.outs[0].data)[runs.inner.base + k] = keys[1u + k];");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, "    ((u64 *)args.outs[%u].data)[runs.inner.base + k] = sums%u[1u + k];", 1 + w, w);
+    }
+    line(v, "}");
+    line(v, "if (t_id() == 0) {");
+    line(v, "    u64 *const bound = args.agg.bounds +");
+    line(v, "                       3 * (args.agg.bound_starts[tablet] + (u64)first / TILE);");
+    line(v, "    bound[0] = 1;");
+    line(v, "    bound[1] = keys[0];");
+    line(v, "    bound[2] = keys[runs.total - 1u];");
+    put_edge(v, "0");
+    line(v, "}");
+    line(v, "if (t_id() == 32u && runs.total > 1u) {");
+    put_edge(v, "runs.total - 1u");
+    line(v, "}");
+}
+
+static void put_emit_runs(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "u32 descends = 0;");
+    line(v, "const u32 heads = b_run_heads(r%u, act, s_last, s_some, &descends);", sink->key);
+    line(v, "const struct b_runs runs =");
+    line(v, "    b_run_places(heads, s_sums, s_base, &args.report[REPORT_ROWS]);");
+    line(v, "if (descends) {");
+    line(v, "    atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_ORDER);");
+    line(v, "}");
+    line(v, "if (runs.total) {");
+    v->depth++;
+    line(v, EACH "{");
+    line(v, "    if (heads >> i & 1u) {");
+    line(v, "        keys[run_of_head(&runs, heads, i)] = (u64)r%u[i];", sink->key);
+    line(v, "    }");
+    line(v, "}");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        put_run_word(v, w);
+    }
+    line(v, "b_sync();");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, EACH_GROUP "{");
+        line(v, "    w_run_go_on(%s, sums%u, runs.first[g], act >> (4 * g) & 15u,",
+             word_names[sink->words[w]], w);
+        line(v, "                heads >> (4 * g) & 15u, more%u[g]);", w);
+        line(v, "}");
+    }
+    line(v, "b_sync();");
+    put_runs_out(v);
+    v->depth--;
+    line(v, "}");
+}
+
 /* --- what is set up before the tiles --- */
+
+void weave_sink_functions(struct weaver *v) {
+    if (v->plan->sink->kind == SINK_AGG && v->w->cells) {
+        put_cells_function(v);
+    }
+    if (v->plan->sink->kind == SINK_AGG && v->w->run_rows) {
+        line(v, "#include \"agg_runs.h\"");
+        v->w->shared_bytes = run_bytes(v);
+    }
+}
 
 void weave_sink_setup(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
@@ -218,6 +346,8 @@ void weave_sink_setup(struct weaver *v) {
     }
     if (v->w->cells) {
         put_cells_setup(v);
+    } else if (v->w->run_rows) {
+        put_runs_setup(v);
     } else if (v->w->agg_copies) {
         line(v, "u64 *table = (u64 *)s_bytes;");
         line(v, "b_agg_begin(table, &args.agg, %u, %u);", v->w->agg_head, sink->word_count);
@@ -393,6 +523,10 @@ static void put_to_table(struct weaver *v) {
 }
 
 static void put_emit_agg(struct weaver *v) {
+    if (v->w->run_rows) {
+        put_emit_runs(v);
+        return;
+    }
     line(v, EACH "{");
     v->depth++;
     line(v, "if (act >> i & 1u) {");

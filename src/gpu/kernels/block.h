@@ -277,7 +277,7 @@ FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i6
     if ((u64)key == AGG_EMPTY) {
         u64 *last = state + slot_count * stride;
         if (read_u64(last) != AGG_EMPTY && atom_cas_u64(last, 0, AGG_EMPTY) == 0) {
-            atom_add_u64(&report[REPORT_ROWS], 1);
+            atom_add_u64(&report[REPORT_GROUPS], 1);
         }
         return last;
     }
@@ -288,7 +288,7 @@ FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i6
         if (found == AGG_EMPTY) {
             found = atom_cas_u64(at, AGG_EMPTY, (u64)key);
             if (found == AGG_EMPTY) {
-                if (atom_add_u64(&report[REPORT_ROWS], 1) >= group_limit) {
+                if (atom_add_u64(&report[REPORT_GROUPS], 1) >= group_limit) {
                     atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_TABLE);
                 }
                 return at;

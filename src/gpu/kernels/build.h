@@ -199,6 +199,64 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
     }
 }
 
+/* Bounds of a stretch of tiles: some, first, last. The next ones behind those before. */
+FN u32 bounds_join(u64 *all, const u64 *next) {
+    u32 descends = next[0] && all[0] && (i64)next[1] < (i64)all[2];
+    if (next[0]) {
+        all[1] = all[0] ? all[1] : next[1];
+        all[2] = next[2];
+        all[0] = 1;
+    }
+    return descends;
+}
+
+/* The bounds that the threads of a block have, in their order, by the first of them. */
+FN u32 bounds_join_all(const u64 *s_bounds, u32 count, u64 *all) {
+    u32 descends = 0;
+    all[0] = 0;
+    for (u32 t = 0; t < count; t++) {
+        descends |= bounds_join(all, s_bounds + 3u * t);
+    }
+    return descends;
+}
+
+KERNEL(k_agg_order, struct kagg_order, 256) {
+    SHARED(u64, s_bounds, 768);
+    SHARED(u32, s_last, 1);
+    u64 each = (args.count + (u64)t_blocks() * t_count() - 1) / ((u64)t_blocks() * t_count());
+    u64 first = ((u64)t_block() * t_count() + t_id()) * each;
+    u64 *mine = s_bounds + 3u * t_id();
+    u64 all[3];
+    u32 descends = 0;
+    mine[0] = 0;
+    for (u64 t = first; t < first + each && t < args.count; t++) {
+        descends |= bounds_join(mine, args.bounds + 3u * t);
+    }
+    b_sync();
+    if (t_id() == 0) {
+        descends |= bounds_join_all(s_bounds, t_count(), all);
+        for (u32 k = 0; k < 3u; k++) {
+            args.parts[3u * t_block() + k] = k && !all[0] ? 0u : all[k];
+        }
+        mem_fence();
+        *s_last = atom_add_u64(&args.parts[3u * t_blocks()], 1) + 1u == t_blocks();
+        mem_fence();
+    }
+    b_sync();
+    if (*s_last) { /* at most as many blocks as threads */
+        for (u32 k = 0; k < 3u; k++) {
+            mine[k] = t_id() < t_blocks() ? read_u64(&args.parts[3u * t_id() + k]) : 0u;
+        }
+        b_sync();
+        if (t_id() == 0) {
+            descends |= bounds_join_all(s_bounds, t_blocks(), all);
+        }
+    }
+    if (descends) {
+        atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_ORDER);
+    }
+}
+
 /* --- interners ------------------------------------------------------------------------------- */
 
 /* Entries are distinct, so that nothing is compared. Text from the host has no hash yet. */
