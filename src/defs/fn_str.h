@@ -27,7 +27,7 @@ FN u64 fn_tails8(u64 x) { /* 1 in the lowest bit of every byte 10xxxxxx */
     return (x >> 7) & ~(x >> 6) & 0x0101010101010101ULL;
 }
 
-FN i32 fn_length(str a) {
+FN_TAIL i32 fn_length(str a) {
     const u8 *p = fn_str_ptr(a);
     u32 tails = 0;
     u32 i = 0;
@@ -40,30 +40,28 @@ FN i32 fn_length(str a) {
     return (i32)(a.len - tails);
 }
 
-FN b8 fn_str_eq(str a, str b) {
-    if ((a.len != b.len) | (a.prefix != b.prefix)) {
-        return 0;
-    }
-    const u8 *p = fn_str_ptr(a);
-    const u8 *q = fn_str_ptr(b);
+/* What lies behind prefixes that are equal. */
+FN_TAIL b8 fn_rest_eq(const u8 *p, const u8 *q, u32 len) {
     u32 i = 4;
-    for (; i + 8 <= a.len; i += 8) {
+    for (; i + 8 <= len; i += 8) {
         if (fn_load8(p + i) != fn_load8(q + i)) {
             return 0;
         }
     }
     u32 rest = 0;
-    for (; i < a.len; i++) {
+    for (; i < len; i++) {
         rest |= (u32)(p[i] ^ q[i]);
     }
     return (b8)(rest == 0);
 }
-
-/* Below, at or above 0 as a is before, at or after b in byte order. */
-FN i32 fn_str_cmp(str a, str b) {
-    if (a.prefix != b.prefix) {
-        return a.prefix < b.prefix ? -1 : 1;
+FN b8 fn_str_eq(str a, str b) {
+    if ((a.len != b.len) | (a.prefix != b.prefix)) {
+        return 0;
     }
+    return (b8)(a.len <= 4 || fn_rest_eq(fn_str_ptr(a), fn_str_ptr(b), a.len));
+}
+
+FN_TAIL i32 fn_rest_cmp(str a, str b) {
     const u8 *p = fn_str_ptr(a);
     const u8 *q = fn_str_ptr(b);
     u32 len = a.len < b.len ? a.len : b.len;
@@ -81,6 +79,13 @@ FN i32 fn_str_cmp(str a, str b) {
         }
     }
     return a.len == b.len ? 0 : a.len < b.len ? -1 : 1;
+}
+/* Below, at or above 0 as a is before, at or after b in byte order. */
+FN i32 fn_str_cmp(str a, str b) {
+    if (a.prefix != b.prefix) {
+        return a.prefix < b.prefix ? -1 : 1;
+    }
+    return fn_rest_cmp(a, b);
 }
 
 /* The byte offset `count` characters after offset `at`, at most len. */
@@ -104,7 +109,7 @@ FN_SLOW u32 fn_skip(const u8 *p, u32 at, u32 len, i64 count) {
 
 /* `count` characters from position `from` (1 is the first); positions before the text count too. A
  * count that reaches past the end, however large, stops there. */
-FN str fn_substr(str a, i64 from, i64 count, u8 *f) {
+FN_TAIL str fn_substr(str a, i64 from, i64 count, u8 *f) {
     *f = (u8)(count < 0 ? FAULT_SUBSTRING : *f);
     i64 wanted = count < 0 ? 0 : count;
     i64 end = from > 0 && wanted > I64_MAX - from ? I64_MAX : from + wanted;

@@ -40,6 +40,14 @@ FN u64 hash_64(u64 x) { /* hash_u64 of base.h */
         (held) = (look);                        \
     }
 
+/* The same where a thread has many rows, each with a walk that mostly ends where it begins: code that
+ * goes round is as fast as code that is long, and sooner compiled. */
+#define TABLE_WALK_SHORT(at, mask, held, look, other) \
+    NO_UNROLL while (other) {                         \
+        (at) = ((at) + 1) & (mask);                   \
+        (held) = (look);                              \
+    }
+
 /* --- pairs ----------------------------------------------------------------------------------- */
 
 /* Puts a key in while others do the same. 1: it was there already. With `heavy` slots are looked at

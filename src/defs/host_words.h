@@ -14,6 +14,7 @@
 
 #define FN static inline __attribute__((always_inline, unused))
 #define FN_SLOW static __attribute__((noinline, unused))
+#define FN_TAIL FN /* out of line on the card only */
 #define CONST_TABLE static const __attribute__((unused))
 
 FN u32 f32_bits(f32 x) {

@@ -156,7 +156,9 @@ static bool place_field(struct agg_cells *cells, u32 field, u8 *used) {
 bool gpu_agg_cells(const struct gpu_plan *plan, bool head, i64 rows, struct agg_cells *out) {
     const struct sink *sink = plan->sink;
     u8 used[AGG_CELLS] = {0};
-    *out = (struct agg_cells){.field_count = sink->word_count + head, .rows = rows};
+    memset(out, 0, sizeof *out); /* compared by its bytes */
+    out->field_count = sink->word_count + head;
+    out->rows = rows;
     if (plan->limbs.count || out->field_count > AGG_FIELDS) {
         return false;
     }

@@ -398,7 +398,7 @@ static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *
     line(v, "}");
     line(v, "b_sync();");
     line(v, "%s *to = (%s *)args.outs[%u].%s + place.base;", types[bytes], types[bytes], c, target);
-    line(v, "for (u32 k = t_id(); k < fits; k += %d) {", WOVEN_BLOCK);
+    line(v, "NO_UNROLL for (u32 k = t_id(); k < fits; k += %d) {", WOVEN_BLOCK);
     line(v, bytes == 16 ? "    store16(&to[k], load16(&stage[k]));" : "    to[k] = stage[k];");
     line(v, "}");
     v->depth--;

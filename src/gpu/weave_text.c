@@ -41,16 +41,23 @@ static i32 live_words(const struct gpu_plan *plan) {
     return most;
 }
 
+/* Rows go ways of their own: through loops of matches, or functions of text. More rows a thread then
+ * hide nothing, and each makes the code longer, which is what compiling takes time by. */
+static bool goes_apart(const struct gpu_plan *plan) {
+    return plan->has_match || plan->has_each || plan->has_text || plan->interns.count > 0;
+}
+
 enum { CELL_WORDS = 16 };
 
 static i32 rows_per_thread(const struct weave *w) {
     const struct gpu_plan *plan = w->plan;
     i32 words = live_words(plan);
-    i32 rows = words <= 10 ? 8 : 4; /* sixteen rows measured no faster, in fewer blocks */
+    /* Sixteen rows measured no faster, in fewer blocks. */
+    i32 rows = words <= 10 && !goes_apart(plan) ? 8 : 4;
     if (w->run_rows) {
         return w->run_rows;
     }
-    if (w->cells && words <= CELL_WORDS) {
+    if (w->cells && words <= CELL_WORDS && !goes_apart(plan)) {
         rows = 8; /* rows end in cells one by one: few of their registers live at once */
     } else if (plan->sink->kind == SINK_AGG) {
         rows = MIN_OF(rows, plan->sink->word_count > 2 && plan->sink->key != NO_REG ? 4 : 8);
@@ -66,9 +73,10 @@ static i32 rows_per_thread(const struct weave *w) {
 
 /* Blocks per multiprocessor the compiler has to make room for: few live registers, many blocks. */
 static i32 min_blocks(const struct weave *w) {
-    i32 words = live_words(w->plan) * rows_per_thread(w);
-    i32 blocks = words <= 40 ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
-    return w->cells && live_words(w->plan) <= CELL_WORDS ? MAX_OF(blocks, 4) : blocks;
+    const struct gpu_plan *plan = w->plan;
+    i32 words = live_words(plan) * rows_per_thread(w);
+    i32 blocks = words <= 40 && !goes_apart(plan) ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    return w->cells && live_words(plan) <= CELL_WORDS ? MAX_OF(blocks, 4) : blocks;
 }
 
 /* --- functions --- */
@@ -99,6 +107,7 @@ const char *gpu_part_text(const char *part) {
                  "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"},
         {"str", "#include \"defs/fn_str.h\"\n"},
         {"like", "#include \"defs/fn_str.h\"\n#include \"defs/fn_like.h\"\n"},
+        {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_regex.h\"\n"},
         {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
     };
     for (i32 i = 0; i < COUNT_OF(parts); i++) {
@@ -107,6 +116,16 @@ const char *gpu_part_text(const char *part) {
         }
     }
     return NULL;
+}
+
+static const char *part_of(u16 code) {
+    const struct op_ahead *ahead = op_ahead(code);
+    return ahead ? ahead->part : op_infos[code].part;
+}
+
+static const char *expr_of(u16 code) {
+    const struct op_ahead *ahead = op_ahead(code);
+    return ahead ? ahead->expr : op_infos[code].expr;
 }
 
 static void put_functions(struct weaver *v) {
@@ -119,7 +138,7 @@ static void put_functions(struct weaver *v) {
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op_info *info = &op_infos[v->pipe->ops[i].code];
         if (!(info->flags & OP_CONTROL) && !used_before(v->pipe, i)) {
-            text_print(v->out, "%s", gpu_part_text(info->part));
+            text_print(v->out, "%s", gpu_part_text(part_of(v->pipe->ops[i].code)));
         }
     }
     line(v, "#define R %d", v->rows);
@@ -137,7 +156,7 @@ static void put_functions(struct weaver *v) {
             text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(info->operands[k]), "abc"[k]);
         }
         text_print(v->out, "%s) { return %s; }\n", info->flags & OP_FAULTS ? ", u8 *f" : "",
-                   info->expr);
+                   expr_of(v->pipe->ops[i].code));
     }
 }
 
@@ -173,6 +192,10 @@ static void put_setup(struct weaver *v) {
         if (op->code == OP_CONST && v->pipe->regs[op->dst].is_const) {
             put_literal(v, op, v->plan->op_imm[i]);
         }
+    }
+    for (i64 i = 0; i < v->plan->patterns.count; i++) {
+        i64 at = v->plan->lits.count + i;
+        line(v, "const str p%lld = str_of(args.lits[%lld].low, args.lits[%lld].high);", i, at, at);
     }
     for (i64 i = 0; i < v->plan->indexes.count; i++) {
         line(v, "const struct kindex x%lld = args.indexes[%lld];", i, i);
@@ -308,14 +331,15 @@ static const char *element(u32 op, u8 form, char buf[160]) {
 
 static void put_load_text(struct weaver *v, const struct op *op) {
     bool keep = v->when_depth && v->seen[op->dst];
-    declare_column(v, op->imm);
     line(v, EACH "{");
     if (!keep) {
         line(v, "    r%u[i] = str_none();", op->dst);
     }
     line(v, "    if (act >> i & 1u) {");
-    line(v, "        r%u[i] = text_load(&s%u, row + ROW(i), %du, args.texts_in, args.texts_out);",
-         op->dst, op->imm, v->plan->host_text[op->dst]);
+    line(v, "        r%u[i] = text_load(&args.segs[%u * (u64)args.tablet_count + tablet],", op->dst,
+         op->imm);
+    line(v, "                           row + ROW(i), %du, args.texts_in, args.texts_out);",
+         v->plan->host_text[op->dst]);
     line(v, "    }");
     line(v, "}");
 }
@@ -440,8 +464,9 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
 
 /* --- scalar opcodes --- */
 
-static void put_scalar(struct weaver *v, const struct op *op) {
+static void put_scalar(struct weaver *v, const struct op *op, u16 number) {
     const struct op_info *info = &op_infos[op->code];
+    bool ahead = op_ahead(op->code) != NULL;
     bool faults = info->flags & OP_FAULTS;
     bool text = false; /* views of rows that are not there point nowhere */
     for (u32 k = 0; k < info->arity; k++) {
@@ -454,8 +479,11 @@ static void put_scalar(struct weaver *v, const struct op *op) {
     char buf[24];
     i32 n = snprintf(call, sizeof call, "op_%s(", info->name);
     for (u32 k = 0; k < info->arity; k++) {
-        n += snprintf(call + n, sizeof call - (size_t)n, "%s%s", k ? ", " : "",
-                      operand(v, regs[k], buf));
+        operand(v, regs[k], buf);
+        if (ahead && k == 1) {
+            snprintf(buf, sizeof buf, "p%u", number);
+        }
+        n += snprintf(call + n, sizeof call - (size_t)n, "%s%s", k ? ", " : "", buf);
     }
     snprintf(call + n, sizeof call - (size_t)n, "%s)", faults ? ", &f" : "");
     const char *only = keep || heavy ? "if (act >> i & 1u) " : "";
@@ -581,7 +609,7 @@ static void put_op(struct weaver *v, u32 at) {
         break;
     default:
         if (!v->plan->is_limb[op->dst]) {
-            put_scalar(v, op);
+            put_scalar(v, op, number);
         }
         break;
     }

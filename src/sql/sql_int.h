@@ -178,6 +178,7 @@ struct bind {
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
+    u32 home;                             /* the schema of the table that is defined; 0 = unknown */
     VEC(struct moment) moments;           /* for texts of definitions (ddl_text) */
     const struct object *view;            /* whose text is bound; NULL = the statement's own */
     VEC(struct late) lates;
@@ -475,6 +476,7 @@ const char *bind_type_words(struct bind *b, struct type type, bool digits);
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 FALLIBLE bind_call_plain(struct bind *b, const struct json *body, const char *name);
+FALLIBLE bind_call_filter(struct bind *b, struct query *q, const struct json *body);
 const struct json *bind_call_ordered(struct bind *b, const struct json *body);
 /* bind_ddl.c: typing.moment, of a struct bind. */
 const struct when *bind_note_moment(void *arg, const struct expr *literal, struct type type);

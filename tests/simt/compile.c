@@ -641,6 +641,24 @@ static b8 drop_unused(struct program *p) {
     return 1;
 }
 
+/* Under SIMT_KEEP every text that is asked for is left in that folder, and the headers it uses. */
+static void keep_text(const struct program *p, const char *key) {
+    const char *folder = getenv("SIMT_KEEP");
+    char name[64];
+    if (folder == NULL || folder[0] == 0) {
+        return;
+    }
+    mkdir(folder, 0700);
+    snprintf(name, sizeof(name), "%s.cu", key);
+    b8 ok = write_under(folder, name, p->main.text);
+    for (int i = 0; i < p->header_count && ok; i++) {
+        ok = write_under(folder, p->headers[i].name, p->headers[i].text);
+    }
+    if (!ok) {
+        simt_trace("cannot keep %s in %s", name, folder);
+    }
+}
+
 static int compile(struct program *p, int option_count, const char *const *given) {
     struct options options;
     struct command c = {{0}, 0};
@@ -670,6 +688,7 @@ static int compile(struct program *p, int option_count, const char *const *given
     }
     c_command(&c, simt_settings.strict, &options);
     make_key(p, &c, key, sizeof(key));
+    keep_text(p, key);
     cache_folder(cache, sizeof(cache));
     snprintf(path, sizeof(path), "%s/%s.so", cache, key);
     if (access(path, R_OK) != 0) {

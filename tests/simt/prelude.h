@@ -13,6 +13,7 @@
 
 #define FN static inline __attribute__((unused))
 #define FN_SLOW static __attribute__((unused, noinline))
+#define FN_TAIL FN_SLOW
 #define CONST_TABLE static __attribute__((unused)) const
 #define KERNEL(name, type, max_threads)                                                          \
     static void name##_body(const type args);                                                    \
@@ -34,11 +35,10 @@
 #define WF_MIN_BLOCKS 1
 #endif
 #define UNROLL _Pragma("nounroll")
-#define NO_UNROLL _Pragma("nounroll")
 #else
 #define UNROLL _Pragma("GCC unroll 1")
-#define NO_UNROLL _Pragma("GCC unroll 1")
 #endif
+#define NO_UNROLL /* not at -O1; gcc takes no such pragma before a while with && */
 
 SIMT_RAW void *simt_shared(struct simt_site *site, u64 bytes, u64 align, const char *file,
                            int line) {

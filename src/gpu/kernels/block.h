@@ -145,8 +145,8 @@ FN u64 pair_first(const struct kindex *ix, u64 number) {
     return hash_32((u32)number) & (ix->slot_count - 1);
 }
 FN u32 find_pair_from(const struct kindex *ix, u64 number, u64 slot, u64 pair) {
-    TABLE_WALK(slot, ix->slot_count - 1, pair, ix->slots[slot],
-               pair >> 32 && (u32)pair != (u32)number)
+    TABLE_WALK_SHORT(slot, ix->slot_count - 1, pair, ix->slots[slot],
+                     pair >> 32 && (u32)pair != (u32)number)
     return (u32)(pair >> 32);
 }
 FN u32 find_pair_unique(const struct kindex *ix, i64 key) {
@@ -158,8 +158,8 @@ FN u64 slot_first(const struct kindex *ix, i64 key) {
     return hash_64((u64)key) & (ix->slot_count - 1);
 }
 FN u64 find_slot_from(const struct kindex *ix, i64 key, u64 slot, vec16 held) {
-    TABLE_WALK(slot, ix->slot_count - 1, held, load16(ix->slots + 2 * slot),
-               vec_high(held) && (i64)vec_low(held) != key)
+    TABLE_WALK_SHORT(slot, ix->slot_count - 1, held, load16(ix->slots + 2 * slot),
+                     vec_high(held) && (i64)vec_low(held) != key)
     return vec_high(held);
 }
 /* A set: members are row 0. */
@@ -179,8 +179,8 @@ FN u64 find_pair_run(const struct kindex *ix, i64 key) {
     }
     u64 slot = pair_first(ix, number);
     u64 pair = ix->slots[slot];
-    TABLE_WALK(slot, ix->slot_count - 1, pair, ix->slots[slot],
-               (u32)pair != (u32)number && pair >> 32 != ix->slots[slot + 1] >> 32)
+    TABLE_WALK_SHORT(slot, ix->slot_count - 1, pair, ix->slots[slot],
+                     (u32)pair != (u32)number && pair >> 32 != ix->slots[slot + 1] >> 32)
     return ix->slots[slot + 1] >> 32 << 32 | pair >> 32;
 }
 FN u64 find_slot_run(const struct kindex *ix, i64 key) {
@@ -270,10 +270,10 @@ FN void word_atom(u32 op, u64 *p, i64 x) {
     }
 }
 
-/* The state of a key, inserted when new; 0 when the table is full, which asks for a larger one. */
-FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i64 key,
-                 u64 *report) {
-    u64 stride = 1u + word_count;
+/* Goes on where the slot that a key's hash names was seen to hold `found`, another key or none. Out
+ * of line: most rows meet their group at once, and compilers spend their time by the size of code. */
+FN_SLOW u64 *agg_search(u64 *state, u64 slot_count, u64 group_limit, u64 stride, i64 key, u64 found,
+                        u64 *report) {
     if ((u64)key == AGG_EMPTY) {
         u64 *last = state + slot_count * stride;
         if (read_u64(last) != AGG_EMPTY && atom_cas_u64(last, 0, AGG_EMPTY) == 0) {
@@ -282,9 +282,9 @@ FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i6
         return last;
     }
     u64 slot = hash_64((u64)key) & (slot_count - 1);
-    for (u32 tries = 0; tries < AGG_TRIES; tries++) {
+    NO_UNROLL for (u32 tries = 0; tries < AGG_TRIES; tries++) {
         u64 *at = state + slot * stride;
-        u64 found = read_u64(at);
+        found = tries ? read_u64(at) : found;
         if (found == AGG_EMPTY) {
             found = atom_cas_u64(at, AGG_EMPTY, (u64)key);
             if (found == AGG_EMPTY) {
@@ -301,6 +301,16 @@ FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i6
     }
     atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_TABLE);
     return (u64 *)0;
+}
+/* The state of a key, inserted when new; 0 when the table is full, which asks for a larger one. */
+FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i64 key,
+                 u64 *report) {
+    u64 stride = 1u + word_count;
+    u64 *at = state + (hash_64((u64)key) & (slot_count - 1)) * stride;
+    u64 found = read_u64(at);
+    return found == (u64)key && found != AGG_EMPTY
+               ? at
+               : agg_search(state, slot_count, group_limit, stride, key, found, report);
 }
 
 /* Adds in shared memory, which has atomics of 32 bits only: those of 64 are loops. The upper half
@@ -355,9 +365,10 @@ FN i32 limb_first(f64 x, i32 lsb, u32 square) {
 /* Sets the block's tables up; ends with a barrier. */
 FN void b_agg_begin(u64 *table, const struct kagg *agg, u32 head, u32 word_count) {
     u32 copies = agg->copies;
-    u64 stride = head + word_count;
-    for (u64 at = t_id(); at < agg->slot_count * stride * copies; at += t_count()) {
-        u32 word = (u32)(at / copies % stride);
+    u32 stride = head + word_count;
+    u32 end = (u32)agg->slot_count * stride * copies; /* shared memory is small */
+    NO_UNROLL for (u32 at = t_id(); at < end; at += t_count()) {
+        u32 word = at / copies % stride;
         table[at] = word >= head ? (u64)word_identity(agg->word_ops[word - head]) : 0u;
     }
     b_sync();
@@ -366,13 +377,14 @@ FN void b_agg_begin(u64 *table, const struct kagg *agg, u32 head, u32 word_count
 /* Merges the block's tables into the state; starts with a barrier. */
 FN void b_agg_end(u64 *table, const struct kagg *agg, u32 head, u32 word_count) {
     u32 copies = agg->copies;
-    u64 stride = head + word_count;
+    u32 stride = head + word_count;
+    u32 end = (u32)agg->slot_count * stride;
     b_sync();
-    for (u64 at = t_id(); at < agg->slot_count * stride; at += t_count()) {
-        u32 word = (u32)(at % stride);
+    NO_UNROLL for (u32 at = t_id(); at < end; at += t_count()) {
+        u32 word = at % stride;
         u32 op = word >= head ? agg->word_ops[word - head] : (u32)WORD_ADD;
         i64 x = (i64)table[at * copies + (t_id() & (copies - 1u))];
-        for (u32 c = 1; c < copies; c++) {
+        NO_UNROLL for (u32 c = 1; c < copies; c++) {
             u32 turn = (c + t_id()) & (copies - 1u); /* so that threads meet different banks */
             x = word_merge(op, x, (i64)table[at * copies + turn]);
         }

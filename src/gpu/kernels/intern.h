@@ -18,7 +18,7 @@ FN u64 intern_word(const u8 *p, u32 left) { /* up to eight bytes */
     if (left >= 8u) {
         return fn_load8(p);
     }
-    for (u32 i = 0; i < left; i++) {
+    NO_UNROLL for (u32 i = 0; i < left; i++) {
         x |= (u64)p[i] << (56u - 8u * i);
     }
     return x;
@@ -27,7 +27,7 @@ FN u64 intern_word(const u8 *p, u32 left) { /* up to eight bytes */
 FN u64 intern_hash_text(str s) {
     const u8 *p = fn_str_ptr(s);
     u64 h = s.len;
-    for (u32 i = 0; i < s.len; i += 8u) {
+    NO_UNROLL for (u32 i = 0; i < s.len; i += 8u) {
         h = (h ^ intern_word(p + i, s.len - i)) * 0x9e3779b97f4a7c15ULL;
         h ^= h >> 29;
     }
@@ -71,7 +71,7 @@ FN i32 intern_same(const struct kintern *t, u32 number, const struct intern_key 
     }
     const u64 *words = (const u64 *)(t->heap + b);
     u32 len = (u32)k->a;
-    for (u32 i = 0; i < len; i += 8u) {
+    NO_UNROLL for (u32 i = 0; i < len; i += 8u) {
         if (read_u64(words + (i >> 3)) != intern_word(k->bytes + i, len - i)) {
             return 0;
         }
@@ -98,7 +98,7 @@ FN i32 intern_insert(const struct kintern *t, u32 *slot, struct intern_key k, u3
     entry[1] = k.a;
     entry[2] = is_text ? at : k.b;
     u64 *words = (u64 *)(t->heap + at);
-    for (u32 i = 0; is_text && i < (u32)k.a; i += 8u) {
+    NO_UNROLL for (u32 i = 0; is_text && i < (u32)k.a; i += 8u) {
         words[i >> 3] = intern_word(k.bytes + i, (u32)k.a - i);
     }
     mem_fence();
@@ -107,8 +107,8 @@ FN i32 intern_insert(const struct kintern *t, u32 *slot, struct intern_key k, u3
 }
 
 /* The key's number, given to it when new; find: -1 instead. */
-FN_SLOW i32 intern_number(const struct kintern *t, struct intern_key k, u32 is_text, u32 find,
-                          u64 *report) {
+FN i32 intern_number(const struct kintern *t, struct intern_key k, u32 is_text, u32 find,
+                     u64 *report) {
     u64 mask = t->slot_count - 1;
     u64 slot = k.hash & mask;
     for (;;) {
@@ -137,10 +137,10 @@ FN_SLOW i32 intern_number(const struct kintern *t, struct intern_key k, u32 is_t
     }
 }
 
-FN i32 intern_text(const struct kintern *t, str s, u32 find, u64 *report) {
+FN_SLOW i32 intern_text(const struct kintern *t, str s, u32 find, u64 *report) {
     return intern_number(t, intern_key_text(s), 1u, find, report);
 }
-FN i32 intern_pair(const struct kintern *t, i64 a, i64 b, u32 find, u64 *report) {
+FN_SLOW i32 intern_pair(const struct kintern *t, i64 a, i64 b, u32 find, u64 *report) {
     return intern_number(t, intern_key_pair(a, b), 0u, find, report);
 }
 

@@ -11,6 +11,7 @@
 
 #define FN static __device__ __forceinline__
 #define FN_SLOW static __device__ __noinline__ /* heavy, out of line */
+#define FN_TAIL FN_SLOW /* what few rows reach: out of line, where compiling takes time by size */
 #define CONST_TABLE static __device__ const
 /* One struct by value. `max_threads` bounds the block for the register allocator; a text that wants
  * more than one block per multiprocessor defines WF_MIN_BLOCKS before it includes anything. */
