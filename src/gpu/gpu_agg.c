@@ -54,18 +54,24 @@ static void shape_hash(struct kagg *agg, i64 groups) {
     agg->group_limit = agg->slot_count / 4 * 3;
 }
 
+/* Shared memory that tables may take beside a kernel's own arrays: lists of rows take most. */
+static i64 table_room(const struct gpu_plan *plan, i64 shared_max) {
+    return shared_max - (plan->indexes.count ? 32 << 10 : 2048);
+}
+
 /* Small tables, in shared memory. */
 static void shape_shared(const struct gpu_plan *plan, const struct agg_room *room,
                          struct agg_shape *out) {
     const struct kagg *agg = &out->agg;
-    i64 most = MIN_OF(AGG_OWN_BYTES, room->shared_max - 2048);
+    i64 most = MIN_OF(AGG_OWN_BYTES, table_room(plan, room->shared_max));
     i64 rows = room->is_simt ? AGG_OWN_ROWS_SIMT : AGG_OWN_ROWS;
     if (gpu_agg_cells(plan, agg->head, rows, &out->cells)) {
         i64 bytes = gpu_agg_cell_bytes(&out->cells);
         out->own_bytes = (i64)agg->slot_count <= most / bytes ? (i64)agg->slot_count * bytes : 0;
     }
     i64 table = (i64)(agg->slot_count * stride_of(agg)) * 8;
-    out->copies = !out->own_bytes && table <= MIN_OF(AGG_SHARED_BYTES, room->shared_max - 2048);
+    out->copies =
+        !out->own_bytes && table <= MIN_OF(AGG_SHARED_BYTES, table_room(plan, room->shared_max));
 }
 
 /* Whether keys are slots, and how many there are. */
@@ -109,7 +115,7 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
 i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies) {
     const struct kagg *agg = &j->shape.agg;
     i64 table = (i64)(agg->slot_count * stride_of(agg)) * 8;
-    i64 most = MIN_OF(AGG_SHARED_BYTES, j->g->card->shared_max - other_bytes - 2048);
+    i64 most = MIN_OF(AGG_SHARED_BYTES, table_room(&j->plan, j->g->card->shared_max) - other_bytes);
     *out_copies = 0;
     if (job_sink(j)->kind != SINK_AGG || agg->form != AGG_DENSE) {
         return 0;
