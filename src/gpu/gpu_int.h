@@ -405,7 +405,8 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
 struct weave_index {
     u8 form; /* enum kindex_form */
     b8 unique;
-    b8 filter;
+    b8 filter; /* a bitmap stands before it */
+    b8 few;    /* of the keys that may be asked for are there */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -482,7 +483,7 @@ struct gpu_var {
     struct kindex index; /* INDEX: addresses on the card */
     struct gpu_block *slots, *heads, *index_rows, *filter;
     i64 most_matches; /* of one key */
-    f64 filter_share; /* of the filter's bits that are set; 1 without one */
+    f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */
