@@ -135,7 +135,9 @@ static FALLIBLE explain_standalone(struct wf_connection *conn, const struct run_
     TRY(rowset_open_exec(conn, request, rows));
     struct exec *x = &rows->exec;
     for (u32 i = 0; i < x->program->table_count; i++) {
-        x->versions[i] = version_sample(&rows->arena, x->versions[i], SAMPLE_ROWS);
+        if (!x->providers[i]) {
+            x->versions[i] = version_sample(&rows->arena, x->versions[i], SAMPLE_ROWS);
+        }
     }
     x->capture = gpu_capture_new(&rows->arena);
     TRY(rowset_start_exec(conn, rows));
