@@ -246,13 +246,15 @@ struct kagg {
     u32 pad;
 };
 
+#define HEAP_HEAD 256u
+
 /* One report per launch or per step, in device memory. */
 enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_WORDS };
 /* EXPLAIN ANALYZE: places of a pipeline where rows are counted, at the address in REPORT_COUNTS:
  * [copy * COUNT_PLACES + place]. In copies, so that blocks do not queue. */
 #define COUNT_PLACES 64u
 #define COUNT_COPIES 64u
-enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4, RETRY_INTERN = 8 }; /* bits */
+enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4, RETRY_INTERN = 8, RETRY_HEAP = 16 }; /* bits */
 
 struct kargs {
     const struct kseg *segs; /* [column * tablet_count + tablet] */
@@ -281,6 +283,10 @@ struct kargs {
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg agg;
     u64 *report;
+    /* Bytes of strings that the kernel makes: their number in the first word, which may run past what
+     * there is; the bytes behind HEAP_HEAD. */
+    u8 *heap;
+    u64 heap_bytes;
     struct ktexts texts_in;  /* host to device: text read from variables */
     struct ktexts texts_out; /* device to host: text written to variables */
 };
