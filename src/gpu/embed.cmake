@@ -78,6 +78,9 @@ set(WF_EMBEDDED
   histogram.h=gpu/kernels/histogram.h
   scan.h=gpu/kernels/scan.h
   scan_u32.h=gpu/kernels/scan_u32.h
+  defs/ksort.h=defs/ksort.h
+  sort.h=gpu/kernels/sort.h
+  split_words.h=gpu/kernels/split_words.h
   defs/kalgebra.h=defs/kalgebra.h
   tuple.h=gpu/kernels/tuple.h
   relmap.h=gpu/kernels/relmap.h

@@ -118,6 +118,7 @@ static void close_context(struct gpu_card *card) {
     (void)api->ctx_synchronize();
     gpu_codes_unload(card);
     gpu_unpin_all(card);
+    gpu_kept_fini(card);
     gpu_cache_fini(card);
     gpu_host_detach(card->host);
     for (i32 w = 0; w < GPU_WORKERS_MOST; w++) {
@@ -332,6 +333,7 @@ static FALLIBLE card_open(struct memory *host_mem, const struct cu_api *api, i32
     cond_init(&card->changed);
     mutex_init(&card->heap.lock);
     gpu_codes_init(card);
+    gpu_kept_init(card);
     *out = card;
     return ERR_OK;
 }

@@ -174,10 +174,20 @@ struct gpu_block *gpu_heap_alloc(struct gpu_card *card, i64 bytes) {
         free_list_remove(heap, block);
         cut(card, block, size);
         heap->used_bytes += block->bytes;
+        heap->peak_bytes = MAX_OF(heap->peak_bytes, heap->used_bytes);
         block->epoch = card->epoch;
     }
     mutex_unlock(&heap->lock);
     return block;
+}
+
+i64 gpu_heap_mark(struct gpu_card *card) {
+    struct gpu_heap *heap = &card->heap;
+    mutex_lock(&heap->lock);
+    i64 peak = heap->peak_bytes;
+    heap->peak_bytes = heap->used_bytes;
+    mutex_unlock(&heap->lock);
+    return peak;
 }
 
 static void join_next(struct gpu_card *card, struct gpu_block *block) {
@@ -268,6 +278,9 @@ struct gpu_block *gpu_alloc_try(struct gpu *g, i64 bytes) {
     struct gpu_block *block = gpu_heap_alloc(g->card, bytes);
     if (!block && !g->card->broken) {
         drop_slots(g);
+        block = gpu_heap_alloc(g->card, bytes);
+    }
+    if (!block && !g->card->broken && gpu_kept_drop_scans(g->card)) {
         block = gpu_heap_alloc(g->card, bytes);
     }
     while (!block && !g->card->broken && gpu_cache_evict(g, bytes) > 0) {
