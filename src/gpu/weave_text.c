@@ -47,6 +47,8 @@ static bool goes_apart(const struct gpu_plan *plan) {
     return plan->has_match || plan->has_each || plan->has_text || plan->interns.count > 0;
 }
 
+enum { CELL_WORDS = 16 };
+
 /* Of a tile whose rows go on as a list: few are left, so that they are taken from many. */
 static i32 rows_before_list(const struct weaver *v) {
     return v->few && live_words(v->plan, 0, v->ask_at) <= 4 ? 16 : 8;
@@ -54,13 +56,18 @@ static i32 rows_before_list(const struct weaver *v) {
 
 static i32 rows_per_thread(const struct weaver *v) {
     const struct gpu_plan *plan = v->plan;
+    if (v->w->run_rows) {
+        return v->w->run_rows;
+    }
     if (v->list) {
         return rows_before_list(v);
     }
     i32 words = live_words(plan, 0, v->pipe->op_count);
     /* Sixteen rows measured no faster, in fewer blocks. */
     i32 rows = words <= 10 && !goes_apart(plan) ? 8 : 4;
-    if (plan->sink->kind == SINK_AGG) {
+    if (v->w->cells && words <= CELL_WORDS && !goes_apart(plan)) {
+        rows = 8; /* rows end in cells one by one: few of their registers live at once */
+    } else if (plan->sink->kind == SINK_AGG) {
         rows = MIN_OF(rows, plan->sink->word_count > 2 && plan->sink->key != NO_REG ? 4 : 8);
     }
     if (plan->indexes.count) {
@@ -80,7 +87,9 @@ static i32 min_blocks(const struct weaver *v) {
         words = MAX_OF(words, live_words(v->plan, v->ask_at, all) + 24);
     }
     bool many = words <= 40 && (v->list || !goes_apart(v->plan));
-    return many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    bool cells = v->w->cells && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
+    return cells ? MAX_OF(blocks, 4) : blocks;
 }
 
 /* --- functions --- */
@@ -704,6 +713,7 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     w->shared_bytes = plan->sink->kind == SINK_ROWS ? 2 * stage : 0;
     put_functions(&v);
     line(&v, "#define STAGE %lldu", stage);
+    weave_sink_functions(&v);
     line(&v, "KERNEL(k_woven, struct kargs, %d) {", WOVEN_BLOCK);
     v.depth = 1;
     put_setup(&v);
