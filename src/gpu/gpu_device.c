@@ -323,6 +323,8 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
     return status;
 }
 
+#define EXPLAIN_SHARED_BYTES (227LL << 10) /* a block's most, of a card that is not asked */
+
 /* The layout of the first tablet, or of the variable, stands for all. */
 static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
                          struct weave_col *cols) {
@@ -359,10 +361,15 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
         }
     }
     struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes, .lists = 1};
-    const struct sink *sink = plan.sink;
-    weave.agg_form =
-        sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 16 ? AGG_HASH : AGG_DENSE;
-    weave.agg_copies = weave.agg_form == AGG_DENSE && (sink->key == NO_REG || sink->key_bits <= 8);
+    if (plan.sink->kind == SINK_AGG) {
+        const struct agg_room room = {.rows = step->pipeline->source.rows,
+                                      .memory_bytes = I64_MAX,
+                                      .shared_max = EXPLAIN_SHARED_BYTES,
+                                      .in_runs = 1};
+        struct agg_shape *shape = NEW(x->arena, struct agg_shape);
+        gpu_agg_shape(x, &plan, &room, shape);
+        gpu_agg_weave(shape, &weave);
+    }
     gpu_weave_text(&weave, out);
 }
 
