@@ -170,7 +170,12 @@ static void write_gpu(FILE *out) {
 #define X(A, name, a, b, c, fn, text) op_name(out, #name, &count);
     WF_OPS_TEXT(X, )
 #undef X
-    fputs("\n\n## Opcodes that read text, or are host code\n\n", out);
+    fputs("\n\nOf these woven kernels have: ", out);
+    count = 0;
+#define X(A, name, part, body) op_name(out, #name, &count);
+    WF_OPS_MADE(X, )
+#undef X
+    fputs(".\n\n## Opcodes that read text, or are host code\n\n", out);
     count = 0;
 #define X(A, name, r, a, b, c, fn, text) op_name(out, #name, &count);
     WF_OPS_HOST(X, )
