@@ -82,8 +82,10 @@ static i64 source_rows(const struct exec *x, const struct pipeline *pipe) {
 }
 
 /* What a step that needs a woven kernel waits for: worth it for many rows only. */
-static f64 compile_ns(struct exec *x, const struct pipeline *pipe, const struct gpu_plan *plan) {
-    return plan->woven_op && source_rows(x, pipe) < WEAVE_LEAST_ROWS ? 1e9 : 0;
+static f64 compile_ns(const struct gpu *g, struct exec *x, const struct pipeline *pipe,
+                      const struct gpu_plan *plan) {
+    bool waits = plan->woven_op || !g->card->codes.has_machine;
+    return waits && source_rows(x, pipe) < WEAVE_LEAST_ROWS ? 1e9 : 0;
 }
 
 /* Lookups that the second-level cache does not serve. */
@@ -91,9 +93,11 @@ static f64 places_of(const struct gpu *g, const struct exec *x, const struct pip
     f64 rows = (f64)source_rows(x, pipe);
     f64 places = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct variable *v =
-            gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
-        i64 bytes = !v ? 0 : is_here(g, v) ? gpu_index_bytes(v->copy) : v->index ? v->index->bytes : 0;
+        const struct variable *v = gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
+        i64 bytes = !v              ? 0
+                    : is_here(g, v) ? gpu_index_bytes(v->copy)
+                    : v->index      ? v->index->bytes
+                                    : 0;
         places += bytes > g->card->l2_bytes ? rows : 0;
     }
     return places;
@@ -136,7 +140,7 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, false, &plan);
         ASSERT(!refusal);
         UNUSED(refusal);
-        ns += compile_ns(x, step->pipeline, &plan);
+        ns += compile_ns(g, x, step->pipeline, &plan);
         source_bytes(g, x, step->pipeline, &plan, &read, &moved);
         places = places_of(g, x, step->pipeline);
         for (i64 i = 0; i < plan.indexes.count; i++) {

@@ -1,8 +1,8 @@
 /* gpu_run.c: STEP_PIPELINE on the card: argument block, code, launches, what they report.
  *
- * Under auto a step starts on the virtual machine while its woven kernel is compiled in the
- * background. It changes over between two launches: both take the same arguments and leave the same
- * state.
+ * Under auto a step starts on the virtual machine, or where there is none on a kernel woven in a
+ * hurry, while its woven kernel is compiled in the background. It changes over between two launches:
+ * all take the same arguments and leave the same state.
  *
  * Batches of a cached source follow each other on one stream. Those of a streamed or mapped one
  * take turns on several, and rows go to the host on a stream of their own. While the host waits for
@@ -231,8 +231,8 @@ static void make_text(struct job *j, struct sig *sig) {
         NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
         const struct kindex *index = &j->indexes[i];
-        indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
-                                          index->filter.bits != NULL};
+        indexes[i] =
+            (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL};
     }
     u32 copies = 0;
     (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);
@@ -246,23 +246,37 @@ static void make_text(struct job *j, struct sig *sig) {
     gpu_weave_text(&sig->weave, &sig->text);
 }
 
-/* NULL: use the virtual machine. A step with an opcode that it does not have waits. */
-static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
-    i64 code = j->plan.woven_op ? CODE_WOVEN : j->x->settings->gpu_code;
-    *out = sig->function;
-#ifndef WF_HARD
-    if (code == CODE_AUTO && j->source_rows < WEAVE_LEAST_ROWS) {
-        return ERR_OK;
-    }
+/* Under auto: whether the step is worth a compiler's time. */
+static bool is_worth_weaving(const struct job *j) {
+#ifdef WF_HARD
+    UNUSED(j);
+    return true;
+#else
+    return j->source_rows >= WEAVE_LEAST_ROWS;
 #endif
-    if (code == CODE_VM || sig->function) {
+}
+
+/* NULL: use the virtual machine. A step with an opcode that it does not have, or on a card that has
+ * no machine, waits for a kernel that is compiled quickly. */
+static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
+    struct woven_ask ask = {.text = &sig->text, .how = WOVEN_WAIT, .x = j->x};
+    i64 code = j->x->settings->gpu_code;
+    *out = sig->function;
+    if (code == CODE_AUTO) {
+        bool machine = j->g->card->codes.has_machine && !j->plan.woven_op;
+        ask.how = machine ? WOVEN_LATER : WOVEN_QUICKLY;
+        ask.gain = is_worth_weaving(j) ? j->source_rows * j->pipe->op_count : 0;
+    }
+    if (sig->function || (code == CODE_VM && !j->plan.woven_op) ||
+        (ask.how == WOVEN_LATER && !ask.gain)) {
         return ERR_OK;
     }
     if (!sig->text.ptr || !sig->text.len) {
         make_text(j, sig);
     }
-    TRY(gpu_woven(j->g->card, &sig->text, code == CODE_WOVEN, &sig->function, j->x->err));
-    *out = sig->function;
+    TRY(gpu_woven(j->g->card, &ask, out, j->x->err));
+    sig->function = ask.is_quick ? NULL : *out;
+    j->used_quick |= ask.is_quick;
     return ERR_OK;
 }
 
@@ -378,15 +392,15 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     *out_function = l->function;
     *out_tile_rows = (i64)WOVEN_BLOCK * sig->weave.rows_per_thread;
     *out_shared = sig->weave.shared_bytes;
-    j->used_woven |= l->function != NULL;
+    j->used_woven |= sig->function != NULL;
     j->used_vm |= l->function == NULL;
     if (!l->function) {
         bool large = j->plan.tile_rows == VM_TILE_LARGE;
-        TRY(gpu_kernel(j->g->card,
-                       !rows   ? KERNEL_VM_AGG
-                       : large ? KERNEL_VM_ROWS
-                               : KERNEL_VM_ROWS_SMALL,
-                       out_function, j->x->err));
+        TRY(gpu_kernel_for(j->g->card,
+                           !rows   ? KERNEL_VM_AGG
+                           : large ? KERNEL_VM_ROWS
+                                   : KERNEL_VM_ROWS_SMALL,
+                           j->x, out_function, j->x->err));
         *out_tile_rows = j->plan.tile_rows;
         *out_shared = j->plan.slot_bytes + (rows ? 2 * j->plan.tile_rows : 0);
     }
@@ -721,6 +735,14 @@ static void put_back_old(struct job *j) {
     j->old = NULL;
 }
 
+/* Which code ran, for EXPLAIN ANALYZE. */
+static const char *code_name(const struct job *j) {
+    if (j->used_quick) {
+        return j->used_woven ? "gpu quick+woven" : "gpu quick";
+    }
+    return !j->used_woven ? "gpu vm" : j->used_vm ? "gpu vm+woven" : "gpu woven";
+}
+
 wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct job j = {.g = g, .x = x, .step = step, .pipe = step->pipeline};
     j.metric = &x->metrics[step_no];
@@ -741,7 +763,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     if (x->counts_rows && !status) {
         gpu_job_marks(&j);
     }
-    metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
+    metric->device = code_name(&j);
     metric->rows_in += j.source_rows;
     metric->bytes_read += j.source_bytes;
     metric->bytes_moved += j.place == PLACE_MAPPED ? j.source_bytes : 0;

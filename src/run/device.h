@@ -20,7 +20,7 @@ struct step_metric {
     i64 ns;
     i64 device_ns; /* kernels only; 0 = not told apart */
     i64 rows_in;
-    i64 rows_out; /* handed on: rows, groups, entries of a table */
+    i64 rows_out;      /* handed on: rows, groups, entries of a table */
     i64 bytes_read;    /* from columns */
     i64 bytes_written; /* rows handed on */
     i64 bytes_moved;   /* across the bus */
@@ -81,6 +81,11 @@ struct exec {
     wf_status (*serial)(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
                         struct error *err);
     void *serial_arg;
+    /* Says something to the session, on the thread that runs the statement; NULL = nobody listens. */
+    void (*tell)(void *arg, const char *text);
+    void *tell_arg;
+    i64 compiling_ns;      /* a device waited for its compiler */
+    b8 compiling_told;     /* and said so */
     b8 counts_rows;        /* EXPLAIN ANALYZE: devices count rows at marks */
     struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
