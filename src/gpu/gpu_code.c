@@ -184,8 +184,8 @@ static FALLIBLE load_kernel(struct gpu_card *card, enum kernel_no kernel, struct
     return ERR_OK;
 }
 
-wf_status gpu_kernel_for(struct gpu_card *card, enum kernel_no kernel, struct exec *x, void **out,
-                         struct error *err) {
+wf_status gpu_kernel(struct gpu_card *card, enum kernel_no kernel, struct exec *x, void **out,
+                     struct error *err) {
     *out = atomic_load(&card->codes.kernels[kernel]);
     if (*out) {
         return ERR_OK;
@@ -194,10 +194,6 @@ wf_status gpu_kernel_for(struct gpu_card *card, enum kernel_no kernel, struct ex
     wf_status status = load_kernel(card, kernel, x, out, err);
     mutex_unlock(&card->codes.lock);
     return status;
-}
-
-wf_status gpu_kernel(struct gpu_card *card, enum kernel_no kernel, void **out, struct error *err) {
-    return gpu_kernel_for(card, kernel, NULL, out, err);
 }
 
 void gpu_codes_init(struct gpu_card *card) {
@@ -242,8 +238,9 @@ static struct code *code_find(struct gpu_card *card, u64 key) {
     return code;
 }
 
-static FALLIBLE make_template(struct gpu_card *card, const char *module, const char *defines,
-                              struct code **out, struct error *err) {
+static FALLIBLE make_template(struct gpu_card *card, struct exec *x, const char *module,
+                              const char *defines, struct code **out) {
+    struct error *err = x->err;
     char text[2000];
     i32 bytes = snprintf(text, sizeof text, "%s#include \"%s.h\"\n", defines, module);
     CHECK(bytes < (i32)sizeof text);
@@ -256,7 +253,7 @@ static FALLIBLE make_template(struct gpu_card *card, const char *module, const c
         }
         gpu_code_enqueue(card, code);
     }
-    TRY(gpu_code_wait(card, code, NULL));
+    TRY(gpu_code_wait(card, code, x));
     if (atomic_load(&code->state) == CODE_FAILED) {
         FAIL(err, GPU, "kernel module %s cannot be compiled: %s", module, code->log);
     }
@@ -265,19 +262,19 @@ static FALLIBLE make_template(struct gpu_card *card, const char *module, const c
 }
 
 /* While one is compiled another worker may make the same. */
-static FALLIBLE find_made(struct gpu_card *card, u64 key, const char *module, const char *defines,
-                          struct gpu_made **out, struct error *err) {
+static FALLIBLE find_made(struct gpu_card *card, struct exec *x, u64 key, const char *module,
+                          const char *defines, struct gpu_made **out) {
     struct code *code = NULL;
     *out = made_find(card, key);
     if (*out) {
         return ERR_OK;
     }
-    TRY(make_template(card, module, defines, &code, err));
+    TRY(make_template(card, x, module, defines, &code));
     *out = made_find(card, key);
     if (!*out) {
         *out = calloc(1, sizeof **out);
         if (!*out) {
-            return memory_refused(card->mem, err, (i64)sizeof **out);
+            return memory_refused(card->mem, x->err, (i64)sizeof **out);
         }
         **out = (struct gpu_made){key, code, NULL, card->codes.made};
         card->codes.made = *out;
@@ -294,14 +291,14 @@ static FALLIBLE load_made(struct gpu_card *card, struct gpu_made *made, const ch
     return ERR_OK;
 }
 
-wf_status gpu_template_function(struct gpu_card *card, const char *module, const char *defines,
-                                const char *kernel, void **out, struct error *err) {
+wf_status gpu_template_function(struct gpu_card *card, struct exec *x, const char *module,
+                                const char *defines, const char *kernel, void **out) {
     u64 key = XXH3_64bits_withSeed(defines, strlen(defines), XXH3_64bits(module, strlen(module)));
     key = XXH3_64bits_withSeed(kernel, strlen(kernel), key);
     struct gpu_made *made = NULL;
     mutex_lock(&card->codes.lock);
-    wf_status status = find_made(card, key, module, defines, &made, err);
-    status = status ? status : load_made(card, made, kernel, err);
+    wf_status status = find_made(card, x, key, module, defines, &made);
+    status = status ? status : load_made(card, made, kernel, x->err);
     *out = status ? NULL : made->function;
     mutex_unlock(&card->codes.lock);
     return status;
@@ -318,11 +315,14 @@ static FALLIBLE woven_code(struct gpu_card *card, const struct text *text, bool 
     while (code && (code->key != key || (waits && atomic_load(&code->state) == CODE_FAILED))) {
         code = code->next;
     }
-    *out = code ? code : code_new(card, text->ptr, text->len, key);
-    if (!*out) {
-        return memory_refused(card->mem, err, text->len);
+    if (!code) {
+        code = code_new(card, text->ptr, text->len, key);
+        if (!code) {
+            return memory_refused(card->mem, err, text->len);
+        }
+        code->quick = quick;
     }
-    (*out)->quick = quick;
+    *out = code;
     return ERR_OK;
 }
 
@@ -380,10 +380,10 @@ static FALLIBLE find_woven(struct gpu_card *card, struct woven_ask *ask, void **
     struct code *quick = NULL;
     TRY(woven_code(card, ask->text, true, true, &quick, err));
     TRY(woven_wait(card, quick, ask->x, err));
-    if (ask->gain && !code->queued) {
+    if (ask->gain && quick->quick && !code->queued) {
         gpu_code_enqueue(card, code);
     }
-    ask->is_quick = 1;
+    ask->is_quick = quick->quick;
     return woven_load(card, quick, out, err);
 }
 

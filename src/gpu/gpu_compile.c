@@ -205,8 +205,9 @@ void gpu_code_compile(struct gpu_card *card, struct code *code) {
     } else {
         atomic_store(&code->state, CODE_FAILED);
     }
-    if (job.refused && code->quick) {
+    if (job.refused && code->quick) { /* it was compiled well after all */
         card->codes.slow_only = 1;
+        code->quick = 0;
     }
 }
 

@@ -186,13 +186,12 @@ void gpu_codes_unload(struct gpu_card *card);
 /* The kernels of a module compiled ahead of time for this chip, or as PTX for an older one; NULL
  * when there are none. The simt driver always compiles the text. */
 const struct gpu_image *gpu_image_find(const struct gpu_card *card, const char *module);
-FALLIBLE gpu_kernel(struct gpu_card *card, enum kernel_no kernel, void **out, struct error *err);
-/* The same, waiting for a compiler if need be until the statement is cancelled. */
-FALLIBLE gpu_kernel_for(struct gpu_card *card, enum kernel_no kernel, struct exec *x, void **out,
-                        struct error *err);
+/* Waits for a compiler if need be; a statement (NULL: none) may be cancelled meanwhile. */
+FALLIBLE gpu_kernel(struct gpu_card *card, enum kernel_no kernel, struct exec *x, void **out,
+                    struct error *err);
 /* A kernel of kernels/<module>.h, compiled after the lines `defines`; kept like woven code. */
-FALLIBLE gpu_template_function(struct gpu_card *card, const char *module, const char *defines,
-                               const char *kernel, void **out, struct error *err);
+FALLIBLE gpu_template_function(struct gpu_card *card, struct exec *x, const char *module,
+                               const char *defines, const char *kernel, void **out);
 /* Woven code. */
 enum woven_how {
     WOVEN_LATER,   /* queue it; no function until it is there */

@@ -154,8 +154,8 @@ static FALLIBLE find_function(struct prim_job *job, const struct gpu_template *c
         snprintf(lines + used, sizeof lines - used, "%s", defines);
         defines = lines;
     }
-    return gpu_template_function(gpu_of(job)->card, code->module, defines, code->kernel, out,
-                                 job->x->err);
+    return gpu_template_function(gpu_of(job)->card, job->x, code->module, defines, code->kernel,
+                                 out);
 }
 
 /* `resident`: no more blocks than the device holds at once. */
@@ -190,7 +190,7 @@ wf_status gpu_prim_launch_fixed(struct prim_job *job, enum kernel_no kernel,
     if (job->measuring || getenv("WARPFOX_PRIM_DEFINES")) {
         return launch_code(job, code, blocks, false, threads, 0, args);
     }
-    TRY(gpu_kernel(gpu_of(job)->card, kernel, &function, job->x->err));
+    TRY(gpu_kernel(gpu_of(job)->card, kernel, job->x, &function, job->x->err));
     return launch(job, function, blocks, threads, 0, args);
 }
 

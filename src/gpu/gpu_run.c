@@ -396,11 +396,11 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     j->used_vm |= l->function == NULL;
     if (!l->function) {
         bool large = j->plan.tile_rows == VM_TILE_LARGE;
-        TRY(gpu_kernel_for(j->g->card,
-                           !rows   ? KERNEL_VM_AGG
-                           : large ? KERNEL_VM_ROWS
-                                   : KERNEL_VM_ROWS_SMALL,
-                           j->x, out_function, j->x->err));
+        TRY(gpu_kernel(j->g->card,
+                       !rows   ? KERNEL_VM_AGG
+                       : large ? KERNEL_VM_ROWS
+                               : KERNEL_VM_ROWS_SMALL,
+                       j->x, out_function, j->x->err));
         *out_tile_rows = j->plan.tile_rows;
         *out_shared = j->plan.slot_bytes + (rows ? 2 * j->plan.tile_rows : 0);
     }
@@ -589,7 +589,7 @@ static FALLIBLE init_state(struct job *j) {
         return ERR_OK;
     }
     void *function = NULL;
-    TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, &function, j->x->err));
+    TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, j->x, &function, j->x->err));
     struct kagg_step args = {.agg = j->agg};
     args.agg.word_ops = DEV(const u8 *, j->g->args_block->addr + (u64)j->words_at);
     i64 words = (i64)((j->agg.slot_count + 1) * (1u + j->agg.word_count));

@@ -284,7 +284,7 @@ i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_c
 static FALLIBLE agg_start(struct job *j, enum kernel_no kernel, const struct kagg_step *args) {
     struct gpu *g = j->g;
     void *function = NULL;
-    TRY(gpu_kernel(g->card, kernel, &function, j->x->err));
+    TRY(gpu_kernel(g->card, kernel, j->x, &function, j->x->err));
     i64 blocks = (i64)((args->agg.slot_count + 256) / 256 * (kernel == KERNEL_AGG_INIT ? 4 : 1));
     blocks = MAX_OF(MIN_OF(blocks, g->card->sm_count * 8LL), 1);
     j->metric->launches++;
