@@ -152,7 +152,7 @@ static int64_t parse_rows(const char *text) {
 }
 
 #define TAKES(id) (1ULL << OPTION_##id)
-#define ON_QUERIES (TAKES(SF) | TAKES(COLUMNS) | TAKES(QUERIES) | TAKES(ANSWERS))
+#define ON_QUERIES (TAKES(SF) | TAKES(COLUMNS) | TAKES(QUERIES) | TAKES(ANSWERS) | TAKES(PLOT))
 #define ON_ARRAYS (TAKES(ROWS) | TAKES(MARKDOWN) | TAKES(NO_GPU))
 
 static const unsigned long long all_take = TAKES(DEVICE) | TAKES(THREADS) | TAKES(MEMORY) |

@@ -95,6 +95,21 @@ struct plot_series {
 bool plot_write(const char *path, const char *title, const char *x_label, const char *y_label,
                 const struct plot_series *series, int count);
 
+/* Charts of bars in groups, one below the other, as SVG. */
+enum { PLOT_BARS = 64, PLOT_BAR_SERIES = 4 };
+struct plot_bars {
+    const char *title, *y_label;
+    const char *series[PLOT_BAR_SERIES];
+    int series_count, count;
+    struct {
+        char label[32];
+        double y[PLOT_BAR_SERIES];
+    } bars[PLOT_BARS];
+};
+/* A group: a bar of each series. */
+void plot_bars_add(struct plot_bars *bars, const char *label, const double *y);
+bool plot_bars_write(const char *path, const struct plot_bars *panels, int count);
+
 /* The Virginian table, in memory: seven 32-bit columns, reproducible. */
 struct virginian_data {
     int64_t rows;

@@ -35,14 +35,41 @@ struct suite {
     int known_count;
     bool power;         /* has a power figure */
     int fraction_query; /* from 0: its text has a fraction of 0.0001 over the scale factor; -1 */
+    const char *text_queries; /* those whose answers are known for dbgen's texts only; "" = none */
     const char *more;   /* arguments of the procedure for --text, with %s; NULL: it has none */
 };
 
 /* Makes the tables and runs the queries chosen; the exit status. */
 int suite_run(const struct suite *suite, const struct bench_options *options);
 
+/* What one run of a query did. Bytes and counts as doubles, to be added and divided. */
+struct query_profile {
+    int steps;
+    double seconds, kernel_seconds, floor_seconds; /* of all steps */
+    double launches, bytes_read, bytes_written;
+    double bytes_sent, bytes_fetched; /* over the bus, to the card and back */
+    double peak;                      /* of the card's memory */
+};
+/* Operators of all queries: how often, and their time. */
+enum { SUITE_OPERATORS = 24 };
+struct operator_share {
+    char name[32];
+    int count;
+    double seconds;
+};
+struct suite_operators {
+    int count;
+    struct operator_share list[SUITE_OPERATORS];
+    double seconds;
+};
+/* False when the query failed. */
+bool suite_profile(struct bench_db *db, const char *sql, struct query_profile *out,
+                   struct suite_operators *operators);
+void suite_operators_sort(struct suite_operators *operators); /* most time first */
+
 enum verdict { VERDICT_UNKNOWN, VERDICT_RIGHT, VERDICT_WRONG };
-/* Reads the result to its end. `scale` as the user wrote it; `query` from 0; `folder` of answer
+/* Reads the result to its end. `scale` as the user wrote it, NULL where no
+ * answer is known; `query` from 0; `folder` of answer
  * files, or NULL. VERDICT_UNKNOWN when no answer is known for the scale factor; `why` is set for a
  * wrong one. */
 struct suite_check {

@@ -1,5 +1,6 @@
-/* plot.c: a plain line chart as SVG: axes with ticks, a line and a marker per series, a legend. The
- * x axis is logarithmic, the y axis starts at zero and ends at a round number. */
+/* plot.c: plain charts as SVG. Lines: axes with ticks, a line and a marker per series, a legend; the
+ * x axis is logarithmic. Bars: in groups, a colour a series. The y axis starts at zero and ends at a
+ * round number. */
 #include "bench.h"
 
 #include <math.h>
@@ -120,25 +121,21 @@ static void put_series(FILE *out, const struct frame *f, const struct plot_serie
     put_label(out, WIDTH - RIGHT + 44, y + 4, "start", "", s->name);
 }
 
-bool plot_write(const char *path, const char *title, const char *x_label, const char *y_label,
-                const struct plot_series *series, int count) {
+static FILE *open_chart(const char *path, int height) {
     FILE *out = fopen(path, "w");
     if (!out) {
         fprintf(stderr, "bench: %s cannot be written\n", path);
-        return false;
+        return NULL;
     }
-    struct frame f = frame_of(series, count);
-    int height = TOP + 17 * count + 30 > HEIGHT ? TOP + 17 * count + 30 : HEIGHT;
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
             WIDTH, height);
-    put_label(out, LEFT, 28, "start", " font-size=\"15\"", title);
-    put_axes(out, &f, x_label, y_label);
-    for (int s = 0; s < count; s++) {
-        put_series(out, &f, &series[s], s);
-    }
+    return out;
+}
+
+static bool close_chart(const char *path, FILE *out) {
     fprintf(out, "</svg>\n");
     bool written = !ferror(out);
     if (fclose(out) != 0 || !written) {
@@ -146,4 +143,94 @@ bool plot_write(const char *path, const char *title, const char *x_label, const 
         return false;
     }
     return true;
+}
+
+bool plot_write(const char *path, const char *title, const char *x_label, const char *y_label,
+                const struct plot_series *series, int count) {
+    struct frame f = frame_of(series, count);
+    int height = TOP + 17 * count + 30 > HEIGHT ? TOP + 17 * count + 30 : HEIGHT;
+    FILE *out = open_chart(path, height);
+    if (!out) {
+        return false;
+    }
+    put_label(out, LEFT, 28, "start", " font-size=\"15\"", title);
+    put_axes(out, &f, x_label, y_label);
+    for (int s = 0; s < count; s++) {
+        put_series(out, &f, &series[s], s);
+    }
+    return close_chart(path, out);
+}
+
+/* --- bars ------------------------------------------------------------------------------------- */
+
+enum { BARS_HEIGHT = 360, BARS_BOTTOM = 80 };
+
+void plot_bars_add(struct plot_bars *bars, const char *label, const double *y) {
+    if (bars->count < PLOT_BARS) {
+        int at = bars->count++;
+        snprintf(bars->bars[at].label, sizeof bars->bars[at].label, "%s", label);
+        for (int s = 0; s < bars->series_count; s++) {
+            bars->bars[at].y[s] = y[s];
+        }
+    }
+}
+
+static double top_of(const struct plot_bars *bars) {
+    double top = 0;
+    for (int i = 0; i < bars->count; i++) {
+        for (int s = 0; s < bars->series_count; s++) {
+            top = fmax(top, bars->bars[i].y[s]);
+        }
+    }
+    double step = round_step(top > 0 ? top : 1);
+    return ceil((top > 0 ? top : 1) / step) * step;
+}
+
+static void put_group(FILE *out, const struct plot_bars *bars, int i, double hi, double y0) {
+    double width = (double)(WIDTH - LEFT - RIGHT) / bars->count;
+    double bar = width * 0.8 / bars->series_count, x = LEFT + i * width + width * 0.1;
+    double span = BARS_HEIGHT - TOP - BARS_BOTTOM, base = y0 + TOP + span;
+    for (int s = 0; s < bars->series_count; s++) {
+        double height = span * bars->bars[i].y[s] / hi;
+        fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n",
+                x + s * bar, base - height, bar, height, colours[s]);
+    }
+    char more[80];
+    snprintf(more, sizeof more, " transform=\"rotate(-45 %.1f %.1f)\"", x + width * 0.4, base + 14);
+    put_label(out, x + width * 0.4, base + 14, "end", more, bars->bars[i].label);
+}
+
+static void put_panel(FILE *out, const struct plot_bars *bars, double y0) {
+    double hi = top_of(bars), step = round_step(hi), span = BARS_HEIGHT - TOP - BARS_BOTTOM;
+    put_label(out, LEFT, y0 + 28, "start", " font-size=\"15\"", bars->title);
+    for (int i = 0; i * step <= hi * 1.001; i++) {
+        char text[40];
+        double y = y0 + TOP + span - span * i * step / hi;
+        fprintf(out, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", LEFT,
+                y, WIDTH - RIGHT, y);
+        snprintf(text, sizeof text, "%g", i * step);
+        put_label(out, LEFT - 8, y + 4, "end", "", text);
+    }
+    put_label(out, -(y0 + TOP + span / 2), 22, "middle", " transform=\"rotate(-90)\"",
+              bars->y_label);
+    for (int i = 0; i < bars->count; i++) {
+        put_group(out, bars, i, hi, y0);
+    }
+    for (int s = 0; s < bars->series_count; s++) {
+        double y = y0 + TOP + 8 + 17.0 * s;
+        fprintf(out, "<rect x=\"%d\" y=\"%.1f\" width=\"12\" height=\"12\" fill=\"%s\"/>\n",
+                WIDTH - RIGHT + 16, y - 6, colours[s]);
+        put_label(out, WIDTH - RIGHT + 36, y + 4, "start", "", bars->series[s]);
+    }
+}
+
+bool plot_bars_write(const char *path, const struct plot_bars *panels, int count) {
+    FILE *out = open_chart(path, BARS_HEIGHT * count);
+    if (!out) {
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        put_panel(out, &panels[i], (double)BARS_HEIGHT * i);
+    }
+    return close_chart(path, out);
 }

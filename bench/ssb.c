@@ -18,6 +18,7 @@ int bench_ssb(const struct bench_options *options) {
                                        .kinds = kinds,
                                        .known = ssb_answers,
                                        .known_count = sizeof ssb_answers / sizeof *ssb_answers,
-                                       .fraction_query = -1};
+                                       .fraction_query = -1,
+                                       .text_queries = ""};
     return suite_run(&suite, options);
 }

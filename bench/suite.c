@@ -1,10 +1,11 @@
 /* suite.c: runs the queries of a benchmark, TPC-H or SSB, each answer checked.
  *
- * The tables come from CALL tpch or CALL ssb. A query is run once cold, once to check its answer, then `runs`
- * times hot; a time is from text to the last row read. The power figure is the specification's,
+ * The tables come from CALL tpch or CALL ssb. A query is run once cold, once to check its answer,
+ * then `runs` times hot; a time is from text to the last row read. The power figure is the specification's,
  * 3600 · SF over the geometric mean in seconds, without the refresh functions. A query that fails
- * or answers wrongly is reported and the rest goes on; the exit status tells. The ceiling of a hot
- * run is not one figure here: `explain analyze` prints each step's. */
+ * or answers wrongly is reported and the rest goes on; the exit status tells. One more run tells what
+ * it did (suite_profile.c): kernels, bytes, transfers, memory, and the floor, which is the sum of
+ * its steps'; `explain analyze` prints each step's. */
 #include "bench_suite.h"
 
 #include <math.h>
@@ -21,6 +22,7 @@ struct query_run {
     int64_t rows;
     double first, best, median; /* seconds */
     char device[40];
+    struct query_profile profile;
 };
 
 static void note_error(struct bench_db *db, struct query_run *out) {
@@ -83,28 +85,6 @@ static const char *query_text(const struct suite *suite, const struct bench_opti
     return text;
 }
 
-static void run_query(struct bench_db *db, const struct suite *suite,
-                      const struct bench_options *options, struct query_run *out) {
-    static double times[RUNS_MAX];
-    const char *sql = query_text(suite, options, out->query);
-    struct suite_check check = {suite, out->query, options->sf, options->answers};
-    int runs = options->runs < RUNS_MAX ? options->runs : RUNS_MAX;
-    out->first = run_once(db, sql, out);
-    if (out->first < 0 || !check_once(db, sql, &check, out)) {
-        return;
-    }
-    for (int i = 0; i < runs; i++) {
-        times[i] = run_once(db, sql, out);
-        if (times[i] < 0) {
-            return;
-        }
-    }
-    qsort(times, (size_t)runs, sizeof *times, compare_times);
-    out->best = times[0];
-    out->median = runs % 2 ? times[runs / 2] : (times[runs / 2 - 1] + times[runs / 2]) / 2;
-    out->ran = true;
-}
-
 /* A query's place in lists: "7" is 70, "3.2" is 32. `whole`: what a name without a point stands for
  * when it ends a range. */
 static long place_of(const char *text, char **end, int whole) {
@@ -131,11 +111,41 @@ static bool listed(const char *list, const char *label) {
     return !list;
 }
 
+static void run_query(struct bench_db *db, const struct suite *suite,
+                      const struct bench_options *options, struct suite_operators *operators,
+                      struct query_run *out) {
+    static double times[RUNS_MAX];
+    const char *sql = query_text(suite, options, out->query);
+    bool other_text = options->text && strcmp(options->text, "dbgen") != 0 &&
+                      listed(suite->text_queries, suite->labels[out->query]);
+    struct suite_check check = {suite, out->query, other_text ? NULL : options->sf,
+                                options->answers};
+    int runs = options->runs < RUNS_MAX ? options->runs : RUNS_MAX;
+    out->first = run_once(db, sql, out);
+    if (out->first < 0 || !check_once(db, sql, &check, out)) {
+        return;
+    }
+    for (int i = 0; i < runs; i++) {
+        times[i] = run_once(db, sql, out);
+        if (times[i] < 0) {
+            return;
+        }
+    }
+    qsort(times, (size_t)runs, sizeof *times, compare_times);
+    out->best = times[0];
+    out->median = runs % 2 ? times[runs / 2] : (times[runs / 2 - 1] + times[runs / 2]) / 2;
+    out->ran = suite_profile(db, sql, &out->profile, operators);
+    if (!out->ran) {
+        note_error(db, out);
+    }
+}
+
 struct outcome {
     const struct suite *suite;
     struct query_run runs[SUITE_QUERIES];
     int count;
     int ran, wrong, failed, unknown;
+    struct suite_operators operators;
     double load_seconds;
     double mean; /* geometric, of the medians */
     double slowest;
@@ -183,6 +193,34 @@ static void print_title(const struct suite *suite, int query) {
     printf("%3s  %-*.*s ", suite->labels[query], TITLE_CELLS, (int)strcspn(text, ";\n"), text);
 }
 
+static void print_profiles(const struct outcome *out) {
+    printf("\n%3s  %5s %8s %9s %10s %9s %9s %9s %9s %9s %9s\n", "", "steps", "kernels", "kernel ms",
+           "floor ms", "of floor", "MB read", "MB made", "MB sent", "MB back", "peak MB");
+    for (int i = 0; i < out->count; i++) {
+        const struct query_profile *p = &out->runs[i].profile;
+        if (out->runs[i].ran) {
+            printf("%3s  %5d %8.0f %9.3f %10.3f %8.0f%% %9.1f %9.1f %9.1f %9.1f %9.1f\n",
+                   out->suite->labels[out->runs[i].query], p->steps, p->launches,
+                   p->kernel_seconds * 1e3, p->floor_seconds * 1e3,
+                   p->seconds > 0 ? 100 * p->floor_seconds / p->seconds : 0, p->bytes_read / 1e6,
+                   p->bytes_written / 1e6, p->bytes_sent / 1e6, p->bytes_fetched / 1e6,
+                   p->peak / 1e6);
+        }
+    }
+}
+
+static void print_operators(const struct suite_operators *operators) {
+    printf("\n%-16s %6s %10s %7s\n", "operator", "times", "ms", "share");
+    for (int i = 0; i < operators->count; i++) {
+        const struct operator_share *share = &operators->list[i];
+        double part = operators->seconds > 0 ? share->seconds / operators->seconds : 0;
+        printf("%-16s %6d %10.3f %6.1f%%  ", share->name, share->count, share->seconds * 1e3,
+               part * 100);
+        print_bar(part);
+        putchar('\n');
+    }
+}
+
 static void print_table(const struct outcome *out, const struct bench_options *options) {
     printf("%3s  %-*s %6s %10s %10s %10s  %-7s\n", "", TITLE_CELLS, "query", "rows", "first ms",
            "best ms", "median ms", "answer");
@@ -198,6 +236,8 @@ static void print_table(const struct outcome *out, const struct bench_options *o
         print_bar(run->median / out->slowest);
         printf("%s%s\n", run->trouble[0] ? " " : "", run->trouble);
     }
+    print_profiles(out);
+    print_operators(&out->operators);
     printf("\ngeometric mean of the medians: %.2f ms over %d quer%s", out->mean * 1e3, out->ran,
            out->ran == 1 ? "y" : "ies");
     if (power_of(out, options) > 0) {
@@ -219,6 +259,14 @@ static void print_json_text(const char *text) {
     putchar('"');
 }
 
+static void print_json_profile(const struct query_profile *p) {
+    printf(", \"steps\": %d, \"kernels\": %.0f, \"steps_ms\": %.3f, \"kernel_ms\": %.3f, "
+           "\"floor_ms\": %.3f, \"bytes_read\": %.0f, \"bytes_written\": %.0f, "
+           "\"bytes_sent\": %.0f, \"bytes_fetched\": %.0f, \"device_peak\": %.0f",
+           p->steps, p->launches, p->seconds * 1e3, p->kernel_seconds * 1e3, p->floor_seconds * 1e3,
+           p->bytes_read, p->bytes_written, p->bytes_sent, p->bytes_fetched, p->peak);
+}
+
 static void print_json(const struct outcome *out, const struct bench_options *options) {
     const char *threads = option_setting(&options->settings, "threads");
     printf("{\"bench\": \"%s\", \"sf\": %s, \"threads\": %s, \"device\": \"%s\", \"runs\": %d, "
@@ -236,14 +284,56 @@ static void print_json(const struct outcome *out, const struct bench_options *op
                    (long long)run->rows, run->first * 1e3, run->best * 1e3, run->median * 1e3,
                    run->device, run->verdict == VERDICT_WRONG ? "wrong" : verdict_text(run));
         }
+        if (run->ran) {
+            print_json_profile(&run->profile);
+        }
         if (run->trouble[0]) {
             printf("%s\"error\": ", run->ran ? ", " : "");
             print_json_text(run->trouble);
         }
         printf("}");
     }
+    printf("],\n \"operators\": [");
+    for (int i = 0; i < out->operators.count; i++) {
+        const struct operator_share *share = &out->operators.list[i];
+        printf("%s\n  {\"name\": \"%s\", \"times\": %d, \"ms\": %.3f}", i ? "," : "", share->name,
+               share->count, share->seconds * 1e3);
+    }
     printf("],\n \"geometric_mean_ms\": %.3f, \"power\": %.1f, \"wrong\": %d, \"failed\": %d}\n",
            out->mean * 1e3, power_of(out, options), out->wrong, out->failed);
+}
+
+/* Times and floors of the queries, and below them the operators' shares. */
+static bool draw(const struct outcome *out, const struct bench_options *options) {
+    static struct plot_bars panels[2];
+    char title[100];
+    snprintf(title, sizeof title, "%s at scale factor %s", out->suite->title, options->sf);
+    panels[0] = (struct plot_bars){.title = title,
+                                   .y_label = "ms, median",
+                                   .series = {"query", "floor of its steps"},
+                                   .series_count = 2};
+    panels[1] = (struct plot_bars){.title = "Operators of all queries",
+                                   .y_label = "% of the time, % of the operators",
+                                   .series = {"time", "occurrence"},
+                                   .series_count = 2};
+    for (int i = 0; i < out->count; i++) {
+        const struct query_run *run = &out->runs[i];
+        if (run->ran) {
+            double ms[] = {run->median * 1e3, run->profile.floor_seconds * 1e3};
+            plot_bars_add(&panels[0], out->suite->labels[run->query], ms);
+        }
+    }
+    double times = 0;
+    for (int i = 0; i < out->operators.count; i++) {
+        times += out->operators.list[i].count;
+    }
+    for (int i = 0; i < out->operators.count; i++) {
+        const struct operator_share *share = &out->operators.list[i];
+        double parts[] = {100 * share->seconds / (out->operators.seconds + 1e-12),
+                          100 * share->count / times};
+        plot_bars_add(&panels[1], share->name, parts);
+    }
+    return plot_bars_write(options->plot, panels, 2);
 }
 
 static void load(struct bench_db *db, const struct bench_options *options, struct outcome *out) {
@@ -280,15 +370,17 @@ int suite_run(const struct suite *suite, const struct bench_options *options) {
         if (listed(options->queries, suite->labels[query])) {
             struct query_run *run = &out.runs[out.count++];
             run->query = query;
-            run_query(&db, suite, options, run);
+            run_query(&db, suite, options, &out.operators, run);
         }
     }
     sum_up(&out);
+    suite_operators_sort(&out.operators);
     if (options->json) {
         print_json(&out, options);
     } else {
         print_table(&out, options);
     }
     bench_close(&db);
-    return out.wrong || out.failed ? 1 : 0;
+    bool drawn = !options->plot || draw(&out, options);
+    return out.wrong || out.failed || !drawn ? 1 : 0;
 }

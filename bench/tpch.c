@@ -25,6 +25,7 @@ int bench_tpch(const struct bench_options *options) {
                                        .known_count = sizeof tpch_answers / sizeof *tpch_answers,
                                        .power = true,
                                        .fraction_query = 11 - 1,
+                                       .text_queries = "2,10,13,15,20",
                                        .more = ", text => '%s'"};
     return suite_run(&suite, options);
 }

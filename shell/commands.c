@@ -177,7 +177,7 @@ static bool command_connection(struct shell *shell, const char *arg) {
 }
 
 static bool command_explain(struct shell *shell, const char *arg) {
-    static const char *const levels[] = {"plan", "program", "opcodes", "cuda", "analyze"};
+    static const char *const levels[] = {"plan", "program", "opcodes", "cuda", "analyze", "steps"};
     if (!arg[0]) {
         printf("explain is %s\n", shell->explain ? shell->explain : "off");
         return true;
@@ -192,8 +192,8 @@ static bool command_explain(struct shell *shell, const char *arg) {
             return true;
         }
     }
-    return complain(".explain takes on, off, plan, program, opcodes, cuda or analyze, not \"%s\"",
-                    arg);
+    return complain(
+        ".explain takes on, off, plan, program, opcodes, cuda, analyze or steps, not \"%s\"", arg);
 }
 
 static bool command_quit(struct shell *shell, const char *arg) {

@@ -357,8 +357,12 @@ static void put_box(const struct box *box) {
     put_footer(box);
 }
 
+bool render_is_plan(wf_result *result) {
+    return strcmp(wf_result_tag(result), "EXPLAIN") == 0 && wf_result_column_count(result) == 1;
+}
+
 bool render_box(const struct shell *shell, wf_result *result) {
-    if (strcmp(wf_result_tag(result), "EXPLAIN") == 0) {
+    if (render_is_plan(result)) {
         return render_lines(shell, result);
     }
     struct box box = {.shell = shell, .result = result};

@@ -41,8 +41,8 @@ bool render(const struct shell *shell, wf_result *result) {
     if (shell->format != FORMAT_BOX) {
         return render_text(shell->format, result);
     }
-    bool plan = strcmp(wf_result_tag(result), "EXPLAIN") == 0;
-    return shell->expanded && !plan ? render_text(FORMAT_LINE, result) : render_box(shell, result);
+    return shell->expanded && !render_is_plan(result) ? render_text(FORMAT_LINE, result)
+                                                      : render_box(shell, result);
 }
 
 static void print_error(const wf_error *error, const char *sql, struct origin origin) {

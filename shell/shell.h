@@ -144,6 +144,8 @@ struct time_text time_text(int64_t ns);
 /* render_box.c, render_text.c: read the result and write it to stdout. False when it could not be
  * read to its end: because of an error, which wf_result_error has, or of Ctrl-C. */
 bool render_box(const struct shell *shell, wf_result *result);
+/* The lines of EXPLAIN, which are no table. */
+bool render_is_plan(wf_result *result);
 bool render_text(enum format format, wf_result *result);
 bool render(const struct shell *shell, wf_result *result);
 /* The next rows, or NULL at the end, on errors, and after Ctrl-C; *out_ok tells these apart. */

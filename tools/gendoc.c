@@ -175,7 +175,12 @@ static void write_gpu(FILE *out) {
 #define X(A, name, r, a, b, c, fn, text) op_name(out, #name, &count);
     WF_OPS_HOST(X, )
 #undef X
-    fputs("\n\n## Opcodes of woven kernels, not of the virtual machine\n\n", out);
+    fputs("\n\nOf these woven kernels have, where the second operand is a literal: ", out);
+    count = 0;
+#define X(A, name, part, expr) op_name(out, #name, &count);
+    WF_OPS_AHEAD(X, )
+#undef X
+    fputs(".\n\n## Opcodes of woven kernels, not of the virtual machine\n\n", out);
     count = 0;
 #define X(A, name, fails, r, a, b, c, part, expr, text) op_name(out, #name, &count);
     WF_OPS_RARE(X, )

@@ -108,7 +108,8 @@ static FALLIBLE refresh(struct catalog *catalog, struct error *err) {
     for (struct edition_walk at = edition_walk(old); edition_step(&at);) {
         struct object *object = at.entry->object;
         struct table_version *version = object->table ? table_snapshot(object->table) : NULL;
-        bool fine = version == at.entry->version || edition_put(fresh, object->oid, object, version);
+        bool fine =
+            version == at.entry->version || edition_put(fresh, object->oid, object, version);
         version_release(version);
         if (!fine) {
             edition_release(fresh);
@@ -157,21 +158,42 @@ static void note(struct merge *m, u32 oid, struct object *object, struct table_v
 }
 
 /* An object this transaction made: its name must still be free, its schema there. */
-static FALLIBLE merge_created(struct merge *m, const struct edition_entry *mine) {
+static bool has_name(const struct object *object, u32 schema, const char *name) {
+    bool has = strcmp(object->name, name) == 0;
+    for (u32 i = 0; object->table && i < object->table->key_count; i++) {
+        has = has || strcmp(object->table->keys[i].name, name) == 0;
+    }
+    return has && object->schema == schema;
+}
+
+/* A name of the object must not be somebody else's, unless that one gives it up. */
+static FALLIBLE merge_name(struct merge *m, const struct object *object, const char *name) {
+    const struct object *holder = edition_name_holder(m->now, object->schema, sv_from(name));
+    if (!holder || holder->oid == object->oid) {
+        return ERR_OK;
+    }
+    const struct edition_entry *had = edition_find_oid(m->base, holder->oid);
+    const struct edition_entry *left = edition_find_oid(m->mine, holder->oid);
+    bool makes_room = had && has_name(had->object, object->schema, name) &&
+                      !(left && has_name(left->object, object->schema, name));
+    if (!makes_room) {
+        bool schema = object->kind == OBJECT_SCHEMA;
+        return error_set(m->err, schema ? ERR_DUPLICATE_SCHEMA : ERR_DUPLICATE_TABLE, -1,
+                         "%s \"%.100s\" already exists", schema ? "schema" : "relation", name);
+    }
+    return ERR_OK;
+}
+
+/* An object that is new, or another than before. */
+static FALLIBLE merge_defined(struct merge *m, const struct edition_entry *mine) {
     const struct object *object = mine->object;
-    if (object->schema && !edition_find_oid(m->now, object->schema)) {
+    if (edition_find_oid(m->base, object->schema) && !edition_find_oid(m->now, object->schema)) {
         return lost(object, "dropped the schema of", m->err);
     }
-    const struct edition_entry *taken = edition_find(m->now, object->schema, sv_from(object->name));
-    if (taken) {
-        const struct edition_entry *left = edition_find_oid(m->mine, taken->object->oid);
-        bool makes_room = edition_find_oid(m->base, taken->object->oid) &&
-                          (!left || strcmp(left->object->name, object->name) != 0);
-        if (!makes_room) {
-            bool schema = object->kind == OBJECT_SCHEMA;
-            return error_set(m->err, schema ? ERR_DUPLICATE_SCHEMA : ERR_DUPLICATE_TABLE, -1,
-                             "%s \"%.100s\" already exists", schema ? "schema" : "relation",
-                             object->name);
+    TRY(merge_name(m, object, object->name));
+    for (u32 i = 0; object->table && i < object->table->key_count; i++) {
+        if (!object->table->keys[i].index) {
+            TRY(merge_name(m, object, object->table->keys[i].name));
         }
     }
     note(m, object->oid, mine->object, mine->version);
@@ -213,11 +235,7 @@ static FALLIBLE merge_kept(struct merge *m, const struct edition_entry *base,
         !(now->version && base->version && now->version->content_no == base->version->content_no)) {
         return lost(mine->object, "changed", m->err);
     }
-    if (strcmp(base->object->name, mine->object->name) != 0) {
-        return merge_created(m, mine);
-    }
-    note(m, mine->object->oid, mine->object, mine->version);
-    return ERR_OK;
+    return merge_defined(m, mine);
 }
 
 static FALLIBLE merge_removed(struct merge *m, const struct edition_entry *base) {
@@ -233,7 +251,7 @@ static FALLIBLE merge_all(struct merge *m) {
     struct edition_diff diff = edition_diff(m->base, m->mine);
     while (edition_diff_step(&diff)) {
         TRY(!diff.after    ? merge_removed(m, diff.before)
-            : !diff.before ? merge_created(m, diff.after)
+            : !diff.before ? merge_defined(m, diff.after)
                            : merge_kept(m, diff.before, diff.after));
     }
     return ERR_OK;
@@ -282,7 +300,8 @@ static void publish(struct catalog *catalog, struct edition *next) {
             epoch++;
         }
     }
-    ASSERT(next != old && next->mem == old->mem && epoch >= old->epoch); /* editions are never changed */
+    ASSERT(next != old && next->mem == old->mem &&
+           epoch >= old->epoch); /* editions are never changed */
     next->epoch = epoch;
     catalog->edition = next;
     edition_release(old);
@@ -348,7 +367,7 @@ static FALLIBLE commit_edit(struct catalog *catalog, struct edition *base, const
 
 static FALLIBLE create_table(struct catalog *catalog, struct edition *base, const char *name,
                              struct table *table, i32 position, struct error *err) {
-    if (edition_find(base, OID_PUBLIC, sv_from(name))) {
+    if (edition_name_holder(base, OID_PUBLIC, sv_from(name))) {
         table_close(table);
         FAIL_AT(err, DUPLICATE_TABLE, position, "relation \"%.100s\" already exists", name);
     }

@@ -96,6 +96,8 @@ void edition_release(struct edition *edition);
 void edition_discard(struct edition *edition, const struct edition *keep);
 /* NULL when there is none. Tables, views, sequences and indexes share a schema's names. */
 const struct edition_entry *edition_find(const struct edition *edition, u32 schema, struct sv name);
+/* Who has the name, which keys share with these: the object, or the table of the key. */
+const struct object *edition_name_holder(const struct edition *edition, u32 schema, struct sv name);
 const struct edition_entry *edition_find_oid(const struct edition *edition, u32 oid);
 const struct edition_entry *edition_find_schema(const struct edition *edition, struct sv name);
 const struct edition_entry *edition_find_table(const struct edition *edition, u64 table_id);
@@ -233,6 +235,8 @@ void snapshot_put(struct snapshot *snap, struct table *table, struct table_versi
  * there is none. Call snapshot_open first. */
 const struct edition_entry *snapshot_lookup(struct snapshot *snap, struct sv schema,
                                             struct sv name);
+/* The table a key of which has the name, where no relation before it on the path has; or NULL. */
+const struct object *snapshot_key_table(struct snapshot *snap, struct sv schema, struct sv name);
 /* OIDs of the schemas of the path, temporary first. */
 i32 snapshot_path(struct snapshot *snap, u32 out[PATH_MAX_SCHEMAS]);
 /* Where a new object goes that names no schema: the first schema of the path that exists. 3F000. */

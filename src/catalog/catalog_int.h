@@ -8,7 +8,7 @@
 enum tree_order { TREE_OID, TREE_NAME, TREE_TABLE, TREE_USE };
 struct tree_item {
     struct edition_entry entry; /* versions only by OID */
-    u32 used;                   /* USE: an OID */
+    u32 used;                   /* USE: an OID. NAME: 0, or a key of the table, by number + 1 */
 };
 struct tree {
     _Atomic i32 refs;

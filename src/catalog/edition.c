@@ -71,7 +71,13 @@ const struct edition_entry *edition_find_oid(const struct edition *edition, u32 
 const struct edition_entry *edition_find(const struct edition *edition, u32 schema,
                                          struct sv name) {
     const struct tree_item *item = find(edition->by_name, TREE_NAME, schema, name);
-    return item ? edition_find_oid(edition, item->entry.object->oid) : NULL;
+    return item && !item->used ? edition_find_oid(edition, item->entry.object->oid) : NULL;
+}
+
+const struct object *edition_name_holder(const struct edition *edition, u32 schema,
+                                         struct sv name) {
+    const struct tree_item *item = find(edition->by_name, TREE_NAME, schema, name);
+    return item ? item->entry.object : NULL;
 }
 
 const struct edition_entry *edition_find_table(const struct edition *edition, u64 table_id) {
@@ -112,11 +118,14 @@ struct edition_walk edition_walk_users(const struct edition *edition, u32 oid) {
 
 bool edition_step(struct edition_walk *walk) {
     const struct tree_item *item = tree_next(walk);
+    while (item && walk->names && item->used) { /* a key is no object */
+        item = tree_next(walk);
+    }
     bool within = item && (walk->within < 0 ||
                            walk->within == (walk->names ? item->entry.object->schema : item->used));
-    walk->entry = !within              ? NULL
-                  : walk->within < 0   ? &item->entry
-                                       : edition_find_oid(walk->edition, item->entry.object->oid);
+    walk->entry = !within            ? NULL
+                  : walk->within < 0 ? &item->entry
+                                     : edition_find_oid(walk->edition, item->entry.object->oid);
     return walk->entry != NULL;
 }
 
@@ -139,10 +148,21 @@ static void set_use(struct edition *edition, struct object *object, u32 used, bo
     }
 }
 
+static void set_name(struct edition *edition, const struct tree_item *item, bool add) {
+    struct tree_key name = tree_key_of(TREE_NAME, item);
+    if (add) {
+        tree_put(edition->mem, &edition->by_name, TREE_NAME, item);
+        return;
+    }
+    const struct tree *named = tree_find(edition->by_name, &name);
+    if (named && named->item.entry.object == item->entry.object) { /* nobody else has taken it */
+        tree_remove(edition->mem, &edition->by_name, &name);
+    }
+}
+
 /* Enters an object's names and uses, or takes them out. */
 static void set_names(struct edition *edition, struct object *object, bool add) {
     struct tree_item item = {.entry = {.object = object}};
-    struct tree_key name = tree_key_of(TREE_NAME, &item);
     const struct table *table = object->table;
     set_use(edition, object, object->owner, add);
     for (u32 i = 0; i < object->dep_count; i++) {
@@ -154,12 +174,11 @@ static void set_names(struct edition *edition, struct object *object, bool add) 
     for (u32 i = 0; table && i < table->col_count; i++) {
         set_use(edition, object, table->cols[i].sequence, add);
     }
-    if (add) {
-        tree_put(edition->mem, &edition->by_name, TREE_NAME, &item);
-    } else { /* somebody else may have taken it */
-        const struct tree *named = tree_find(edition->by_name, &name);
-        if (named && named->item.entry.object == object) {
-            tree_remove(edition->mem, &edition->by_name, &name);
+    set_name(edition, &item, add);
+    for (u32 i = 0; table && i < table->key_count; i++) {
+        if (!table->keys[i].index) { /* that one's name is an object's */
+            struct tree_item key = {.entry = {.object = object}, .used = i + 1};
+            set_name(edition, &key, add);
         }
     }
     if (table && add) {
@@ -231,7 +250,7 @@ i64 edition_table_names(const struct edition *edition, u32 kind, struct arena *a
     tree_walk(&walk, edition->by_name, NULL);
     for (const struct tree_item *item; (item = tree_next(&walk));) {
         const struct object *object = item->entry.object;
-        if (object->kind == kind && !object->hidden) {
+        if (object->kind == kind && !object->hidden && !item->used) {
             names[count++] = arena_sv(arena, sv_from(object->name));
         }
     }

@@ -114,6 +114,23 @@ const struct edition_entry *snapshot_lookup(struct snapshot *snap, struct sv sch
     return NULL;
 }
 
+const struct object *snapshot_key_table(struct snapshot *snap, struct sv schema, struct sv name) {
+    u32 path[PATH_MAX_SCHEMAS];
+    i32 count = schema.len ? 1 : snapshot_path(snap, path);
+    if (schema.len) {
+        const struct edition_entry *in = edition_find_schema(snap->edition, schema);
+        path[0] = sv_eq(schema, SV("pg_temp")) ? snap->temp_schema : in ? in->object->oid : 0;
+    }
+    for (i32 i = 0; i < count; i++) {
+        const struct object *holder =
+            path[i] ? edition_name_holder(snap->edition, path[i], name) : NULL;
+        if (holder) {
+            return edition_find(snap->edition, path[i], name) ? NULL : holder;
+        }
+    }
+    return NULL;
+}
+
 wf_status snapshot_target(struct snapshot *snap, struct sv schema, i32 position, u32 *out,
                           struct error *err) {
     TRY(snapshot_open(snap, err));
@@ -171,6 +188,10 @@ void snapshot_hint(struct snapshot *snap, struct sv name, struct error *err) {
 
 wf_status snapshot_missing(struct snapshot *snap, struct sv schema, struct sv name, i32 position,
                            struct error *err) {
+    if (snapshot_key_table(snap, schema, name)) {
+        FAIL_AT(err, WRONG_OBJECT, position, "\"%.*s\" is an index", (int)MIN_OF(name.len, 100),
+                name.ptr);
+    }
     if (schema.len) {
         FAIL_AT(err, UNDEFINED_TABLE, position, "relation \"%.*s.%.*s\" does not exist",
                 (int)MIN_OF(schema.len, 100), schema.ptr, (int)MIN_OF(name.len, 100), name.ptr);

@@ -38,7 +38,7 @@ struct tree_key tree_key_of(enum tree_order order, const struct tree_item *item)
         break;
     case TREE_NAME:
         key.number = object->schema;
-        key.name = sv_from(object->name);
+        key.name = sv_from(item->used ? object->table->keys[item->used - 1].name : object->name);
         break;
     case TREE_TABLE:
         key.number = object->table->id;
@@ -119,13 +119,14 @@ static struct tree *lean_right(struct memory *mem, struct tree *left, struct tre
 static struct tree *balanced(struct memory *mem, struct tree *left, struct tree *right,
                              const struct tree_item *item) {
     i64 l = weight(left), r = weight(right);
-    if (left == tree_refused || right == tree_refused || l + r <= 3 ||
-        (l <= 3 * r && r <= 3 * l)) {
+    if (left == tree_refused || right == tree_refused || l + r <= 3 || (l <= 3 * r && r <= 3 * l)) {
         return node(mem, left, right, item);
     }
-    struct tree *made = r > l ? lean_left(mem, left, right, item) : lean_right(mem, left, right, item);
+    struct tree *made =
+        r > l ? lean_left(mem, left, right, item) : lean_right(mem, left, right, item);
     ASSERT(made == tree_refused || weight(made->left) + weight(made->right) <= 3 ||
-           (weight(made->left) <= 3 * weight(made->right) && weight(made->right) <= 3 * weight(made->left)));
+           (weight(made->left) <= 3 * weight(made->right) &&
+            weight(made->right) <= 3 * weight(made->left)));
     return made;
 }
 
@@ -169,10 +170,10 @@ static struct tree *removed(struct memory *mem, struct tree *tree, const struct 
     if (order == 0) {
         return joined(mem, tree->left, tree->right);
     }
-    return order < 0 ? balanced(mem, removed(mem, tree->left, key), tree_retain(tree->right),
-                                &tree->item)
-                     : balanced(mem, tree_retain(tree->left), removed(mem, tree->right, key),
-                                &tree->item);
+    return order < 0
+               ? balanced(mem, removed(mem, tree->left, key), tree_retain(tree->right), &tree->item)
+               : balanced(mem, tree_retain(tree->left), removed(mem, tree->right, key),
+                          &tree->item);
 }
 
 void tree_put(struct memory *mem, struct tree **io_tree, enum tree_order order,

@@ -74,4 +74,18 @@ const struct op_info op_infos[OP_COUNT] = {
 #undef ROW
 #undef ARITY
 
+const struct op_ahead *op_ahead(u16 code) {
+    static const struct op_ahead ahead[] = {
+#define X(A, name, part, expr) {OP_##name, #part, #expr},
+        WF_OPS_AHEAD(X, )
+#undef X
+    };
+    for (i32 i = 0; i < COUNT_OF(ahead); i++) {
+        if (ahead[i].code == code) {
+            return &ahead[i];
+        }
+    }
+    return NULL;
+}
+
 _Static_assert(OP_COUNT < 65535, "struct op holds the code in 16 bits");

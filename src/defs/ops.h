@@ -86,4 +86,12 @@ union lit {
     str str;
 };
 
+/* What a kernel has in place of a host opcode whose second operand is a literal: it finds that one
+ * worked out ahead. NULL: none. */
+struct op_ahead {
+    u16 code;
+    const char *part, *expr;
+};
+const struct op_ahead *op_ahead(u16 code);
+
 #endif

@@ -59,6 +59,7 @@ set(WF_EMBEDDED
   defs/fn_real.h=defs/fn_real.h
   defs/fn_time.h=defs/fn_time.h
   defs/fn_str2.h=defs/fn_str2.h
+  defs/fn_regex.h=defs/fn_regex.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h
   series.h=gpu/kernels/series.h
@@ -74,6 +75,9 @@ set(WF_EMBEDDED
   histogram.h=gpu/kernels/histogram.h
   scan.h=gpu/kernels/scan.h
   scan_u32.h=gpu/kernels/scan_u32.h
+  defs/ksort.h=defs/ksort.h
+  sort.h=gpu/kernels/sort.h
+  split_words.h=gpu/kernels/split_words.h
   defs/kalgebra.h=defs/kalgebra.h
   tuple.h=gpu/kernels/tuple.h
   relmap.h=gpu/kernels/relmap.h

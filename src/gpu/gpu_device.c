@@ -3,9 +3,12 @@
 #include "gpu/gpu_int.h"
 #include "codes/control.h"
 #include "gpu/gpu_prim.h"
+#include "host/regex_table.h"
 
 #include <stdio.h>
 /* --- what the runtime calls --- */
+
+#define ROWS_NUMBERED 0xffffffffLL /* row numbers have 32 bits */
 
 static const char *gpu_refuses(struct device *dev, struct exec *x, const struct step *step) {
     struct gpu *g = dev->self;
@@ -13,8 +16,12 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
         const struct var *rows = &x->program->vars[step->src];
         return rows->kinds[step->col] == KIND_I64 ? NULL : gpu_refusal(x->arena, REFUSE_KEY, "");
     }
+    if (step->kind == STEP_SORT) {
+        return x->vars[step->src].rows < ROWS_NUMBERED ? NULL
+                                                       : gpu_refusal(x->arena, REFUSE_SORT, "");
+    }
     if (step->kind != STEP_PIPELINE) {
-        return gpu_refusal(x->arena, step->kind == STEP_SORT ? REFUSE_SORT : REFUSE_STEP, "");
+        return gpu_refusal(x->arena, REFUSE_STEP, "");
     }
     struct gpu_plan plan;
     const char *refusal =
@@ -23,6 +30,11 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     if (!refusal && plan.slot_bytes + beside > g->card->shared_max) {
         return gpu_refusal(x->arena, REFUSE_SHARED,
                            arena_printf(x->arena, "%lld", plan.slot_bytes));
+    }
+    for (i64 i = 0; !refusal && i < plan.patterns.count; i++) {
+        if (regex_table_make(x->arena, x->lits[plan.patterns.items[i]].str).len == 0) {
+            return gpu_refusal(x->arena, REFUSE_PATTERN, "");
+        }
     }
     if (!refusal && plan.woven_op && x->settings->gpu_code == CODE_VM) {
         return gpu_refusal(x->arena, REFUSE_CODE_VM, plan.woven_op);
@@ -119,6 +131,23 @@ static struct device_rates usable_rates(struct device *dev, struct exec *x) {
     return rates;
 }
 
+/* A sort reads and writes a word and a row number per digit, then gathers all columns. */
+#define SORT_DIGITS 8
+#define SORT_ROW_BYTES 24
+
+static void sort_bytes(struct gpu *g, struct exec *x, const struct step *step, f64 *out_read,
+                       f64 *out_moved) {
+    const struct variable *v = &x->vars[step->src];
+    const struct var *def = &x->program->vars[step->src];
+    f64 width = 0;
+    for (u32 c = 0; c < def->col_count; c++) {
+        width += kind_bytes[def->kinds[c]];
+    }
+    bool top = step->limit >= 0 && step->limit < v->rows / 4;
+    *out_read = (f64)v->rows * (top ? SORT_ROW_BYTES : 2 * width + SORT_DIGITS * SORT_ROW_BYTES);
+    *out_moved = is_here(g, v) ? 0 : (f64)v->rows * width;
+}
+
 /* An index is filled at places all over it, each read, exchanged and written. */
 #define BUILD_ROW_PLACES 3
 
@@ -134,6 +163,8 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         moved = is_here(g, v) ? 0 : (f64)v->rows * 8;
         read = (f64)v->rows * 8;
         places = (f64)v->rows * BUILD_ROW_PLACES;
+    } else if (step->kind == STEP_SORT) {
+        sort_bytes(g, x, step, &read, &moved);
     } else {
         struct gpu_plan plan; /* it was asked before whether it can run here */
         ASSERT(step->kind == STEP_PIPELINE);
@@ -153,14 +184,24 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
            places / (rates.probes_per_ns * KERNELS_REACH);
 }
 
-static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     if (step->kind == STEP_PIPELINE) {
         return gpu_run_pipeline(g, x, step_no, step);
     }
     if (step->kind == STEP_BUILD) {
         return gpu_run_build(g, x, step_no, step);
     }
+    if (step->kind == STEP_SORT) {
+        return gpu_run_sort(g, x, step_no, step);
+    }
     FAIL(x->err, NOT_SUPPORTED, "this step does not run on the GPU");
+}
+
+static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    (void)gpu_heap_mark(g->card);
+    wf_status status = run_kind(g, x, step_no, step);
+    x->metrics[step_no].device_peak = gpu_heap_mark(g->card);
+    return status;
 }
 
 /* Memory that other workers' steps held may be all that was missing. */

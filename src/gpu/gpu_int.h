@@ -48,12 +48,15 @@ struct gpu_heap {
     struct gpu_block *free_list;
     i64 slab_bytes; /* mapped in */
     i64 used_bytes; /* handed out */
+    i64 peak_bytes; /* the most of it since gpu_heap_mark */
     i64 budget_bytes;
     i64 unit_bytes; /* size of a common slab */
 };
 /* NULL when the budget or the card refuses; never evicts. 256-byte aligned, at least 64 readable
  * bytes after the end. */
 struct gpu_block *gpu_heap_alloc(struct gpu_card *card, i64 bytes);
+/* Starts to watch for the peak anew; returns the last one. Workers of a card share it. */
+i64 gpu_heap_mark(struct gpu_card *card);
 void gpu_heap_free(struct gpu_card *card,
                    struct gpu_block *block); /* NULL is fine; from any thread */
 void gpu_heap_fini(struct gpu_card *card, bool context_alive);
@@ -356,7 +359,9 @@ struct gpu_plan {
     const struct pipeline *pipe;
     const struct sink *sink;
     struct u32_list lits; /* program literals, by kernel number */
-    struct u32_list luts; /* variables */
+    struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
+                               * numbers follow */
+    struct u32_list luts;     /* variables */
     VEC(struct gpu_plan_col) cols;
     struct u32_list indexes; /* variables */
     struct u32_list interns; /* variables */
@@ -514,6 +519,7 @@ FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 
 FALLIBLE gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 /* How a segment looks to a kernel that loads it into a register of `kind`. */
 struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls);
 struct weave_col gpu_kind_form(u8 kind, bool nulls); /* a variable's column */

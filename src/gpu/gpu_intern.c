@@ -298,5 +298,6 @@ wf_status gpu_intern_close(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
     gv->intern_count = (i64)MIN_OF(counts[INTERN_ENTRIES], gv->intern.entry_limit);
     gv->intern_bytes = (i64)MIN_OF(counts[INTERN_BYTES], gv->intern.heap_bytes);
     v->on_host = 0;
+    v->rows = gv->intern_count;
     return is_dictionary(x, var) ? gpu_intern_fetch(g, x, var, moved) : ERR_OK;
 }

@@ -102,6 +102,7 @@ struct job {
     VEC(struct job_text) texts;    /* of variables, dictionaries and literals */
     struct gpu_str_list own_texts; /* those that only this step holds */
     str *lit_views;                /* per plan literal */
+    str *pattern_views;            /* per plan pattern: its table */
     struct dict_views *dict_views; /* per source column */
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
     struct gpu_block *gone;        /* bits of deleted rows, of all parts */

@@ -174,10 +174,20 @@ struct gpu_block *gpu_heap_alloc(struct gpu_card *card, i64 bytes) {
         free_list_remove(heap, block);
         cut(card, block, size);
         heap->used_bytes += block->bytes;
+        heap->peak_bytes = MAX_OF(heap->peak_bytes, heap->used_bytes);
         block->epoch = card->epoch;
     }
     mutex_unlock(&heap->lock);
     return block;
+}
+
+i64 gpu_heap_mark(struct gpu_card *card) {
+    struct gpu_heap *heap = &card->heap;
+    mutex_lock(&heap->lock);
+    i64 peak = heap->peak_bytes;
+    heap->peak_bytes = heap->used_bytes;
+    mutex_unlock(&heap->lock);
+    return peak;
 }
 
 static void join_next(struct gpu_card *card, struct gpu_block *block) {

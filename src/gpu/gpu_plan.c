@@ -108,8 +108,22 @@ static const char *refuse_count(struct arena *arena, enum gpu_refusal reason, i6
     return gpu_refusal(arena, reason, arena_printf(arena, "%lld", count));
 }
 
-static const char *refuse_op(struct arena *arena, const struct op *op) {
+/* The opcode that sets a register to a literal, for all rows; NULL when there is none. */
+static const struct op *literal_of(const struct pipeline *pipe, u16 reg) {
+    for (u32 i = 0; pipe->regs[reg].is_const && i < pipe->op_count; i++) {
+        if (pipe->ops[i].code == OP_CONST && pipe->ops[i].dst == reg) {
+            return &pipe->ops[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
+                             const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
+    if (op_ahead(op->code) && literal_of(pipe, op->b)) {
+        return NULL;
+    }
     if (info->flags & OP_MAKES) {
         return gpu_refusal(arena, REFUSE_MAKES, info->name);
     }
@@ -152,7 +166,7 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     }
     u32 matches = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const char *refusal = refuse_op(arena, &pipe->ops[i]);
+        const char *refusal = refuse_op(arena, pipe, &pipe->ops[i]);
         if (refusal) {
             return refusal;
         }
@@ -218,7 +232,11 @@ static void number_op(struct planner *p, u32 i) {
     default:
         break;
     }
-    if (op_infos[op->code].flags & OP_RARE && !plan->woven_op) {
+    if (op_ahead(op->code)) {
+        imm = number_u32(p->arena, &plan->patterns, literal_of(p->pipe, op->b)->imm);
+    }
+    bool rare = op_infos[op->code].flags & OP_RARE || op_ahead(op->code);
+    if (rare && !plan->woven_op) {
         plan->woven_op = op_infos[op->code].name;
     }
     plan->adds_interns |= gpu_op_adds(op);

@@ -135,10 +135,24 @@ static FALLIBLE launch(struct prim_job *job, void *function, i64 blocks, u32 thr
                       args, job->x->err);
 }
 
+/* Templates that kernel.def lists, too: as steps of the engine call them. */
+static const struct {
+    const char *module, *kernel, *defines;
+    enum kernel_no no;
+} ahead[] = {{"split", "k_split_count", gpu_split_ahead, KERNEL_SPLIT_COUNT},
+             {"split", "k_split_bins", gpu_split_ahead, KERNEL_SPLIT_BINS},
+             {"split", "k_split", gpu_split_ahead, KERNEL_SPLIT}};
+
 /* Lines before a template's own, for measuring variants of it: WARPFOX_PRIM_DEFINES is a list such
  * as "WF_MIN_BLOCKS=3". */
 static FALLIBLE find_function(struct prim_job *job, const struct gpu_template *code, void **out) {
     const char *given = getenv("WARPFOX_PRIM_DEFINES");
+    for (i32 i = 0; !given && i < COUNT_OF(ahead); i++) {
+        if (!strcmp(code->kernel, ahead[i].kernel) && !strcmp(code->module, ahead[i].module) &&
+            !strcmp(code->defines, ahead[i].defines)) {
+            return gpu_kernel(gpu_of(job)->card, ahead[i].no, out, job->x->err);
+        }
+    }
     char lines[1900];
     size_t used = 0;
     while (given && *given && used < sizeof lines / 2) {

@@ -47,6 +47,7 @@ FALLIBLE gpu_prim_fetch(struct prim_job *job, void *host, const void *src, i64 b
 /* From the host, small things; copied before it returns. */
 FALLIBLE gpu_prim_send(struct prim_job *job, void *dst, const void *host, i64 bytes);
 
+extern const char gpu_split_ahead[]; /* the lines of split_words.h */
 extern const struct prim_class gpu_prims;
 
 #endif

@@ -91,6 +91,10 @@ struct split_run {
     char defines[ORDER_DEFINES];
 };
 
+const char gpu_split_ahead[] =
+    "#define KEY_BYTES 8\n#define RADIX_BITS 8\n#define SPLIT_THREADS 384\n#define SPLIT_ITEMS 12\n"
+    "#define PAYLOAD1 4\n#define PAYLOAD2 0\n#define WF_MIN_BLOCKS 2\n";
+
 static i32 bits_for(i64 parts) {
     i32 bits = 0;
     while (1LL << bits < parts) {

@@ -50,7 +50,7 @@ static void lay_out(struct job *j) {
     j->blob_bytes = 0;
     (void)take(j,
                8 * (1 + (i64)sink->word_count)); /* gpu_job_sink_end puts column addresses here */
-    j->lits_at = take(j, plan->lits.count * (i64)sizeof(struct klit));
+    j->lits_at = take(j, (plan->lits.count + plan->patterns.count) * (i64)sizeof(struct klit));
     j->luts_at = take(j, plan->luts.count * (i64)sizeof(struct kcol));
     j->cols_at = take(j, plan->cols.count * (i64)sizeof(struct kcol));
     j->indexes_at = take(j, plan->indexes.count * (i64)sizeof(struct kindex));
@@ -97,6 +97,9 @@ static FALLIBLE fill_operands(struct job *j) {
         if (x->program->lit_kinds[lit] == KIND_STR) {
             memcpy(&lits[i], &j->lit_views[i], sizeof(str));
         }
+    }
+    for (i64 i = 0; i < plan->patterns.count; i++) {
+        memcpy(&lits[plan->lits.count + i], &j->pattern_views[i], sizeof(str));
     }
     for (i64 i = 0; i < plan->luts.count; i++) {
         TRY(gpu_var_lut(j->g, x, plan->luts.items[i], &luts[i], moved));

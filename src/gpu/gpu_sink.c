@@ -23,12 +23,14 @@ static const struct sink *job_sink(const struct job *j) {
     return j->plan.sink;
 }
 
-/* True when every reader of the variable is a step that only the host runs. */
-static bool feeds_host(const struct program *program, u32 var) {
+/* True when every reader of the variable is a step that only the host runs, or, `may`, that it may
+ * run where the card has no room. */
+static bool feeds_host(const struct program *program, u32 var, bool may) {
     for (u32 b = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++) {
             const struct step *step = &program->blocks[b].steps[s];
-            if (step->kind == STEP_BUILD && step->src == var) {
+            bool here = step->kind == STEP_BUILD || (step->kind == STEP_SORT && !may);
+            if (here && step->src == var) {
                 return false;
             }
             const struct pipeline *pipe = step->kind == STEP_PIPELINE ? step->pipeline : NULL;
@@ -355,7 +357,7 @@ bool gpu_job_can_send(const struct job *j) {
     const struct sink *sink = job_sink(j);
     return sink->kind == SINK_ROWS && !j->plan.adds_interns && !sink->append &&
            j->pipe->source.kind == SOURCE_TABLE && j->x->settings->gpu_result == RESULT_HOST &&
-           feeds_host(j->x->program, sink->var);
+           feeds_host(j->x->program, sink->var, true);
 }
 
 wf_status gpu_job_sink_begin(struct job *j) {
@@ -368,7 +370,8 @@ wf_status gpu_job_sink_begin(struct job *j) {
     if (sink->kind == SINK_AGG) {
         return agg_begin(j);
     }
-    bool crosses = j->place != PLACE_CACHED && !j->plan.has_match;
+    bool crosses = j->place != PLACE_CACHED && !j->plan.has_match &&
+                   feeds_host(j->x->program, sink->var, false);
     j->to_host = (j->sends || crosses) && gpu_job_can_send(j);
     if (j->to_host) {
         j->x->vars[sink->var].on_host = 1;

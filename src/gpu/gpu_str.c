@@ -13,6 +13,7 @@
 #include "gpu/gpu_job.h"
 
 #include "codes/control.h"
+#include "host/regex_table.h"
 
 #include <stdlib.h>
 
@@ -124,6 +125,19 @@ static FALLIBLE literal_texts(struct job *j) {
     return ERR_OK;
 }
 
+/* Each is a text of its own, so that it is aligned. */
+static FALLIBLE pattern_texts(struct job *j) {
+    const struct u32_list *patterns = &j->plan.patterns;
+    j->pattern_views = NEW_ARRAY(j->x->arena, str, patterns->count + 1);
+    for (i64 i = 0; i < patterns->count; i++) {
+        struct sv table = regex_table_make(j->x->arena, j->x->lits[patterns->items[i]].str);
+        ASSERT(table.len > 0); /* it was asked before whether there is one */
+        j->pattern_views[i] = str_from(table);
+        TRY(own_text(j, &j->pattern_views[i], 1));
+    }
+    return ERR_OK;
+}
+
 static bool loads_text(const struct job *j, u32 col) {
     for (u32 i = 0; i < j->pipe->op_count; i++) {
         const struct op *op = &j->pipe->ops[i];
@@ -183,6 +197,7 @@ wf_status gpu_job_texts(struct job *j) {
         return ERR_OK;
     }
     TRY(literal_texts(j));
+    TRY(pattern_texts(j));
     j->dict_views = NEW_ARRAY(x->arena, struct dict_views, j->col_count + 1);
     j->text_cols = NEW_ARRAY(x->arena, b8, j->col_count + 1);
     bool is_table = j->pipe->source.kind == SOURCE_TABLE;

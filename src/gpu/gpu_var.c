@@ -304,6 +304,9 @@ static FALLIBLE fill_chunk(struct gpu *g, struct exec *x, const struct chunk *ch
     struct error *err = x->err;
     for (u32 c = 0; c < chunk->col_count && chunk->rows > 0; c++) {
         const struct column *to = &chunk->cols[c];
+        if (!cols[c].data) { /* a sort dropped it */
+            continue;
+        }
         i64 bytes = chunk->rows * kind_bytes[to->kind];
         CU(g->api->copy_to_host(to->data, cols[c].data, (size_t)bytes, stream));
         if (to->nulls) {

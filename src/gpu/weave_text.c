@@ -97,6 +97,7 @@ const char *gpu_part_text(const char *part) {
                  "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"},
         {"str", "#include \"defs/fn_str.h\"\n"},
         {"like", "#include \"defs/fn_str.h\"\n#include \"defs/fn_like.h\"\n"},
+        {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_regex.h\"\n"},
         {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
     };
     for (i32 i = 0; i < COUNT_OF(parts); i++) {
@@ -105,6 +106,16 @@ const char *gpu_part_text(const char *part) {
         }
     }
     return NULL;
+}
+
+static const char *part_of(u16 code) {
+    const struct op_ahead *ahead = op_ahead(code);
+    return ahead ? ahead->part : op_infos[code].part;
+}
+
+static const char *expr_of(u16 code) {
+    const struct op_ahead *ahead = op_ahead(code);
+    return ahead ? ahead->expr : op_infos[code].expr;
 }
 
 static void put_functions(struct weaver *v) {
@@ -117,7 +128,7 @@ static void put_functions(struct weaver *v) {
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op_info *info = &op_infos[v->pipe->ops[i].code];
         if (!(info->flags & OP_CONTROL) && !used_before(v->pipe, i)) {
-            text_print(v->out, "%s", gpu_part_text(info->part));
+            text_print(v->out, "%s", gpu_part_text(part_of(v->pipe->ops[i].code)));
         }
     }
     line(v, "#define R %d", v->rows);
@@ -135,7 +146,7 @@ static void put_functions(struct weaver *v) {
             text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(info->operands[k]), "abc"[k]);
         }
         text_print(v->out, "%s) { return %s; }\n", info->flags & OP_FAULTS ? ", u8 *f" : "",
-                   info->expr);
+                   expr_of(v->pipe->ops[i].code));
     }
 }
 
@@ -171,6 +182,10 @@ static void put_setup(struct weaver *v) {
         if (op->code == OP_CONST && v->pipe->regs[op->dst].is_const) {
             put_literal(v, op, v->plan->op_imm[i]);
         }
+    }
+    for (i64 i = 0; i < v->plan->patterns.count; i++) {
+        i64 at = v->plan->lits.count + i;
+        line(v, "const str p%lld = str_of(args.lits[%lld].low, args.lits[%lld].high);", i, at, at);
     }
     for (i64 i = 0; i < v->plan->indexes.count; i++) {
         line(v, "const struct kindex x%lld = args.indexes[%lld];", i, i);
@@ -439,8 +454,9 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
 
 /* --- scalar opcodes --- */
 
-static void put_scalar(struct weaver *v, const struct op *op) {
+static void put_scalar(struct weaver *v, const struct op *op, u16 number) {
     const struct op_info *info = &op_infos[op->code];
+    bool ahead = op_ahead(op->code) != NULL;
     bool faults = info->flags & OP_FAULTS;
     bool text = false; /* views of rows that are not there point nowhere */
     for (u32 k = 0; k < info->arity; k++) {
@@ -453,8 +469,11 @@ static void put_scalar(struct weaver *v, const struct op *op) {
     char buf[24];
     i32 n = snprintf(call, sizeof call, "op_%s(", info->name);
     for (u32 k = 0; k < info->arity; k++) {
-        n += snprintf(call + n, sizeof call - (size_t)n, "%s%s", k ? ", " : "",
-                      operand(v, regs[k], buf));
+        operand(v, regs[k], buf);
+        if (ahead && k == 1) {
+            snprintf(buf, sizeof buf, "p%u", number);
+        }
+        n += snprintf(call + n, sizeof call - (size_t)n, "%s%s", k ? ", " : "", buf);
     }
     snprintf(call + n, sizeof call - (size_t)n, "%s)", faults ? ", &f" : "");
     const char *only = keep || heavy ? "if (act >> i & 1u) " : "";
@@ -580,7 +599,7 @@ static void put_op(struct weaver *v, u32 at) {
         break;
     default:
         if (!v->plan->is_limb[op->dst]) {
-            put_scalar(v, op);
+            put_scalar(v, op, number);
         }
         break;
     }

@@ -77,3 +77,49 @@ bool char_in_class(enum char_class class, u32 c) {
         return WITHIN(print);
     }
 }
+
+static void put_breaks(const struct class_range *ranges, i64 count, void (*put)(void *to, u32 c),
+                       void *to) {
+    for (i64 i = 0; i < count; i++) {
+        const struct class_range *r = &ranges[i];
+        for (u32 c = r->first; r->step > 1 && c <= r->last; c += r->step) {
+            put(to, c);
+            put(to, c + 1);
+        }
+        put(to, r->first);
+        put(to, r->last + 1);
+    }
+}
+
+#define PUT(name) put_breaks(class_##name, COUNT_OF(class_##name), put, to)
+
+void char_class_breaks(enum char_class class, void (*put)(void *to, u32 c), void *to) {
+    switch (class) {
+    case CLASS_ALPHA:
+    case CLASS_ALNUM:
+        PUT(alpha);
+        break;
+    case CLASS_UPPER:
+        PUT(upper);
+        break;
+    case CLASS_LOWER:
+        PUT(lower);
+        break;
+    case CLASS_SPACE:
+        PUT(space);
+        break;
+    case CLASS_PUNCT:
+        PUT(punct);
+        break;
+    case CLASS_CNTRL:
+        put(to, 0xa0);
+        break;
+    case CLASS_GRAPH:
+        PUT(alpha);
+        PUT(punct);
+        break;
+    default: /* PRINT */
+        PUT(print);
+        break;
+    }
+}

@@ -20,6 +20,8 @@ enum char_class {
     CLASS_PRINT
 };
 bool char_in_class(enum char_class class, u32 code_point);
+/* Tells code points beyond ASCII from which on the answer may be another; all such are among them. */
+void char_class_breaks(enum char_class class, void (*put)(void *to, u32 code_point), void *to);
 /* Simple case mapping of one code point. */
 u32 case_upper(u32 code_point);
 u32 case_lower(u32 code_point);

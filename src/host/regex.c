@@ -72,9 +72,7 @@ static void add_folded(struct parser *s, u32 lo, u32 hi) {
     }
 }
 
-/* A class of characters stands among the ranges as this bit and its number. */
-enum { CLASS_BIT = 1 << 30 }; /* beyond all code points */
-
+/* A class of characters stands among the ranges as REGEX_CLASS_BIT and its number. */
 static const struct {
     const char *name;
     u8 class;
@@ -89,7 +87,7 @@ static bool add_class(struct parser *s, struct sv name) {
         if (sv_eq(name, sv_from(classes[i].name))) {
             bool cased = classes[i].class == CLASS_UPPER || classes[i].class == CLASS_LOWER;
             u32 class = s->re->nocase && cased ? CLASS_ALPHA : classes[i].class;
-            add_range(s, CLASS_BIT | class, CLASS_BIT | class);
+            add_range(s, REGEX_CLASS_BIT | class, REGEX_CLASS_BIT | class);
             return true;
         }
     }
@@ -723,7 +721,7 @@ bool regex_takes(const struct regex *re, const struct regex_inst *inst, u32 c) {
     default:
         for (i32 i = inst->x; i < inst->y; i++) {
             const u32 *range = re->ranges[i];
-            if (range[0] & CLASS_BIT ? char_in_class((enum char_class)(range[0] & 0xff), c)
+            if (range[0] & REGEX_CLASS_BIT ? char_in_class((enum char_class)(range[0] & 0xff), c)
                                      : c >= range[0] && c <= range[1]) {
                 return !inst->negated;
             }

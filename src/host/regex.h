@@ -30,6 +30,9 @@ enum regex_op {
     RE_MATCH,
 };
 
+/* In place of a range's first code point, with the number of a class of chars.h. */
+enum { REGEX_CLASS_BIT = 1 << 30 };
+
 struct regex_inst {
     u8 op;      /* enum regex_op */
     u8 negated; /* CLASS */

@@ -28,7 +28,7 @@ enum {
     AUTO_GROUP = 0x8000,
     AUTO_NEW = 0xffff,
     SLOTS = 2 * REGEX_GROUPS_MAX,
-    CLASS_END = 1,
+    CLASS_END = AUTO_END_CLASS,
     FIRST_SHIFT = 4,
     DEAD_STATE = 1,
     NEEDED_CALLS = 16,
@@ -672,4 +672,39 @@ bool regex_auto_search(struct regex_auto *m, struct sv text, i64 from, i64 *slot
         slots[i] = i == 1 ? c.stop : i < c.width ? c.got[i] : -1;
     }
     return c.found;
+}
+
+/* finishing */
+
+bool auto_begin(struct regex_auto *m) {
+    set_up(m);
+    m->failed = 0;
+    return m->usable;
+}
+
+u32 auto_class(struct regex_auto *m, u32 c) {
+    return find_class(m, c);
+}
+
+u32 auto_start(struct regex_auto *m) {
+    while (m->class_count > 1 << m->shift) {
+        m->shift++;
+    }
+    forget(m);
+    return start_state(m, AUTO_TEST, m->context & AUTO_BEGIN) >> m->shift;
+}
+
+i32 auto_next(struct regex_auto *m, u32 state, u32 class) {
+    u32 s = state << m->shift;
+    m->step_count = m->move_count = 0; /* nobody comes back to them */
+    if (is_full(m)) {
+        return -1;
+    }
+    u32 t = build(m, &s, class);
+    const struct auto_step *step = t & SLOW ? &m->steps[t & ~SLOW] : NULL;
+    if (m->failed || (step && step->match >= 0)) {
+        return m->failed ? -1 : 1;
+    }
+    u32 to = (step ? step->to : t) >> m->shift;
+    return to == DEAD_STATE ? 0 : (i32)to;
 }

@@ -99,6 +99,17 @@ u8 regex_auto_compile(struct regex_auto *out, struct sv pattern, struct sv flags
  * there is a match. Slots of parts beyond the pattern's are -1. */
 bool regex_auto_search(struct regex_auto *m, struct sv text, i64 from, i64 *slots, i32 parts);
 
+/* For regex_table.c, which finishes an automaton that answers whether there is a match. */
+enum { AUTO_END_CLASS = 1 };          /* of the text's end; those of characters follow */
+bool auto_begin(struct regex_auto *m); /* false: the pattern tests too many characters */
+u32 auto_class(struct regex_auto *m, u32 code_point); /* 0: there are too many */
+/* The state to begin with, once all classes are known; states are numbered from 2 on. */
+u32 auto_start(struct regex_auto *m);
+/* The state behind a class: 0 = there will be no match, 1 = there is one; -1: there are too many. */
+i32 auto_next(struct regex_auto *m, u32 state, u32 class);
+/* As regex_auto_compile, for a pattern as opcodes have it, with its options (regex_ops.c). */
+u8 regex_ops_compile(struct regex_auto *out, str pattern);
+
 /* regex_literal.c: bytes that every match begins with, and (once a pattern has proved to be
  * used often) bytes that every match has. */
 void auto_find_prefix(struct regex_auto *m);

@@ -133,6 +133,12 @@ static bool prepare(str pattern, struct call *call, u8 *f) {
     return true;
 }
 
+u8 regex_ops_compile(struct regex_auto *out, str pattern) {
+    struct call call;
+    struct sv text = read_options(sv_of(pattern), &call);
+    return regex_auto_compile(out, text, call.flags);
+}
+
 b8 fn_regex(str a, str b, u8 *f) {
     struct call call;
     return prepare(b, &call, f) && regex_auto_search(call.re, sv_of(a), 0, NULL, 0);

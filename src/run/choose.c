@@ -16,6 +16,7 @@ const char *step_label(const struct step *step) {
 #define X(A, name, kind, text, why) HOST_##name,
 enum host_step { WF_HOST_STEPS(X, ) HOST_COUNT };
 #undef X
+enum { STEP_ANY = 255 }; /* of the table: whatever the kind */
 static const struct {
     u8 kind; /* enum step_kind */
     const char *text;
@@ -33,14 +34,54 @@ static enum host_step host_pipeline(const struct exec *x, const struct pipeline 
     }
     if (source->kind == SOURCE_VAR) {
         const struct var *var = &x->program->vars[source->ref];
-        return var->kind == VAR_AGG  ? HOST_GROUPS
-               : var->const_rows > 0 ? HOST_LITERALS
-               : var->in_order       ? HOST_IN_ORDER
-                                     : HOST_COUNT;
+        return var->const_rows > 0 ? HOST_LITERALS : var->in_order ? HOST_IN_ORDER : HOST_COUNT;
     }
     return source->kind == SOURCE_DICT  ? HOST_DICTIONARY
            : source->kind == SOURCE_ONE ? HOST_ONE
                                         : HOST_COUNT;
+}
+
+/* Whether a step's inputs are few, or on the host already. */
+struct few {
+    const struct exec *x;
+    bool few;
+};
+static void is_few(void *arg, u32 var) {
+    struct few *f = arg;
+    const struct variable *v = &f->x->vars[var];
+    bool here = !v->copy || v->on_host || v->index;
+    f->few = f->few && (here || v->rows < f->x->settings->host_rows);
+}
+
+/* Rows that a step reads one by one; -1 where they are no variable's. */
+static i64 step_rows(const struct exec *x, const struct step *step) {
+    const struct pipeline *pipe = step->pipeline;
+    if (step->kind == STEP_PIPELINE) {
+        return pipe->source.kind == SOURCE_VAR ? x->vars[pipe->source.ref].rows : -1;
+    }
+    return step->kind == STEP_RANK || step->kind == STEP_BUILD ? -1 : x->vars[step->src].rows;
+}
+
+static bool has_few(const struct exec *x, const struct step *step) {
+    i64 rows = step_rows(x, step);
+    struct few few = {x, rows >= 0 && rows < x->settings->host_rows};
+    const struct pipeline *pipe = step->pipeline;
+    for (u32 i = 0; step->kind == STEP_PIPELINE && i < pipe->sink_count; i++) {
+        if (pipe->sinks[i].kind == SINK_MARK) { /* a byte for every row of another variable */
+            few.few = few.few && x->vars[pipe->sinks[i].rows_var].rows < x->settings->host_rows;
+        }
+    }
+    if (few.few) {
+        step_inputs(step, is_few, &few);
+    }
+    return few.few;
+}
+
+/* Groups, which a device may be unable to finish. */
+static bool reads_groups(const struct exec *x, const struct step *step) {
+    const struct pipeline *pipe = step->kind == STEP_PIPELINE ? step->pipeline : NULL;
+    return pipe && pipe->source.kind == SOURCE_VAR &&
+           x->program->vars[pipe->source.ref].kind == VAR_AGG;
 }
 
 /* Why only the host runs it; NULL when others may. */
@@ -49,10 +90,12 @@ static const char *host_only(const struct exec *x, const struct step *step) {
     if (step->kind == STEP_PIPELINE) {
         at = host_pipeline(x, step->pipeline);
         ASSERT(at == HOST_COUNT || host_steps[at].kind == STEP_PIPELINE);
+        at = at == HOST_COUNT && has_few(x, step) ? HOST_FEW : at;
     } else {
         while (at < HOST_COUNT && host_steps[at].kind != step->kind) {
             at++;
         }
+        at = at == HOST_COUNT && has_few(x, step) ? HOST_FEW : at;
     }
     return at < HOST_COUNT ? host_steps[at].text : NULL;
 }
@@ -117,11 +160,15 @@ static FALLIBLE choose_named(struct exec *x, const struct run_devices *devices,
         FAIL(x->err, NO_DEVICE, "no usable %s: %s", setting_device_title(x->settings),
              devices->alone ? devices->alone : "none found");
     }
-    *out = (struct chosen){0, host};
+    *out = (struct chosen){.why = host};
     if (host) {
         return ERR_OK;
     }
     find_able(x, devices, step, name, &able);
+    if (!able.count && reads_groups(x, step)) {
+        out->why = host_steps[HOST_GROUPS].text;
+        return ERR_OK;
+    }
     if (!able.count) {
         error_set(x->err, ERR_NOT_SUPPORTED, -1, "%s cannot run on the %s: %s", step_label(step),
                   able.refused ? able.refused->title : name,
@@ -137,7 +184,7 @@ static FALLIBLE choose_named(struct exec *x, const struct run_devices *devices,
 static void choose_auto(struct exec *x, const struct run_devices *devices, const struct step *step,
                         struct chosen *out) {
     struct able able;
-    *out = (struct chosen){0, devices->alone ? devices->alone : "there is no other device"};
+    *out = (struct chosen){.why = devices->alone ? devices->alone : "there is no other device"};
     if (devices->count < 2) {
         return;
     }
@@ -151,7 +198,8 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, const
         return;
     }
     if (x->settings->mix_devices) {
-        *out = (struct chosen){able.numbers[dealt_to(x, step, able.count)], "mix_devices"};
+        *out = (struct chosen){.number = able.numbers[dealt_to(x, step, able.count)],
+                               .why = "mix_devices"};
         return;
     }
     out->number = cheapest(x, devices, step, &able);
@@ -165,17 +213,24 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, const
     out->why = why.ptr;
 }
 
+const char *choose_without_room(const struct step *step) {
+    return step->kind == STEP_SORT ? host_steps[HOST_ROOM].text : NULL;
+}
+
 wf_status choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,
                         struct chosen *out) {
     const char *name = setting_device(x->settings);
     if (!name) {
         choose_auto(x, devices, step, out);
+        out->alone = out->why == host_steps[HOST_FEW].text;
         return ERR_OK;
     }
     if (strcmp(name, devices->list[0]->name) != 0) {
-        return choose_named(x, devices, step, name, out);
+        TRY(choose_named(x, devices, step, name, out));
+        out->alone = out->why == host_steps[HOST_FEW].text;
+        return ERR_OK;
     }
-    *out = (struct chosen){0, arena_printf(x->arena, "device = %s", name)};
+    *out = (struct chosen){.why = arena_printf(x->arena, "device = %s", name)};
     return ERR_OK;
 }
 

@@ -28,6 +28,7 @@ struct step_metric {
     i64 probes;        /* places looked up that lie anywhere in memory */
     i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
+    i64 device_peak; /* bytes of the device's own memory in use, at most; 0 = it has none */
     i64 tablets_pruned_rows;
     i64 *marks; /* rows at each mark of the pipeline; -1 = not counted */
 };

@@ -168,20 +168,76 @@ static bool ran_on(const struct exec *x, u32 steps, u32 number) {
     return ran;
 }
 
-void exec_print(struct text *out, struct exec *x, const struct run_devices *devices) {
-    const struct program *program = x->program;
-    struct report report = {0};
+static u32 step_total(const struct program *program) {
     u32 steps = 0;
     for (u32 b = 0; b < program->block_count; b++) {
         steps += program->blocks[b].step_count;
     }
-    report.why = common_why(x, steps);
+    return steps;
+}
+
+static void report_init(struct report *report, struct exec *x, const struct run_devices *devices) {
+    u32 steps = step_total(x->program);
+    *report = (struct report){.why = common_why(x, steps)};
     for (u32 i = 0; i < devices->count; i++) {
         struct device *device = devices->list[i];
         if (device->rates && ran_on(x, steps, i)) {
-            device->rates(device, x, &report.rates[i]);
+            device->rates(device, x, &report->rates[i]);
         }
     }
+}
+
+const char *const exec_step_cols[EXEC_STEP_COLS] = {
+    "step",          "device",   "operators",   "ns",          "kernel_ns",     "floor_ns",
+    "bound_by",      "rows_in",  "rows_out",    "bytes_read",  "bytes_written", "bytes_sent",
+    "bytes_fetched", "launches", "device_peak", "rows_skipped"};
+
+i64 exec_step_table(struct exec *x, const struct run_devices *devices, struct sv **out_cells) {
+    const struct program *program = x->program;
+    i64 steps = step_total(program), no = 0;
+    struct report report;
+    report_init(&report, x, devices);
+    struct sv *cells = NEW_ARRAY(x->arena, struct sv, steps * EXEC_STEP_COLS + 1);
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, no++) {
+            const struct step_metric *m = &x->metrics[no];
+            struct floor floor = step_floor(&report, m);
+            i64 sent = m->bytes_moved - m->bytes_fetched;
+            struct sv *row = &cells[no * EXEC_STEP_COLS];
+            row[1] = sv_from(m->device ? m->device : "not run");
+            row[2] = sv_from(step_label(&program->blocks[b].steps[s]));
+            row[6] = sv_from(floor.by);
+            const i64 numbers[EXEC_STEP_COLS] = {no,
+                                                 0,
+                                                 0,
+                                                 m->ns,
+                                                 m->device_ns,
+                                                 (i64)floor.ns,
+                                                 0,
+                                                 m->rows_in,
+                                                 m->rows_out,
+                                                 m->bytes_read,
+                                                 m->bytes_written,
+                                                 sent,
+                                                 m->bytes_fetched,
+                                                 m->launches,
+                                                 m->device_peak,
+                                                 m->tablets_pruned_rows};
+            for (i64 c = 0; c < EXEC_STEP_COLS; c++) {
+                if (!row[c].ptr) {
+                    row[c] = sv_from(arena_printf(x->arena, "%lld", numbers[c]));
+                }
+            }
+        }
+    }
+    *out_cells = cells;
+    return steps;
+}
+
+void exec_print(struct text *out, struct exec *x, const struct run_devices *devices) {
+    const struct program *program = x->program;
+    struct report report;
+    report_init(&report, x, devices);
     print_head(out);
     u32 no = 0;
     for (u32 b = 0; b < program->block_count; b++) {

@@ -311,11 +311,15 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     struct step_metric untouched = *metric;
     i64 start = clock_ns();
     work_begin(x, step_no, step, streams);
+    struct pool *pool = x->pool;
+    x->pool = chosen.alone && !streams ? NULL : pool;
     wf_status status = run_here(x, devices, number, step_no, step, streams);
+    x->pool = pool;
     device_give(devices, number);
-    if (status == ERR_DEVICE_MEMORY && !setting_device(x->settings)) { /* the host has more */
-        *metric = untouched;
-        metric->why = arena_printf(x->arena, "%s", x->err->message);
+    const char *roomy = choose_without_room(step);
+    if (status == ERR_DEVICE_MEMORY && (!setting_device(x->settings) || roomy)) {
+        *metric = untouched; /* the host has more */
+        metric->why = roomy ? roomy : arena_printf(x->arena, "%s", x->err->message);
         metric->device_no = 0;
         metric->device = devices->list[0]->name;
         error_reset(x->err);

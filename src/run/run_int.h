@@ -9,11 +9,15 @@
 struct chosen {
     u32 number;
     const char *why;
+    b8 alone; /* few rows: the calling thread computes, without the pool */
 };
 /* Of the devices that share the memory of the one chosen, that which has least to do; it counts as
  * busy until it is given back. */
 u32 device_take(const struct run_devices *devices, u32 number);
 void device_give(const struct run_devices *devices, u32 number);
+/* Why the host runs a step for which the device has no room, whatever the session asks for; NULL:
+ * that is an error. */
+const char *choose_without_room(const struct step *step);
 FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,
                        struct chosen *out);
 

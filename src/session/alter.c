@@ -278,6 +278,7 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
     }
     TRY(ddl_put_sequences(conn, rows, &st->alter.table, st->alter.temp, &def, entry->object->schema,
                           st->alter.oid));
+    TRY(ddl_check_keys(conn, &def, entry->object->schema, st->alter.oid, st->position));
     TRY(st->plan ? refill(conn, rows, &def)
                  : ddl_redefine(conn, st->alter.oid, &def, from, values));
     rows->col_count = 0;
@@ -299,6 +300,48 @@ static FALLIBLE rename_index(struct wf_connection *conn, struct rowset *rows,
         }
     }
     return ERR_OK;
+}
+
+static FALLIBLE check_renamed(struct wf_connection *conn, const struct statement *st,
+                              const struct object *like) {
+    if (!edition_name_holder(conn->tx.mine, like->schema, sv_from(like->name))) {
+        return ERR_OK;
+    }
+    bool schema = like->kind == OBJECT_SCHEMA, moves = st->rename.schema != NULL;
+    return error_set(&conn->err, schema ? ERR_DUPLICATE_SCHEMA : ERR_DUPLICATE_TABLE, st->position,
+                     "%s \"%.100s\" already exists%s%.100s%s", schema ? "schema" : "relation",
+                     like->name, moves ? " in schema \"" : "", moves ? st->rename.schema : "",
+                     moves ? "\"" : "");
+}
+
+/* What belongs to a table goes to its new schema with it: indexes, sequences, the names of keys. */
+static FALLIBLE move_owned(struct wf_connection *conn, const struct statement *st,
+                           const struct object *table) {
+    struct edition *edition = edition_retain(conn->tx.mine);
+    struct edition_walk at = edition_walk_users(edition, table->oid);
+    wf_status status = ERR_OK;
+    for (u32 i = 0; table->table && i < table->table->key_count && !status; i++) {
+        struct object key = {.schema = table->schema, .kind = OBJECT_INDEX};
+        key.name = table->table->keys[i].name;
+        status = table->table->keys[i].index ? ERR_OK : check_renamed(conn, st, &key);
+    }
+    while (!status && edition_step(&at)) {
+        if (at.entry->object->owner != table->oid) {
+            continue;
+        }
+        struct object like = object_view(at.entry->object);
+        like.schema = table->schema;
+        status = check_renamed(conn, st, &like);
+        struct object *moved = status ? NULL : object_new(&conn->db->mem, &like);
+        struct edit edit = {like.oid, moved, NULL};
+        if (!status) {
+            status = moved ? tx_apply(conn, &edit, 1)
+                           : memory_refused(&conn->db->mem, &conn->err, (i64)sizeof like);
+        }
+        object_release(moved);
+    }
+    edition_release(edition);
+    return status;
 }
 
 FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
@@ -323,11 +366,8 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
     }
     if (st->rename.view_cols) { /* a view's column */
         like.col_names = st->rename.view_cols;
-    } else if (edition_find(conn->tx.mine, like.schema, sv_from(like.name))) {
-        return error_set(&conn->err,
-                         like.kind == OBJECT_SCHEMA ? ERR_DUPLICATE_SCHEMA : ERR_DUPLICATE_TABLE,
-                         st->position, "%s \"%.100s\" already exists",
-                         like.kind == OBJECT_SCHEMA ? "schema" : "relation", like.name);
+    } else {
+        TRY(check_renamed(conn, st, &like));
     }
     for (struct edition_walk at = edition_walk_users(conn->tx.mine, st->rename.oid);
          edition_step(&at);) {
@@ -337,6 +377,8 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
                     at.entry->object->name);
         }
     }
+    TRY(st->rename.schema ? move_owned(conn, st, &like) : ERR_OK);
+    entry = edition_find_oid(conn->tx.mine, st->rename.oid);
     struct object *object = object_new(&conn->db->mem, &like);
     if (!object) {
         return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *object);

@@ -67,7 +67,7 @@ static FALLIBLE target_schema(struct wf_connection *conn, struct rowset *rows,
 static FALLIBLE check_free(struct wf_connection *conn, const struct statement *st, u32 schema,
                            const char *name, bool *out_skip) {
     *out_skip = false;
-    if (!edition_find(conn->tx.mine, schema, sv_from(name))) {
+    if (!edition_name_holder(conn->tx.mine, schema, sv_from(name))) {
         return ERR_OK;
     }
     if (st->create.if_not_exists) {
@@ -103,7 +103,7 @@ FALLIBLE run_create_schema(struct wf_connection *conn, struct rowset *rows) {
 static const char *free_name(struct wf_connection *conn, struct arena *arena, u32 schema,
                              const char *base) {
     const char *name = base;
-    for (i32 n = 1; edition_find(conn->tx.mine, schema, sv_from(name)); n++) {
+    for (i32 n = 1; edition_name_holder(conn->tx.mine, schema, sv_from(name)); n++) {
         name = arena_printf(arena, "%s%d", base, n);
     }
     return name;
@@ -224,6 +224,20 @@ FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
     return ERR_OK;
 }
 
+FALLIBLE ddl_check_keys(struct wf_connection *conn, const struct table_def *def, u32 schema,
+                        u32 oid, i32 position) {
+    for (u32 i = 0; i < def->key_count; i++) {
+        const char *name = def->keys[i].name;
+        const struct object *holder = edition_name_holder(conn->tx.mine, schema, sv_from(name));
+        bool own = holder && holder->oid == oid; /* it is a key's already */
+        if (!def->keys[i].index && ((holder && !own) || strcmp(name, def->name) == 0)) {
+            FAIL_AT(&conn->err, DUPLICATE_TABLE, position, "relation \"%.100s\" already exists",
+                    name);
+        }
+    }
+    return ERR_OK;
+}
+
 /* A copy of the definition that may be changed: a compiled statement is used more than once. */
 struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def) {
     struct table_def copy = *def;
@@ -254,6 +268,7 @@ static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
     TRY(arena_check(&rows->arena, &conn->err));
     ddl_give_oids(catalog, &def);
     TRY(ddl_put_sequences(conn, rows, &st->create.table.table, st->create.temp, &def, schema, oid));
+    TRY(ddl_check_keys(conn, &def, schema, oid, st->position));
     struct table *table =
         table_open_def(&conn->db->mem, catalog_new_id(catalog), &def, dicts,
                        tablet_shift(conn->settings.tablet_rows), !conn->settings.narrow);
@@ -496,6 +511,10 @@ FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
     rows->tag = "CREATE VIEW";
     TRY(target_schema(conn, rows, st, &schema));
     const struct edition_entry *old = edition_find(conn->tx.mine, schema, sv_from(st->name));
+    if (!old && st->create.or_replace &&
+        edition_name_holder(conn->tx.mine, schema, sv_from(st->name))) {
+        FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "\"%.100s\" is not a view", st->name);
+    }
     if (old && st->create.or_replace) {
         TRY(check_replaced(conn, st, old->object));
         for (i32 i = 0; i < st->create.view.dep_count; i++) {
@@ -504,9 +523,9 @@ FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
                         "view \"%.100s\" cannot read itself", st->name);
             }
         }
-    } else if (old) {
-        FAIL_AT(&conn->err, DUPLICATE_TABLE, st->position, "relation \"%.100s\" already exists",
-                st->name);
+    } else {
+        bool skip; /* views have no IF NOT EXISTS */
+        TRY(check_free(conn, st, schema, st->name, &skip));
     }
     struct column_names *dep_cols;
     TRY(columns_of_deps(conn, &rows->arena, st, &dep_cols));
@@ -750,6 +769,34 @@ static FALLIBLE missing(struct wf_connection *conn, struct rowset *rows, i32 i) 
     return code;
 }
 
+static FALLIBLE wrong_kind(struct dropping *d, const struct drop_statement *drop, i32 i,
+                           enum object_kind kind) {
+    error_set(&d->conn->err, ERR_WRONG_OBJECT, drop->positions[i], "\"%.100s\" is not a%s %s",
+              drop->names[i], drop->object_kind == OBJECT_INDEX ? "n" : "",
+              object_words[drop->object_kind]);
+    error_hint(&d->conn->err, "Use DROP %s to remove it.", object_words[kind]);
+    return ERR_WRONG_OBJECT;
+}
+
+/* The index of a key goes with its constraint only. */
+static FALLIBLE check_key(struct dropping *d, struct rowset *rows, i32 i) {
+    const struct drop_statement *drop = &rows->compiled->stmt.drop;
+    const struct object *table =
+        snapshot_key_table(&rows->snap, sv_from(drop->schemas[i]), sv_from(drop->names[i]));
+    if (drop->object_kind == OBJECT_SCHEMA || !table) {
+        return ERR_OK;
+    }
+    if (drop->object_kind != OBJECT_INDEX) {
+        return wrong_kind(d, drop, i, OBJECT_INDEX);
+    }
+    error_set(&d->conn->err, ERR_DEPENDENT_OBJECTS, drop->positions[i],
+              "cannot drop index %.100s because constraint %.100s on table %.100s requires it",
+              drop->names[i], drop->names[i], table->name);
+    error_hint(&d->conn->err, "You can drop constraint %.60s on table %.60s instead.",
+               drop->names[i], table->name);
+    return ERR_DEPENDENT_OBJECTS;
+}
+
 static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     for (i32 i = 0; i < st->drop.count; i++) {
@@ -759,17 +806,12 @@ static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
                 : snapshot_lookup(&rows->snap, sv_from(st->drop.schemas[i]),
                                   sv_from(st->drop.names[i]));
         if (!entry) {
+            TRY(check_key(d, rows, i));
             TRY(missing(d->conn, rows, i));
             continue;
         }
         if (entry->object->kind != st->drop.object_kind) {
-            error_set(&d->conn->err, ERR_WRONG_OBJECT, st->drop.positions[i],
-                      "\"%.100s\" is not a%s %s", st->drop.names[i],
-                      st->drop.object_kind == OBJECT_INDEX ? "n" : "",
-                      object_words[st->drop.object_kind]);
-            error_hint(&d->conn->err, "Use DROP %s to remove it.",
-                       object_words[entry->object->kind]);
-            return ERR_WRONG_OBJECT;
+            return wrong_kind(d, &st->drop, i, (enum object_kind)entry->object->kind);
         }
         if (entry->object->hidden) {
             FAIL_AT(&d->conn->err, DEPENDENT_OBJECTS, st->drop.positions[i],

@@ -266,11 +266,12 @@ static void sum_metrics(struct rowset *rows) {
         sums[METRIC_bytes_read] += m->bytes_read;
         sums[METRIC_bytes_moved] += m->bytes_moved;
         sums[METRIC_launches] += m->launches;
+        sums[METRIC_device_peak] = MAX_OF(sums[METRIC_device_peak], m->device_peak);
         sums[METRIC_rows_in] += m->rows_in;
         sums[METRIC_pruned_rows] += m->tablets_pruned_rows;
     }
 }
-_Static_assert(METRIC_COUNT == 8, "sum_metrics adds every metric");
+_Static_assert(METRIC_COUNT == 9, "sum_metrics adds every metric");
 
 static FALLIBLE collect_columns(struct rowset *rows) {
     struct exec *x = &rows->exec;

@@ -2,7 +2,9 @@
  *
  * The text is made by the modules that own the levels; here it becomes rows of one column "plan", a
  * row a line. With several levels each has a heading. ANALYZE runs the statement first, inserts
- * included, and drops its rows; the plan then shows actual rows beside the estimates. */
+ * included, and drops its rows; the plan then shows actual rows beside the estimates. STEPS runs it
+ * too, by the code it has without EXPLAIN, which counts no rows of operators, and its answer is a
+ * table. */
 #include "session/session_int.h"
 
 #include "gpu/gpu.h"
@@ -47,6 +49,7 @@ struct analysis {
     i64 ns;
     i64 peak_bytes;
     const i64 *actual; /* rows of each operator */
+    b8 plain;          /* the operators' rows are not asked for */
 };
 
 /* What the statement does with the rows of its plan. */
@@ -63,7 +66,7 @@ static FALLIBLE analyze(struct wf_connection *conn, const struct run_request *re
                         struct rowset *rows, i64 start_ns, struct analysis *out) {
     const struct compiled *c = rows->compiled;
     u8 kind = rowset_statement(rows)->kind;
-    rows->exec.counts_rows = 1;
+    rows->exec.counts_rows = !out->plain;
     if (kind != STATEMENT_SELECT) {
         TRY(rowset_run_exec(conn, rows));
     } else {
@@ -74,12 +77,15 @@ static FALLIBLE analyze(struct wf_connection *conn, const struct run_request *re
     TRY(change(conn, request, rows, kind));
     out->ns = clock_ns() - start_ns;
     out->peak_bytes = atomic_load(&rows->mem.peak_bytes);
+    rows->answer_first = 0;
+    if (out->plain) {
+        return ERR_OK;
+    }
     i64 *actual = exec_rel_rows(&rows->exec);
     if (c->program->rel_count > 0 && actual[c->plan->root->number] < 0) {
         actual[c->plan->root->number] = out->row_count;
     }
     out->actual = actual;
-    rows->answer_first = 0;
     return ERR_OK;
 }
 
@@ -91,6 +97,21 @@ static void print_analysis(struct wf_connection *conn, struct rowset *rows,
     text_print(out, "%lld row%s in %s on %s, peak memory %.1f MiB\n", a->row_count,
                a->row_count == 1 ? "" : "s", duration_of(a->ns).text, rows->devices,
                (double)a->peak_bytes / (1 << 20));
+}
+
+static FALLIBLE explain_steps(struct wf_connection *conn, const struct run_request *request,
+                              struct rowset *rows) {
+    struct analysis analysis = {.plain = 1};
+    struct run_devices devices;
+    struct sv *cells;
+    TRY(rowset_open_exec(conn, request, rows));
+    TRY(analyze(conn, request, rows, clock_ns(), &analysis));
+    database_open_devices(conn->db, &devices);
+    i64 count = exec_step_table(&rows->exec, &devices, &cells);
+    rowset_set_texts(rows, EXEC_STEP_COLS, exec_step_cols, count, cells);
+    rows->rows_affected = 0;
+    rows->tag = "EXPLAIN";
+    return ERR_OK;
 }
 
 struct print_job {
@@ -123,6 +144,9 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     }
     u32 levels = request->explain ? request->explain : rows->compiled->stmt.explain.levels;
     rows->explains = 1;
+    if (levels & EXPLAIN_STEPS) {
+        return explain_steps(conn, request, rows);
+    }
     if (!(levels & (EXPLAIN_PLAN | EXPLAIN_PROGRAM | EXPLAIN_OPCODES | EXPLAIN_CUDA))) {
         levels |= EXPLAIN_PLAN;
     }

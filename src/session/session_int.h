@@ -131,6 +131,9 @@ void ddl_give_oids(struct catalog *catalog, struct table_def *def);
 FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
                            const struct new_table *table, bool temp, struct table_def *def,
                            u32 schema, u32 oid);
+/* 42P07 when a key of the table `oid` has the name of a relation, or of another table's key. */
+FALLIBLE ddl_check_keys(struct wf_connection *conn, const struct table_def *def, u32 schema,
+                        u32 oid, i32 position);
 /* An object and what depends on it go. */
 FALLIBLE ddl_drop(struct wf_connection *conn, struct arena *arena, u32 oid);
 FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct ddl_seq *def);

@@ -723,6 +723,7 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
                 entry->object->name);
     }
     a.object = entry->object;
+    b->home = entry->object->schema;
     out->alter.oid = entry->object->oid;
     out->name = keep(b, entry->object->name);
     out->alter.temp = entry->object->temp;
@@ -831,6 +832,68 @@ static FALLIBLE rename_view_column(struct bind *b, const struct object *view, co
     return ERR_OK;
 }
 
+/* An ALTER TABLE whose definition is that of the table, so far. */
+static void alter_same(struct alter *a, const struct object *object) {
+    struct statement *out = a->out;
+    out->kind = STATEMENT_ALTER_TABLE;
+    out->alter.oid = object->oid;
+    out->name = keep(a->b, object->name);
+    a->object = object;
+    start_from(a, object->table);
+}
+
+static FALLIBLE rename_constraint(struct alter *a, const char *from, const char *to) {
+    struct bind *b = a->b;
+    i32 position = a->out->position;
+    for (u32 i = 0; i < a->def->key_count; i++) {
+        if (strcmp(a->def->keys[i].name, from) == 0 && !a->def->keys[i].index) {
+            TRY(ddl_check_name(b, a->def, to, true, position));
+            a->def->keys[i].name = to;
+            return ERR_OK;
+        }
+    }
+    for (u32 i = 0; i < a->def->check_count; i++) {
+        if (strcmp(a->def->checks[i].name, from) == 0) {
+            TRY(ddl_check_name(b, a->def, to, false, position));
+            a->def->checks[i].name = to;
+            return ERR_OK;
+        }
+    }
+    for (u32 i = 0; i < a->def->foreign_count; i++) {
+        if (strcmp(a->def->foreigns[i].name, from) == 0) {
+            TRY(ddl_check_name(b, a->def, to, false, position));
+            a->def->foreigns[i].name = to;
+            return ERR_OK;
+        }
+    }
+    FAIL_AT(b->err, UNDEFINED_OBJECT, position,
+            "constraint \"%.100s\" for table \"%.100s\" does not exist", from, a->def->name);
+}
+
+static FALLIBLE rename_column(struct alter *a, const char *from, const char *to) {
+    struct bind *b = a->b;
+    i32 position = a->out->position;
+    u32 col = 0, taken = 0;
+    TRY(find_column(a, from, &col));
+    for (u32 i = 0; i < a->def->col_count; i++) {
+        taken += strcmp(a->def->cols[i].name, to) == 0;
+    }
+    if (taken) {
+        FAIL_AT(b->err, DUPLICATE_COLUMN, position,
+                "column \"%.100s\" of relation \"%.100s\" already exists", to, a->def->name);
+    }
+    if (is_system_column(to)) {
+        FAIL_AT(b->err, DUPLICATE_COLUMN, position,
+                "column name \"%.100s\" conflicts with a system column name", to);
+    }
+    TRY(check_views(a, "rename a column", from, false));
+    a->def->cols[col].name = to;
+    for (u32 i = 0; i < a->def->check_count; i++) {
+        a->def->checks[i].text = renamed_text(b, a->def->checks[i].text, from, to);
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE rename_part(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const char *from = json_text(body, "subname"), *to = keep(b, json_text(body, "newname"));
@@ -844,61 +907,30 @@ static FALLIBLE rename_part(struct bind *b, const struct json *body, struct stat
         FAIL_AT(b->err, WRONG_OBJECT, json_position(relation), "\"%.100s\" is not a table",
                 entry->object->name);
     }
-    out->kind = STATEMENT_ALTER_TABLE;
     out->position = json_position(relation);
-    out->alter.oid = entry->object->oid;
-    out->name = keep(b, entry->object->name);
-    a.object = entry->object;
-    start_from(&a, entry->object->table);
-    if (json_is(body, "renameType", "OBJECT_TABCONSTRAINT")) {
-        bool found = false;
-        for (u32 i = 0; i < a.def->key_count; i++) {
-            if (strcmp(a.def->keys[i].name, from) == 0 && !a.def->keys[i].index) {
-                if (edition_find(b->snap->edition, entry->object->schema, sv_from(to))) {
-                    FAIL_AT(b->err, DUPLICATE_TABLE, out->position,
-                            "relation \"%.100s\" already exists", to);
-                }
-                a.def->keys[i].name = to;
-                found = true;
-            }
-        }
-        for (u32 i = 0; i < a.def->check_count; i++) {
-            if (strcmp(a.def->checks[i].name, from) == 0) {
-                a.def->checks[i].name = to;
-                found = true;
-            }
-        }
-        for (u32 i = 0; i < a.def->foreign_count; i++) {
-            if (strcmp(a.def->foreigns[i].name, from) == 0) {
-                a.def->foreigns[i].name = to;
-                found = true;
-            }
-        }
-        if (!found) {
-            FAIL_AT(b->err, UNDEFINED_OBJECT, out->position,
-                    "constraint \"%.100s\" for table \"%.100s\" does not exist", from, a.def->name);
-        }
+    alter_same(&a, entry->object);
+    return json_is(body, "renameType", "OBJECT_TABCONSTRAINT") ? rename_constraint(&a, from, to)
+                                                               : rename_column(&a, from, to);
+}
+
+/* ALTER INDEX, or TABLE, of what is the index of a key; *out_done: it is. */
+static FALLIBLE rename_key(struct bind *b, const struct json *body, struct statement *out,
+                           bool *out_done) {
+    const struct json *relation = json_get(body, "relation");
+    const char *schema = json_text(relation, "schemaname"), *name = json_text(relation, "relname");
+    struct alter a = {.b = b, .out = out};
+    TRY(snapshot_open(b->snap, b->err));
+    const struct object *table =
+        json_is(body, "renameType", "OBJECT_INDEX") || json_is(body, "renameType", "OBJECT_TABLE")
+            ? snapshot_key_table(b->snap, sv_from(schema ? schema : ""), sv_from(name ? name : ""))
+            : NULL;
+    *out_done = table != NULL;
+    if (!table) {
         return ERR_OK;
     }
-    u32 col = 0, taken = 0;
-    TRY(find_column(&a, from, &col));
-    for (u32 i = 0; i < a.def->col_count; i++) {
-        taken += strcmp(a.def->cols[i].name, to) == 0;
-    }
-    if (taken) {
-        FAIL_AT(b->err, DUPLICATE_COLUMN, out->position,
-                "column \"%.100s\" of relation \"%.100s\" already exists", to, a.def->name);
-    }
-    if (is_system_column(to)) {
-        FAIL_AT(b->err, DUPLICATE_COLUMN, out->position,
-                "column name \"%.100s\" conflicts with a system column name", to);
-    }
-    TRY(check_views(&a, "rename a column", from, false));
-    a.def->cols[col].name = to;
-    for (u32 i = 0; i < a.def->check_count; i++) {
-        a.def->checks[i].text = renamed_text(b, a.def->checks[i].text, from, to);
-    }
-    return ERR_OK;
+    out->position = json_position(relation);
+    alter_same(&a, table);
+    return rename_constraint(&a, name, keep(b, json_text(body, "newname")));
 }
 
 FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *out) {
@@ -907,9 +939,12 @@ FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *
                   "renameType relationType relation subname newname behavior missing_ok object",
                   position));
     out->position = position;
-    bool missing = false;
-    TRY(ddl_if_exists(b, body, json_get(body, "relation"), out, &missing));
-    if (missing) {
+    bool done = false;
+    TRY(rename_key(b, body, out, &done));
+    if (!done) {
+        TRY(ddl_if_exists(b, body, json_get(body, "relation"), out, &done));
+    }
+    if (done) {
         return ERR_OK;
     }
     if (json_is(body, "renameType", "OBJECT_COLUMN") ||

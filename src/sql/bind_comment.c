@@ -81,6 +81,9 @@ static FALLIBLE comment_relation(struct bind *b, const struct json *object, u8 k
                                  struct statement *out) {
     struct named n = name_of(json_get(node_body(object), "items"), false);
     const struct object *found = NULL;
+    if (kind == OBJECT_INDEX && snapshot_key_table(b->snap, sv_from(n.schema), sv_from(n.name))) {
+        return ERR_OK; /* a key has no comment to keep */
+    }
     TRY(find_relation(b, &n, out->position, &found));
     if (found->kind != kind) {
         FAIL_AT(b->err, WRONG_OBJECT, out->position, "\"%.100s\" is not a%s %s", n.name,

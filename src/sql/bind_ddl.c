@@ -142,7 +142,8 @@ const char *ddl_check_text(struct bind *b, i32 location) {
 }
 
 /* DEFAULT …: up to the next constraint of the column or its end. */
-static void default_span(struct bind *b, const struct json *constraints, i32 location, i64 span[2]) {
+static void default_span(struct bind *b, const struct json *constraints, i32 location,
+                         i64 span[2]) {
     i64 at = ddl_after_word(b, location, "default");
     at = at < 0 ? location : at;
     i64 end = ddl_item_end(b, at);
@@ -158,28 +159,39 @@ static void default_span(struct bind *b, const struct json *constraints, i32 loc
 
 /* Names */
 
-const char *ddl_new_name(struct bind *b, const struct table_def *def, const char *base) {
-    const char *name = base;
-    for (i32 n = 0;; n++) {
-        bool taken = false;
-        name = n == 0 ? base : arena_printf(b->arena, "%s%d", base, n);
-        for (u32 i = 0; i < def->key_count; i++) {
-            taken = taken || strcmp(def->keys[i].name, name) == 0;
-        }
-        for (u32 i = 0; i < def->check_count; i++) {
-            taken = taken || strcmp(def->checks[i].name, name) == 0;
-        }
-        for (u32 i = 0; i < def->foreign_count; i++) {
-            taken = taken || strcmp(def->foreigns[i].name, name) == 0;
-        }
-        if (!taken) {
-            return name;
-        }
+static bool key_has_name(const struct table_def *def, const char *name) {
+    bool has = false;
+    for (u32 i = 0; i < def->key_count; i++) {
+        has = has || strcmp(def->keys[i].name, name) == 0;
     }
+    return has;
+}
+
+static bool constraint_has_name(const struct table_def *def, const char *name) {
+    bool has = key_has_name(def, name);
+    for (u32 i = 0; i < def->check_count; i++) {
+        has = has || strcmp(def->checks[i].name, name) == 0;
+    }
+    for (u32 i = 0; i < def->foreign_count; i++) {
+        has = has || strcmp(def->foreigns[i].name, name) == 0;
+    }
+    return has;
+}
+
+/* `key`: of a key, which must be free among relations, too. */
+static const char *new_name(struct bind *b, const struct table_def *def, const char *base,
+                            bool key) {
+    const char *name = base;
+    for (i32 n = 1; constraint_has_name(def, name) ||
+                    (key && edition_name_holder(b->snap->edition, b->home, sv_from(name)));
+         n++) {
+        name = arena_printf(b->arena, "%s%d", base, n);
+    }
+    return name;
 }
 
 static const char *columns_name(struct bind *b, const struct table_def *def, u32 count,
-                                const u32 *cols, const char *end) {
+                                const u32 *cols, const char *end, bool key) {
     struct text out;
     text_init(&out, b->arena);
     text_print(&out, "%s", def->name);
@@ -187,26 +199,27 @@ static const char *columns_name(struct bind *b, const struct table_def *def, u32
         text_print(&out, "_%s", def->cols[cols[i]].name);
     }
     text_print(&out, "_%s", end);
-    return ddl_new_name(b, def, out.ptr);
+    return new_name(b, def, out.ptr, key);
+}
+
+FALLIBLE ddl_check_name(struct bind *b, const struct table_def *def, const char *name, bool key,
+                        i32 position) {
+    if (constraint_has_name(def, name)) { /* keys share their names with relations */
+        return error_set(
+            b->err, key && key_has_name(def, name) ? ERR_DUPLICATE_TABLE : ERR_DUPLICATE_OBJECT,
+            position, "constraint \"%.100s\" for relation \"%.100s\" already exists", name,
+            def->name);
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE given_name(struct bind *b, const struct table_def *def, const struct json *body,
                            const char **out) {
     const char *name = json_text(body, "conname");
-    *out = NULL;
-    if (name && strcmp(ddl_new_name(b, def, name), name) != 0) {
-        bool key = false; /* keys share their names with relations */
-        for (u32 i = 0; i < def->key_count; i++) {
-            key = key || strcmp(def->keys[i].name, name) == 0;
-        }
-        key = key && (json_is(body, "contype", "CONSTR_UNIQUE") ||
-                      json_is(body, "contype", "CONSTR_PRIMARY"));
-        return error_set(
-            b->err, key ? ERR_DUPLICATE_TABLE : ERR_DUPLICATE_OBJECT, json_position(body),
-            "constraint \"%.100s\" for relation \"%.100s\" already exists", name, def->name);
-    }
+    bool key =
+        json_is(body, "contype", "CONSTR_UNIQUE") || json_is(body, "contype", "CONSTR_PRIMARY");
     *out = keep(b, name);
-    return ERR_OK;
+    return name ? ddl_check_name(b, def, name, key, json_position(body)) : ERR_OK;
 }
 
 static FALLIBLE ddl_find_column(struct bind *b, const struct table_def *def, const char *name,
@@ -255,8 +268,8 @@ static FALLIBLE column_numbers(struct bind *b, const struct table_def *def,
 
 static const char *key_name(struct bind *b, const struct table_def *def,
                             const struct table_key *key) {
-    return key->primary ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
-                        : columns_name(b, def, key->col_count, key->cols, "key");
+    return key->primary ? new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name), true)
+                        : columns_name(b, def, key->col_count, key->cols, "key", true);
 }
 
 static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json *body,
@@ -380,7 +393,7 @@ static FALLIBLE add_check(struct bind *b, struct table_def *def, const struct js
         struct one_col one = {0};
         expr_walk(cond, count_cols, &one);
         u32 col = one.count == 1 ? one.col - scope.tables.items[0].cols[0].col : 0;
-        check.name = columns_name(b, def, one.count == 1 ? 1 : 0, &col, "check");
+        check.name = columns_name(b, def, one.count == 1 ? 1 : 0, &col, "check", false);
     }
     GROW(b, def->checks, def->check_count, struct table_check);
     def->checks[def->check_count++] = check;
@@ -562,7 +575,7 @@ static FALLIBLE add_foreign(struct bind *b, struct table_def *def, const struct 
     }
     TRY(ddl_check_pairs(b, def, &fk, &parent, position));
     TRY(given_name(b, def, body, &fk.name));
-    fk.name = fk.name ? fk.name : columns_name(b, def, fk.col_count, fk.cols, "fkey");
+    fk.name = fk.name ? fk.name : columns_name(b, def, fk.col_count, fk.cols, "fkey", false);
     GROW(b, def->foreigns, def->foreign_count, struct table_foreign);
     def->foreigns[def->foreign_count++] = fk;
     return ERR_OK;
@@ -763,7 +776,7 @@ static FALLIBLE like_constraints(struct bind *b, const struct json *body, struct
     const struct table *table = entry->object->table;
     i64 options = json_number(body, "options");
     for (u32 i = 0; (options & LIKE_CONSTRAINTS) && i < table->check_count; i++) {
-        struct table_check check = {.name = ddl_new_name(b, def, keep(b, table->checks[i].name)),
+        struct table_check check = {.name = new_name(b, def, keep(b, table->checks[i].name), false),
                                     .text = keep(b, table->checks[i].text)};
         GROW(b, def->checks, def->check_count, struct table_check);
         def->checks[def->check_count++] = check;
@@ -899,7 +912,7 @@ FALLIBLE ddl_target(struct bind *b, const struct json *relation, struct statemen
     out->create.schema = keep(b, json_text(relation, "schemaname"));
     out->position = json_position(relation);
     out->create.temp = json_is(relation, "relpersistence", "t") ||
-                (out->create.schema && strcmp(out->create.schema, "pg_temp") == 0);
+                       (out->create.schema && strcmp(out->create.schema, "pg_temp") == 0);
     if (out->create.temp && out->create.schema && strcmp(out->create.schema, "pg_temp") != 0) {
         FAIL_AT(b->err, INVALID_DEFINITION, out->position,
                 "cannot create temporary relation in non-temporary schema");
@@ -921,6 +934,20 @@ FALLIBLE ddl_on_commit(struct bind *b, const struct statement *out, i32 position
     return unsupported(b, position, "ON COMMIT");
 }
 
+/* Whether there is such a schema is asked when the statement runs. */
+static FALLIBLE find_home(struct bind *b, const struct statement *out) {
+    struct error none;
+    error_reset(&none);
+    TRY(snapshot_open(b->snap, b->err));
+    b->home = b->snap->temp_schema;
+    if (!out->create.temp &&
+        snapshot_target(b->snap, sv_from(out->create.schema ? out->create.schema : ""), -1,
+                        &b->home, &none)) {
+        b->home = 0;
+    }
+    return ERR_OK;
+}
+
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const struct json *elements = json_get(body, "tableElts");
@@ -936,6 +963,7 @@ FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *
     out->create.or_replace = b->parsed->or_replace;
     struct new_table *table = &out->create.table.table;
     table->def.name = out->name;
+    TRY(find_home(b, out));
     TRY(table_columns(b, elements, out->position, table));
     return table_constraints(b, elements, out->create.schema, &table->def);
 }

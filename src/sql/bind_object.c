@@ -66,6 +66,12 @@ static struct expr *relation_name(struct choices *c) {
         if (object->kind != OBJECT_SCHEMA) {
             choose(c, object->oid, text_const(b, object->name, c->position));
         }
+        for (u32 k = 0; object->table && k < object->table->key_count; k++) {
+            const struct table_key *key = &object->table->keys[k];
+            if (!key->index) { /* that one is an object */
+                choose(c, key->oid, text_const(b, key->name, c->position));
+            }
+        }
     }
     return chosen(c, type_of(TYPE_TEXT), expr_null(b->t, type_of(TYPE_TEXT), c->position));
 }
@@ -307,10 +313,10 @@ FALLIBLE bind_regclass(struct bind *b, struct expr *arg, i32 position, struct ex
         if (number) {
             return coerce_unknown(b->t, arg, type_of(TYPE_BIGINT), out);
         }
-        const struct edition_entry *entry = NULL;
-        TRY(bind_relation_text(b, arena_sv(b->arena, text).ptr, position, &entry));
+        u32 oid = 0;
+        TRY(bind_oid_text(b, arena_sv(b->arena, text).ptr, position, &oid));
         *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), position);
-        const_set_exact(*out, entry->object->oid);
+        const_set_exact(*out, oid);
         return ERR_OK;
     }
     struct choices c = {.b = b, .position = position};

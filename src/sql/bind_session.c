@@ -181,6 +181,8 @@ static const struct {
     {"opcodes", EXPLAIN_OPCODES},
     {"cuda", EXPLAIN_CUDA},
     {"analyze", EXPLAIN_ANALYZE},
+    {"steps", EXPLAIN_STEPS},
+    {"standalone", EXPLAIN_STANDALONE},
     {"verbose", 0},
     {"costs", 0},
     {"settings", 0},
@@ -230,13 +232,14 @@ static FALLIBLE explain_option(struct bind *b, const struct json *option, u32 *i
         *(on ? io_on : io_off) |= explain_options[i].bit;
         return ERR_OK;
     }
-    const char *names[] = {"plan", "program", "opcodes", "cuda", "analyze"};
+    const char *names[] = {"plan", "program", "opcodes", "cuda", "analyze", "steps", "standalone"};
     const char *near = nearest_of(b->arena, name, names, COUNT_OF(names));
     error_set(b->err, ERR_SYNTAX, position, "unrecognized EXPLAIN option \"%.60s\"", name);
     if (near) {
         error_hint(b->err, "Perhaps you meant \"%s\".", near);
     } else {
-        error_hint(b->err, "Options are PLAN, PROGRAM, OPCODES, CUDA and ANALYZE.");
+        error_hint(b->err,
+                   "Options are PLAN, PROGRAM, OPCODES, CUDA, STANDALONE, ANALYZE and STEPS.");
     }
     return ERR_SYNTAX;
 }
@@ -255,7 +258,16 @@ FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement 
         FAIL_AT(b->err, INVALID_PARAMETER, start_position(b), "EXPLAIN option %s requires ANALYZE",
                 needs);
     }
-    if (!(on & levels)) {
+    if (on & EXPLAIN_STEPS && on & (levels | EXPLAIN_STANDALONE)) {
+        FAIL_AT(b->err, INVALID_PARAMETER, start_position(b),
+                "EXPLAIN option STEPS goes with ANALYZE only: its answer is a table");
+    }
+    if (on & EXPLAIN_STANDALONE &&
+        (on & ~(u32)EXPLAIN_BARE) != (EXPLAIN_STANDALONE | EXPLAIN_CUDA)) {
+        FAIL_AT(b->err, INVALID_PARAMETER, start_position(b),
+                "EXPLAIN option STANDALONE goes with CUDA, and with nothing else");
+    }
+    if (!(on & (levels | EXPLAIN_STEPS))) {
         on |= EXPLAIN_PLAN & ~off;
     }
     if (node_is(query, "ExecuteStmt")) { /* the statement is known when it runs */

@@ -307,18 +307,41 @@ static const char *name_part(struct bind *b, const char *text, struct sv *out) {
     return len > 0 ? text : NULL;
 }
 
-FALLIBLE bind_relation_text(struct bind *b, const char *text, i32 position,
-                            const struct edition_entry **out) {
-    struct sv schema = {"", 0}, name;
-    const char *at = name_part(b, text, &name);
+static FALLIBLE split_name(struct bind *b, const char *text, i32 position, struct sv *out_schema,
+                           struct sv *out_name) {
+    const char *at = name_part(b, text, out_name);
+    *out_schema = (struct sv){"", 0};
     if (at && *at == '.') {
-        schema = name;
-        at = name_part(b, at + 1, &name);
+        *out_schema = *out_name;
+        at = name_part(b, at + 1, out_name);
     }
     if (!at || *at) {
         FAIL_AT(b->err, INVALID_NAME, position, "invalid name syntax");
     }
-    TRY(snapshot_open(b->snap, b->err));
+    return snapshot_open(b->snap, b->err);
+}
+
+FALLIBLE bind_oid_text(struct bind *b, const char *text, i32 position, u32 *out) {
+    struct sv schema, name;
+    const struct edition_entry *entry = NULL;
+    TRY(split_name(b, text, position, &schema, &name));
+    const struct object *keyed = snapshot_key_table(b->snap, schema, name);
+    for (u32 i = 0; keyed && i < keyed->table->key_count; i++) {
+        const struct table_key *key = &keyed->table->keys[i];
+        if (!key->index && sv_eq(sv_from(key->name), name)) {
+            *out = key->oid;
+            return ERR_OK;
+        }
+    }
+    TRY(bind_relation_text(b, text, position, &entry));
+    *out = entry->object->oid;
+    return ERR_OK;
+}
+
+FALLIBLE bind_relation_text(struct bind *b, const char *text, i32 position,
+                            const struct edition_entry **out) {
+    struct sv schema, name;
+    TRY(split_name(b, text, position, &schema, &name));
     *out = snapshot_lookup(b->snap, schema, name);
     if (!*out) {
         return snapshot_missing(b->snap, schema, name, position, b->err);
@@ -408,8 +431,7 @@ static FALLIBLE check_view_types(struct bind *b, const struct json *view,
     for (i64 i = 0; i < old.cols.count && i < made->col_count; i++) {
         struct type was = b->plan->cols.items[old.cols.items[i].col].type;
         char from_text[32], to_text[32];
-        if (strcmp(old.cols.items[i].name, made->names[i]) == 0 &&
-            !type_eq(was, made->types[i])) {
+        if (strcmp(old.cols.items[i].name, made->names[i]) == 0 && !type_eq(was, made->types[i])) {
             FAIL_AT(b->err, INVALID_DEFINITION, out->position,
                     "cannot change data type of view column \"%.100s\" from %s to %s",
                     made->names[i], type_print(was, from_text),
@@ -483,8 +505,8 @@ FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statem
     i64 at = ddl_after_word(b, out->position, "as");
     made->text = at < 0 ? "" : ddl_text(b, at, statement_end(b));
     if (is_recursive(b)) {
-        made->text = recursive_text(b, json_text(view, "relname"), json_get(body, "aliases"),
-                                    made->text);
+        made->text =
+            recursive_text(b, json_text(view, "relname"), json_get(body, "aliases"), made->text);
     }
     note_deps(b, made);
     if (out->create.or_replace) {
@@ -574,7 +596,8 @@ static FALLIBLE index_predicate(struct bind *b, const struct snapshot_table *tab
 static const char *free_name(struct bind *b, const struct table *table, const char *base) {
     const struct edition_entry *entry = edition_find_table(b->snap->edition, table->id);
     const char *name = base;
-    for (i32 n = 1; entry && edition_find(b->snap->edition, entry->object->schema, sv_from(name));
+    for (i32 n = 1;
+         entry && edition_name_holder(b->snap->edition, entry->object->schema, sv_from(name));
          n++) {
         name = arena_printf(b->arena, "%s%d", base, n);
     }

@@ -23,8 +23,9 @@ FALLIBLE ddl_default(struct bind *b, const struct json *expr, const i64 span[2],
 struct ddl_seq *ddl_add_sequence(struct bind *b, struct new_table *out, u32 col);
 /* The columns of a definition as a scope. */
 void ddl_scope(struct bind *b, const struct table_def *def, struct scope *out);
-/* A constraint's name that is free in def: base, base1, … */
-const char *ddl_new_name(struct bind *b, const struct table_def *def, const char *base);
+/* 42710 when a constraint of the definition has that name, 42P07 when both are keys. */
+FALLIBLE ddl_check_name(struct bind *b, const struct table_def *def, const char *name, bool key,
+                        i32 position);
 
 /* The script's text between two positions, trimmed. */
 /* 42804 unless the columns of a reference can be compared with those of the parent. */
@@ -49,6 +50,8 @@ FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct jso
 /* A relation by a name that is a text: 's', 'a.b', '"S"'. */
 FALLIBLE bind_relation_text(struct bind *b, const char *text, i32 position,
                             const struct edition_entry **out);
+/* Its OID, or that of the index of a key. */
+FALLIBLE bind_oid_text(struct bind *b, const char *text, i32 position, u32 *out);
 FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
                             const struct edition_entry **out);
 /* What ALTER makes of a sequence. */

@@ -125,7 +125,9 @@ enum {
     EXPLAIN_OPCODES = 4,
     EXPLAIN_CUDA = 8,
     EXPLAIN_ANALYZE = 16,
-    EXPLAIN_BARE = 32 /* COSTS OFF */
+    EXPLAIN_BARE = 32,       /* COSTS OFF */
+    EXPLAIN_STEPS = 64,      /* what ANALYZE learnt of each step, as a table */
+    EXPLAIN_STANDALONE = 128 /* of CUDA: one file that compiles and runs alone */
 };
 
 /* INSERT, UPDATE, DELETE. */

@@ -178,6 +178,7 @@ struct bind {
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
+    u32 home;                             /* the schema of the table that is defined; 0 = unknown */
     VEC(struct moment) moments;           /* for texts of definitions (ddl_text) */
     const struct object *view;            /* whose text is bound; NULL = the statement's own */
     VEC(struct late) lates;

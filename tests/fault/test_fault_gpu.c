@@ -65,6 +65,8 @@ static const struct piece pieces[] = {
      "select count(*), sum(n)::bigint from (select count(*) n from t where a < 700 "
      "group by b * 1000000000007, a * 1000000000039) w",
      2},
+    {"cached", "select a, b from t where s <> 'text 3' order by s desc, b limit 400", 2},
+    {"cached", "select a % 90, g, count(*) from t group by 1, 2 having count(*) > 5 order by 3, 1", 3},
 };
 enum { PIECES = sizeof pieces / sizeof *pieces };
 

@@ -3,8 +3,9 @@
 #include "runner.h"
 
 #define CPU {"device", "cpu"}
-#define MIXED(n) {"device", "auto"}, {"mix_devices", n}
-#define GPU {"device", "gpu"}
+#define MIXED(n) {"device", "auto"}, {"mix_devices", n}, {"host_rows", "0"}
+/* Small steps go to the card, too: scripts have few rows. */
+#define GPU {"device", "gpu"}, {"host_rows", "0"}
 #define VEC(n) {"vector_rows", n}
 #define FUSE(x) {"fusion", x}
 #define OPT(x) {"optimizer", x}

@@ -294,7 +294,7 @@ expect "types follow the whole file where asked to" 0 'count,max
 { echo "n,t"; yes '123,abc' | head -c 48000000; echo "4.5,w"; } >"$tmp/much.csv"
 gzip -1 <"$tmp/much.csv" >"$tmp/much.csv.gz"
 expect "of an archive, too, and the memory that takes is small" 0 'count,max
-6000001,123.0' --memory 16MB --threads 2 --format csv -c "select count(*), max(n) from read_csv('$tmp/much.csv.gz', sample_size => -1)"
+6000001,123' --memory 16MB --threads 2 --format csv -c "select count(*), max(n) from read_csv('$tmp/much.csv.gz', sample_size => -1)"
 complains "and a timeout ends it" 1 '57014.*timeout' -c "set statement_timeout = 50" -c "select count(*) from read_csv('$tmp/much.csv.gz', sample_size => -1)"
 rm "$tmp/much.csv" "$tmp/much.csv.gz"
 expect "columns not asked for are not looked at" 0 'count,max
@@ -585,6 +585,15 @@ prints "bench tpch checks its answers" '^2 right, 0 wrong, 0 not checked, 0 fail
 prints "bench tpch as JSON" '"query": 6, .*"answer": "right"' bench tpch --sf 0.01 --queries 5-6 --runs 1 --json
 prints "bench tpch with a list of columns" '^1 right, 0 wrong' bench tpch --sf 0.01 --queries 6 --runs 1 --columns l_shipdate,l_discount,l_quantity,l_extendedprice
 prints "bench ssb checks its answers" '^4 right, 0 wrong, 0 not checked, 0 failed$' bench ssb --sf 0.01 --queries 1.2-1.3,2.1,4.1 --runs 1
+prints "bench ssb says what a query did" '^1\.1 +[0-9]+ +0 +0\.000 +[0-9.]+ +[0-9]+% +[0-9.]+' bench ssb --sf 0.01 --queries 1.1 --runs 1 -d cpu
+prints "bench ssb has operators" '^Aggregate +[0-9]+ +[0-9.]+ +[0-9.]+%' bench ssb --sf 0.01 --queries 1.1 --runs 1
+prints "bench ssb profile as JSON" '"kernels": 0, "steps_ms": .*"device_peak": 0' bench ssb --sf 0.01 --queries 1.1 --runs 1 --json -d cpu
+prints "bench ssb draws" '^2 right' bench ssb --sf 0.01 --queries 1.1,1.2 --runs 1 --plot "$tmp/bars.svg"
+[ "$(grep -c '<rect' "$tmp/bars.svg")" -gt 8 ] && tail -n 1 "$tmp/bars.svg" | grep -q '</svg>'
+note $? "bench ssb's chart" "$(tail -n 3 "$tmp/bars.svg")"
+complains "bench ssb draws where it cannot" 1 'cannot be written' bench ssb --sf 0.01 --queries 1.1 --runs 1 --plot "$tmp/no/bars.svg"
+prints "bench tpch of another text" '^1 right, 0 wrong, 1 not checked, 0 failed$' bench tpch --sf 0.01 --queries 6,10 --runs 1 --text duckdb
+prints "explain (steps) is a table" 'step .*operators .*kernel_ns .*device_peak' -c 'explain (steps) select 1'
 prints "bench ssb takes a flight" '^3 right, 0 wrong' bench ssb --sf 0.01 --queries 2 --runs 1
 complains "bench ssb with texts" 2 'ssb takes no "--text"' bench ssb --text dbgen
 complains "bench with columns that are no names" 2 'columns' bench ssb --columns "x'"

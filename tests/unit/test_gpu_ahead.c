@@ -1,6 +1,7 @@
 /* test_gpu_ahead.c: templates that are compiled ahead have the text that the library would make. */
 #include "test_cpu_fixture.h"
 
+#include "gpu/gpu_prim.h"
 #include "gpu/gpu_text.h"
 #include "prim/fold.h"
 
@@ -25,7 +26,16 @@ static void test_scan(void **state) {
     assert_non_null(strstr(text, "#include \"scan.h\"\n"));
 }
 
+static void test_split(void **state) {
+    UNUSED(state);
+    const char *text = text_of("split_words.h");
+    assert_non_null(text);
+    const char *lines = strstr(text, gpu_split_ahead);
+    assert_non_null(lines);
+    assert_non_null(strstr(lines, "#include \"split.h\"\n"));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scan)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scan), cmocka_unit_test(test_split)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

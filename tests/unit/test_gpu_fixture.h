@@ -36,6 +36,8 @@ static UNUSED_FN void open_db(const char *gpu_memory, const char *gpu_code) {
     }
     assert_int_equal(wf_open(NULL, options, &db, NULL), WF_OK);
     assert_int_equal(wf_connect(db, &conn), WF_OK);
+    /* Tests have few rows. */
+    assert_int_equal(wf_set(conn, "host_rows", "0"), WF_OK);
 }
 
 static UNUSED_FN void close_db(void) {

@@ -25,24 +25,25 @@ static const struct {
     const char *sql, *steps;
 } statements[] = {
     {"select x + 1 from t where x > 10", "GPU RESULT"},
-    {"select count(*), sum(x) from t", "GPU GROUPS RESULT"},
-    {"select g, count(*) from t group by g order by 2 desc, 1", "GPU GROUPS SORT RESULT"},
+    {"select count(*), sum(x) from t", "GPU GPU RESULT"},
+    {"select g, count(*) from t group by g order by 2 desc, 1", "GPU GPU GPU RESULT"},
     {"select a.x, b.g from t a join t b on a.x = b.x", "GPU GPU GPU RESULT"},
-    {"select x, s from t order by x limit 3", "GPU SORT RESULT"},
-    {"select x from t order by x limit 5 offset 3", "GPU SORT RESULT"},
+    {"select x, s from t order by x limit 3", "GPU GPU RESULT"},
+    {"select x from t order by x limit 5 offset 3", "GPU GPU RESULT"},
     {"select x from t where x < 20 union all select g from t", "GPU GPU RESULT"},
-    {"select * from (select x from t order by x limit 10) v where x > 3", "GPU SORT LIMIT IN_ORDER RESULT"},
-    {"select row_number() over (order by x) from t", "GPU SORT WINDOW GPU RESULT"},
-    {"select upper(s), count(*) from t group by 1", "DICTIONARY GPU GROUPS RESULT"},
-    {"select min(s), max(s) from t", "RANK GPU GROUPS RESULT"},
-    {"select s, x from t order by s, x", "GPU SORT RESULT"},
-    {"select percentile_cont(0.5) within group (order by x) from t", "GPU GPU SORT FOLD GPU GPU GROUPS RESULT"},
+    {"select * from (select x from t order by x limit 10) v where x > 3", "GPU GPU LIMIT IN_ORDER RESULT"},
+    {"select row_number() over (order by x) from t", "GPU GPU WINDOW GPU RESULT"},
+    {"select upper(s), count(*) from t group by 1", "DICTIONARY GPU GPU RESULT"},
+    {"select min(s), max(s) from t", "RANK GPU GPU RESULT"},
+    {"select s, x from t order by s, x", "GPU GPU RESULT"},
+    {"select percentile_cont(0.5) within group (order by x) from t", "GPU GPU GPU FOLD GPU GPU GPU RESULT"},
     {"select v.x + t.x from (values (1), (2)) v(x), t where t.x < 3", "LITERALS GPU GPU RESULT"},
     {"select 1 + 1", "ONE RESULT"},
     {"values (1), (2)", "LITERALS RESULT"},
     {"select i from generate_series(1, 100) v(i)", "ONE GPU RESULT"},
     {"select column0 + 1 from 'FILE'", "FILE RESULT"},
-    {"select * from wide order by a", "GPU SORT FETCH RESULT"},
+    {"select g::text || '!', count(*) from t group by g", "GPU GROUPS RESULT"},
+    {"select * from wide order by a", "GPU GPU FETCH RESULT"},
 };
 
 /* "cpu: Sort; sorts run on the host" as SORT, "gpu vm: Scan; …" as GPU; fails on another. */
@@ -107,6 +108,16 @@ static void test_host_steps(void **state) {
         check_steps(sql, statements[i].steps);
     }
     remove(path);
+    run("set host_rows = 1000");
+    check_steps("select g, count(*) from t group by g order by 2", "GPU FEW FEW RESULT");
+    check_steps("select g, count(*) from t where x > 990 group by g", "GPU FEW RESULT");
+    close_db();
+    open_db("1500kB", "vm");
+    run("set device = cpu");
+    run("set tablet_rows = 1024");
+    run("create table t as select i x, i y, i z from generate_series(1::bigint, 40000) v(i)");
+    run("set device = gpu");
+    check_steps("select x, y, z from t where x <> 7 order by y desc", "GPU ROOM RESULT");
     close_db();
     for (int i = 0; i < REASONS; i++) {
         if (!reasons[i].met) {

@@ -13,7 +13,13 @@
 #include <cmocka.h>
 
 #include "defs/fault.h"
+#include "defs/host_words.h"
+#include "host/bodies.h"
 #include "host/regex_auto.h"
+#include "host/regex_table.h"
+
+#include "defs/fn_str.h"
+#include "defs/fn_regex.h"
 
 enum { SLOTS = 2 * REGEX_GROUPS_MAX, TEXTS = 12, BYTES = 4096 };
 
@@ -124,6 +130,98 @@ static void random_patterns(void **state) {
     free(m);
 }
 
+/* The pattern as opcodes have it: flags between two bytes 1. */
+static str with_flags(struct out *out, const struct out *pattern, const char *flags) {
+    out->len = 0;
+    put(out, "\1");
+    put(out, flags);
+    put(out, "\1");
+    memcpy(out->bytes + out->len, pattern->bytes, (size_t)pattern->len);
+    out->len += pattern->len;
+    return str_from((struct sv){out->bytes, out->len});
+}
+
+/* Characters from all of Unicode, many of them letters. */
+static void put_any(struct out *out) {
+    static const u32 ends[] = {0x80, 0x250, 0x800, 0x3000, 0xd7ff, 0x20000, 0x110000};
+    for (u32 i = below(12); i > 0; i--) {
+        u32 c = 1 + below(PICK(ends) - 1);
+        char one[5] = {0};
+        if (c >= 0xd800 && c < 0xe000) {
+            continue;
+        }
+        if (c < 0x80) {
+            one[0] = (char)c;
+        } else if (c < 0x800) {
+            one[0] = (char)(0xc0 | c >> 6);
+            one[1] = (char)(0x80 | (c & 0x3f));
+        } else if (c < 0x10000) {
+            one[0] = (char)(0xe0 | c >> 12);
+            one[1] = (char)(0x80 | (c >> 6 & 0x3f));
+            one[2] = (char)(0x80 | (c & 0x3f));
+        } else {
+            one[0] = (char)(0xf0 | c >> 18);
+            one[1] = (char)(0x80 | (c >> 12 & 0x3f));
+            one[2] = (char)(0x80 | (c >> 6 & 0x3f));
+            one[3] = (char)(0x80 | (c & 0x3f));
+        }
+        put(out, one);
+    }
+}
+
+/* The automaton that was finished before says what the one says that grows. */
+static void finished(void **state) {
+    (void)state;
+    static const char *const flags[] = {"", "", "i", "n", "w", "p", "in"};
+    static const char *const classes[] = {
+        "\\w",          "\\W+$",        "[[:upper:]]",    "^[[:lower:]]+",  "[[:punct:]]",
+        "[^[:alpha:]]$", "[[:cntrl:]]",  "[[:graph:]]{3}", "[[:print:]]$",   "\\s\\S",
+        "\\y.\\y",      "[à-ÿ]|[а-я]",  "[^ -~]",         "^.?$",           "\\m\\w\\M",
+        "[\\u4e00-\\u9fff]", "[\\U00010000-\\U0010ffff]"};
+    struct memory mem;
+    struct arena arena;
+    memory_init(&mem, NULL, 0, "memory");
+    arena_init(&arena, &mem);
+    i32 tables = 0;
+    for (i32 round = 0; round < 1500; round++) {
+        struct out pattern = {.len = 0};
+        struct out whole;
+        if (round % 3) {
+            put_pattern(&pattern, 3);
+        } else {
+            put(&pattern, PICK(classes));
+        }
+        str b = with_flags(&whole, &pattern, PICK(flags));
+        struct sv table = regex_table_make(&arena, b);
+        tables += table.len > 0;
+        for (i32 i = 0; table.len && i < TEXTS; i++) {
+            struct out text = {.len = 0};
+            u8 faults[2] = {0};
+            if (i % 2) {
+                put_any(&text);
+            } else {
+                put_text(&text);
+            }
+            str a = str_from((struct sv){text.bytes, text.len});
+            b8 grown = fn_regex(a, b, &faults[0]);
+            b8 ahead = fn_regex_ahead(a, str_from(table), &faults[1]);
+            if (grown != ahead || faults[0] != faults[1]) {
+                print_error("%.*s in \"%.*s\"\n", (int)pattern.len, pattern.bytes, (int)text.len,
+                            text.bytes);
+            }
+            assert_int_equal(ahead, grown);
+            assert_int_equal(faults[1], faults[0]);
+        }
+        arena_reset(&arena);
+    }
+    assert_true(tables > 1400); /* few are too large */
+    struct out pattern = {.len = 0};
+    put(&pattern, "a[ab]{11}c"); /* which of the last eleven were an a */
+    assert_int_equal(
+        regex_table_make(&arena, str_from((struct sv){pattern.bytes, pattern.len})).len, 0);
+    arena_fini(&arena);
+}
+
 /* More states than there is room for, more classes than the first width of the table, literals that
  * are looked for beforehand. */
 static void large_patterns(void **state) {
@@ -183,6 +281,7 @@ static void long_texts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_patterns),
+        cmocka_unit_test(finished),
         cmocka_unit_test(large_patterns),
         cmocka_unit_test(long_texts),
     };

@@ -1,0 +1,81 @@
+/* ksort.h: arguments of the kernels that sort a variable; compiles as C11 and as CUDA C.
+ *
+ * The keys of a row are a list of parts, each a number of up to 64 bits; parts side by side make
+ * words, the first of which decides before the second. */
+#ifndef WF_DEFS_KSORT_H
+#define WF_DEFS_KSORT_H
+
+#include "base/word.h"
+
+#include "defs/kargs.h"
+
+enum sort_value { SORT_B8, SORT_I32, SORT_I64, SORT_I128, SORT_F32, SORT_F64, SORT_STR };
+/* WHOLE: the distance from lo, or, descending, to hi; NULL one number more at either end. NULLS:
+ * whether it is NULL. HIGH, LOW: halves of 128 bits. PIECE: bytes of text, and how many there were.
+ * ROW: the number of the row itself. */
+enum sort_form { SORT_WHOLE, SORT_NULLS, SORT_HIGH, SORT_LOW, SORT_PIECE, SORT_ROW };
+enum {
+    SORT_PIECE_BYTES = 7,
+    SORT_LEN_BITS = 4, /* of a piece: how many bytes are the text's, */
+    SORT_MORE = 8,     /* or that it goes on */
+    SORT_THREADS = 256,
+    SORT_BOUND_WORDS = 4,    /* the least and the greatest, low word first */
+    SORT_DIGIT_BITS = 11,    /* of a selection */
+    SORT_FEW = 2048,         /* rows that one block sorts */
+    SORT_FEW_THREADS = 1024
+};
+
+struct ksort_part {
+    const u8 *data;
+    const b8 *nulls; /* or 0 */
+    const i32 *rank; /* of codes; or 0 */
+    u64 lo[2], hi[2];
+    u64 null_number; /* WHOLE */
+    u32 value;       /* enum sort_value */
+    u32 form;        /* enum sort_form */
+    u32 bits;
+    u32 bytes, skip; /* PIECE */
+    u32 descending, nulls_first, with_nulls;
+    u32 cut; /* PIECE: the last one of a text that may go on */
+    u32 pad;
+};
+
+struct ksort_level { /* parts of a word */
+    u32 first, count;
+};
+
+struct ksort {
+    const struct ksort_part *parts;
+    const struct ksort_level *levels;
+    u32 part_count, level_count;
+    i64 rows;         /* of the variable, or those in `order` */
+    const u32 *order; /* row numbers; 0 = as they lie */
+    u64 *words;
+    u32 *out_rows; /* or 0 */
+    u64 *report;
+    struct ktexts texts;
+};
+
+struct ksort_select { /* by words: counts of a digit, or the rows up to a bound */
+    const u64 *words;
+    i64 rows;
+    u64 bound; /* counting: the bits above the digit */
+    u32 shift, digit_bits;
+    u64 *counts; /* of digits; taking: of rows */
+    u32 *out_rows;
+};
+
+struct ksort_col { /* one array of a variable: data, or NULL flags */
+    const u8 *in;
+    u8 *out;
+    u64 bytes; /* of an element */
+};
+struct ksort_gather {
+    const struct ksort_col *cols;
+    u32 col_count;
+    u32 pad;
+    i64 rows;
+    const u32 *order;
+};
+
+#endif

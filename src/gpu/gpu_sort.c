@@ -1,0 +1,720 @@
+/* gpu_sort.c: STEP_SORT on the card.
+ *
+ * The keys of a row become 64-bit words, as few as the ranges of the data allow (ksort.h), which the
+ * library's radix sort orders with the rows' numbers, the last word first; then all columns are
+ * gathered once. Where only the first rows are wanted, those that may be among them are selected by
+ * digits of their first word, and only they are sorted; few rows are sorted by one block. Ties keep
+ * the order of the input, as on the CPU.
+ *
+ * Text takes part with a few pieces; where neighbours agree in all of those, but not in all of
+ * their text, the sort is done again with more. Codes are ordered by the ranks of their texts, which
+ * the host knows.
+ *
+ * The variable's columns are replaced when everything has worked: a sort that fails leaves them. */
+#include "gpu/gpu_int.h"
+
+#include "defs/ksort.h"
+#include "prim/order.h"
+
+#include <stdlib.h>
+
+enum {
+    SORT_ALIGN = 256,
+    PIECES_FIRST = 4, /* of a text */
+    PIECES_GROWTH = 4,
+    PARTS_PER_KEY = 3,
+    BOUND_BLOCKS = 264, /* per key; the host reads what each found */
+    FEW_OF = 16,        /* a sort of fewer rows than an interner's entries over this ranks its own */
+#ifdef WF_HARD
+    SELECT_LEAST = 40,
+    FEW_ROWS = 32
+#else
+    SELECT_LEAST = 1 << 14, /* rows from which a selection pays */
+    FEW_ROWS = SORT_FEW
+#endif
+};
+
+struct sorter {
+    struct gpu *g;
+    struct exec *x;
+    const struct step *step;
+    struct step_metric *metric;
+    struct gpu_var *gv;
+    i64 n, want;
+    u32 col_count; /* columns that are wanted */
+    i64 launches;
+    struct ksort_part *keys; /* one per key, as measured */
+    u32 *text_bytes;         /* of text: the longest, without what all begin with */
+    i64 pieces;              /* of a text, at most */
+    b8 cut;                  /* some text has more */
+    VEC(struct ksort_part) parts;
+    VEC(struct ksort_level) levels;
+    VEC(struct gpu_block *) temps;
+    struct gpu_col *made; /* the columns in their order */
+    /* on the card */
+    struct ktexts texts;
+    u64 parts_addr, levels_addr;
+    i64 part_room;
+    const u32 *selected; /* rows that take part, in any order; NULL = all */
+    const u32 *order;    /* the same, as far as they are sorted; NULL = as they lie */
+    i64 rows;            /* how many */
+    u64 work;            /* of the library */
+    i64 work_bytes;
+};
+
+static FALLIBLE take(struct sorter *s, i64 bytes, u64 *out) {
+    struct gpu_block *block = NULL;
+    TRY(gpu_alloc(s->g, MAX_OF(bytes, 1), &block, s->x->err));
+    VEC_PUSH(s->x->arena, &s->temps, block);
+    *out = block->addr;
+    return ERR_OK;
+}
+
+/* Small things, copied before it returns. */
+static FALLIBLE send(struct sorter *s, u64 to, const void *from, i64 bytes) {
+    struct error *err = s->x->err;
+    struct gpu *g = s->g;
+    if (bytes > 0) {
+        CU(g->api->copy_to_device(to, from, (size_t)bytes, g->streams[0]));
+        CU(g->api->stream_synchronize(g->streams[0]));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE receive(struct sorter *s, void *to, u64 from, i64 bytes) {
+    struct error *err = s->x->err;
+    struct gpu *g = s->g;
+    TRY(gpu_pinned_reserve(g, &g->reports, bytes, err));
+    CU(g->api->copy_to_host(g->reports.host, from, (size_t)bytes, g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    memcpy(to, g->reports.host, (size_t)bytes);
+    return ERR_OK;
+}
+
+static FALLIBLE start(struct sorter *s, enum kernel_no kernel, i64 blocks, u32 threads,
+                      const void *args) {
+    void *function = NULL;
+    TRY(exec_check(s->x));
+    TRY(gpu_kernel(s->g->card, kernel, &function, s->x->err));
+    s->launches++;
+    return gpu_launch(s->g, function, (struct gpu_grid){blocks, threads, 0}, s->g->streams[0], args,
+                      s->x->err);
+}
+
+static i64 blocks_for(const struct sorter *s, i64 rows) {
+    i64 all = (rows + SORT_THREADS - 1) / SORT_THREADS;
+    return MAX_OF(MIN_OF(all, s->g->card->sm_count * 8LL), 1);
+}
+
+/* --- keys --- */
+
+struct ranked {
+    struct sv text;
+    i64 row;
+};
+static int by_text(const void *a, const void *b) {
+    return sv_cmp(((const struct ranked *)a)->text, ((const struct ranked *)b)->text);
+}
+
+/* Of few rows among many entries of an interner: a column of the ranks that these texts have. */
+static FALLIBLE rank_rows(struct sorter *s, const struct dict *dict, i64 len,
+                          struct ksort_part *key) {
+    struct exec *x = s->x;
+    i64 bytes = s->n * 4;
+    i32 *codes = NEW_ARRAY(x->arena, i32, s->n + 1);
+    b8 *nulls = NEW_ARRAY(x->arena, b8, s->n + 1);
+    struct ranked *list = NEW_ARRAY(x->arena, struct ranked, s->n + 1);
+    TRY(arena_check(x->arena, x->err));
+    TRY(receive(s, codes, (u64)(size_t)key->data, bytes));
+    if (key->nulls) {
+        TRY(receive(s, nulls, (u64)(size_t)key->nulls, s->n));
+    }
+    i64 count = 0;
+    for (i64 i = 0; i < s->n; i++) {
+        bool coded = !nulls[i] && codes[i] >= 0 && codes[i] < len;
+        if (coded) {
+            list[count++] = (struct ranked){dict_get(dict, codes[i]), i};
+        }
+    }
+    qsort(list, (size_t)count, sizeof *list, by_text);
+    i32 rank = 0;
+    for (i64 i = 0; i < count; i++) {
+        rank += i > 0 && sv_cmp(list[i - 1].text, list[i].text) != 0;
+        codes[list[i].row] = rank;
+    }
+    u64 addr = 0;
+    TRY(take(s, bytes, &addr));
+    TRY(send(s, addr, codes, bytes));
+    s->metric->bytes_moved += 2 * bytes;
+    s->metric->bytes_fetched += bytes;
+    key->data = DEV(const u8 *, addr);
+    return ERR_OK;
+}
+
+/* Codes are ordered by the ranks of their texts. */
+static FALLIBLE rank_key(struct sorter *s, u32 dict_no, struct ksort_part *key) {
+    struct exec *x = s->x;
+    struct dict *dict = x->dicts[dict_no];
+    i32 len = x->dict_lens[dict_no];
+    if (x->program->dicts[dict_no].table == NO_VAR && s->n < len / FEW_OF) {
+        return rank_rows(s, dict, len, key);
+    }
+    const i32 *rank = NULL;
+    const i32 *code_at = NULL;
+    if (!dict_ranks(dict, len, &rank, &code_at)) {
+        return memory_refused(x->mem, x->err, (i64)len * 8);
+    }
+    u64 addr = 0;
+    TRY(take(s, (i64)len * 4, &addr));
+    TRY(send(s, addr, rank, (i64)len * 4));
+    s->metric->bytes_moved += (i64)len * 4;
+    key->rank = DEV(const i32 *, addr);
+    return ERR_OK;
+}
+
+static FALLIBLE open_key(struct sorter *s, const struct sort_key *from, struct ksort_part *key) {
+    static const u8 values[KIND_COUNT] = {
+        [KIND_B8] = SORT_B8,   [KIND_I32] = SORT_I32, [KIND_I64] = SORT_I64, [KIND_I128] = SORT_I128,
+        [KIND_F32] = SORT_F32, [KIND_F64] = SORT_F64, [KIND_STR] = SORT_STR};
+    struct exec *x = s->x;
+    const struct var *def = &x->program->vars[s->step->src];
+    u8 kind = def->kinds[from->col];
+    struct kcol col;
+    TRY(gpu_var_col(s->g, x, s->step->src, from->col, &col, &s->metric->bytes_moved));
+    *key = (struct ksort_part){.data = col.data,
+                               .nulls = col.nulls,
+                               .value = values[kind],
+                               .descending = from->descending,
+                               .nulls_first = from->nulls_first,
+                               .with_nulls = col.nulls != NULL};
+    u32 dict = def->dicts ? def->dicts[from->col] : 0;
+    if (dict && kind == KIND_I32 && x->dicts[dict - 1]) {
+        return rank_key(s, dict - 1, key);
+    }
+    return ERR_OK;
+}
+
+static int by_from(const void *a, const void *b) {
+    u64 x = ((const struct ktext *)a)->from;
+    u64 y = ((const struct ktext *)b)->from;
+    return x < y ? -1 : x > y;
+}
+
+/* Brings the bytes of the variable's text to the card, with the table that leads there. */
+static FALLIBLE open_texts(struct sorter *s) {
+    struct gpu_str_list *texts = &s->gv->texts;
+    struct ktext *table = NEW_ARRAY(s->x->arena, struct ktext, texts->count + 1);
+    u32 count = 0;
+    for (i64 i = 0; i < texts->count; i++) {
+        struct gpu_str *text = &texts->items[i];
+        u64 addr = 0;
+        TRY(gpu_str_addr(s->g, s->x, text, &addr, &s->metric->bytes_moved));
+        if (text->bytes > 0) {
+            table[count++] = (struct ktext){(u64)(size_t)text->host, addr, (u64)text->bytes};
+        }
+    }
+    if (!count) {
+        return ERR_OK;
+    }
+    qsort(table, count, sizeof *table, by_from);
+    u64 addr = 0;
+    TRY(take(s, count * (i64)sizeof *table, &addr));
+    TRY(send(s, addr, table, count * (i64)sizeof *table));
+    s->texts = (struct ktexts){.items = DEV(const struct ktext *, addr), .count = count};
+    return ERR_OK;
+}
+
+static struct ksort sort_args(const struct sorter *s) {
+    return (struct ksort){.parts = DEV(const struct ksort_part *, s->parts_addr),
+                          .levels = DEV(const struct ksort_level *, s->levels_addr),
+                          .part_count = (u32)s->parts.count,
+                          .level_count = (u32)s->levels.count,
+                          .rows = s->rows,
+                          .order = s->order,
+                          .texts = s->texts};
+}
+
+static void set_bounds(struct ksort_part *key, u128 lo, u128 hi) {
+    key->lo[0] = (u64)lo;
+    key->lo[1] = (u64)(lo >> 64);
+    key->hi[0] = (u64)hi;
+    key->hi[1] = (u64)(hi >> 64);
+}
+
+static u128 pair(const u64 *words) {
+    return (u128)words[1] << 64 | words[0];
+}
+
+/* The bounds of every key, of what each block found. */
+static FALLIBLE measure(struct sorter *s) {
+    u32 keys = s->step->key_count;
+    i64 per_key = MIN_OF(blocks_for(s, s->n), BOUND_BLOCKS);
+    i64 bytes = per_key * keys * SORT_BOUND_WORDS * 8;
+    u64 found_addr = 0;
+    TRY(take(s, bytes, &found_addr));
+    TRY(send(s, s->parts_addr, s->keys, keys * (i64)sizeof *s->keys));
+    struct ksort args = sort_args(s);
+    args.part_count = keys;
+    args.rows = s->n;
+    args.words = DEV(u64 *, found_addr);
+    TRY(start(s, KERNEL_SORT_BOUNDS, per_key * keys, SORT_THREADS, &args));
+    u64 *found = NEW_ARRAY(s->x->arena, u64, bytes / 8);
+    TRY(arena_check(s->x->arena, s->x->err));
+    TRY(receive(s, found, found_addr, bytes));
+    for (u32 k = 0; k < keys; k++) {
+        u128 lo = ~(u128)0;
+        u128 hi = 0;
+        for (i64 b = 0; b < per_key; b++) {
+            const u64 *at = found + (b * keys + k) * SORT_BOUND_WORDS;
+            lo = MIN_OF(lo, pair(at));
+            hi = MAX_OF(hi, pair(at + 2));
+        }
+        lo = lo <= hi ? lo : hi; /* nothing but NULLs */
+        if (s->keys[k].value == SORT_STR) {
+            s->keys[k].skip = (u32)lo;
+            s->text_bytes[k] = (u32)(hi - lo);
+        } else {
+            set_bounds(&s->keys[k], lo, hi);
+        }
+    }
+    return ERR_OK;
+}
+
+/* Those of the kind: few rows are sorted sooner than measured. */
+static void assume(struct sorter *s) {
+    for (u32 k = 0; k < s->step->key_count; k++) {
+        struct ksort_part *key = &s->keys[k];
+        u128 hi = ~(u128)0;
+        switch (key->value) {
+        case SORT_B8:
+            hi = 1;
+            break;
+        case SORT_I32:
+        case SORT_F32:
+            hi = 0xffffffffu;
+            break;
+        case SORT_I64:
+        case SORT_F64:
+            hi = ~(u64)0;
+            break;
+        default:
+            break;
+        }
+        set_bounds(key, 0, hi);
+    }
+}
+
+static u32 bits_of(u128 range) {
+    u32 bits = 0;
+    while (bits < 128 && range >> bits) {
+        bits++;
+    }
+    return bits;
+}
+
+static void add_part(struct sorter *s, struct ksort_part part, enum sort_form form, u32 bits) {
+    part.form = form;
+    part.bits = bits;
+    if (bits) {
+        VEC_PUSH(s->x->arena, &s->parts, part);
+    }
+}
+
+static void add_pieces(struct sorter *s, struct ksort_part part, u32 bytes) {
+    i64 all = MAX_OF((bytes + SORT_PIECE_BYTES - 1) / SORT_PIECE_BYTES, 1);
+    i64 count = MIN_OF(all, s->pieces);
+    for (i64 i = 0; i < count; i++) {
+        u32 left = bytes - (u32)(i * SORT_PIECE_BYTES);
+        part.bytes = MIN_OF(left, (u32)SORT_PIECE_BYTES);
+        part.cut = i == count - 1 && count < all;
+        s->cut |= (b8)part.cut;
+        add_part(s, part, SORT_PIECE, 8 * part.bytes + SORT_LEN_BITS);
+        part.skip += part.bytes;
+    }
+}
+
+static void add_key(struct sorter *s, u32 k) {
+    struct ksort_part part = s->keys[k];
+    u128 range = pair(part.hi) - pair(part.lo);
+    bool wraps = part.with_nulls && range == ~(u128)0;
+    u32 bits = part.value == SORT_STR || wraps ? 129 : bits_of(range + part.with_nulls);
+    if (bits <= 64) {
+        part.null_number = part.nulls_first ? 0 : (u64)range + 1;
+        add_part(s, part, SORT_WHOLE, bits);
+        return;
+    }
+    if (part.with_nulls) {
+        add_part(s, part, SORT_NULLS, 1);
+        part.with_nulls = 0;
+    }
+    if (part.value == SORT_STR) {
+        add_pieces(s, part, s->text_bytes[k]);
+    } else if (bits_of(range) <= 64) {
+        add_part(s, part, SORT_WHOLE, bits_of(range));
+    } else {
+        add_part(s, part, SORT_HIGH, 64);
+        add_part(s, part, SORT_LOW, 64);
+    }
+}
+
+/* Parts side by side in words; rows that were selected are out of order, so their numbers count. */
+static FALLIBLE make_parts(struct sorter *s) {
+    s->parts.count = s->levels.count = 0;
+    s->cut = 0;
+    for (u32 k = 0; k < s->step->key_count; k++) {
+        add_key(s, k);
+    }
+    if (s->selected || !s->parts.count) {
+        add_part(s, (struct ksort_part){0}, SORT_ROW, bits_of((u128)s->n));
+    }
+    u32 bits = 64;
+    for (i64 p = 0; p < s->parts.count; p++) {
+        bits += s->parts.items[p].bits;
+        if (bits > 64) {
+            struct ksort_level level = {(u32)p, 0};
+            VEC_PUSH(s->x->arena, &s->levels, level);
+            bits = s->parts.items[p].bits;
+        }
+        s->levels.items[s->levels.count - 1].count++;
+    }
+    TRY(arena_check(s->x->arena, s->x->err));
+    i64 part_bytes = s->parts.count * (i64)sizeof(struct ksort_part);
+    i64 bytes = part_bytes + s->levels.count * (i64)sizeof(struct ksort_level);
+    if (bytes > s->part_room) {
+        TRY(take(s, 2 * bytes, &s->parts_addr));
+        s->part_room = 2 * bytes;
+    }
+    s->levels_addr = s->parts_addr + (u64)part_bytes;
+    TRY(send(s, s->parts_addr, s->parts.items, part_bytes));
+    return send(s, s->levels_addr, s->levels.items, bytes - part_bytes);
+}
+
+static u32 level_bits(const struct sorter *s, i64 level) {
+    const struct ksort_level *l = &s->levels.items[level];
+    u32 bits = 0;
+    for (u32 p = 0; p < l->count; p++) {
+        bits += s->parts.items[l->first + p].bits;
+    }
+    return bits;
+}
+
+static FALLIBLE make_words(struct sorter *s, i64 level, u64 *words, u32 *out_rows) {
+    struct ksort args = sort_args(s);
+    args.levels += level;
+    args.words = words;
+    args.out_rows = out_rows;
+    return start(s, KERNEL_SORT_WORDS, blocks_for(s, s->rows), SORT_THREADS, &args);
+}
+
+/* --- the first rows --- */
+
+/* The digits of words[] down to `shift` up to which there are enough rows, and how many. */
+struct row_bound {
+    u64 top;
+    u32 shift;
+    i64 rows;
+};
+
+static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, struct row_bound *out) {
+    enum { DIGITS = 1 << SORT_DIGIT_BITS };
+    struct gpu *g = s->g;
+    struct error *err = s->x->err;
+    u64 *counts = NEW_ARRAY(s->x->arena, u64, DIGITS);
+    TRY(arena_check(s->x->arena, err));
+    u64 counts_addr = 0;
+    TRY(take(s, DIGITS * 8, &counts_addr));
+    i64 enough = MAX_OF(2 * s->want, (i64)FEW_ROWS);
+    i64 below = 0;
+    *out = (struct row_bound){.shift = bits, .rows = s->n};
+    while (out->shift > 0 && out->rows > enough) {
+        u32 digit = MIN_OF(out->shift, (u32)SORT_DIGIT_BITS);
+        out->shift -= digit;
+        struct ksort_select args = {.words = words,
+                                    .rows = s->n,
+                                    .bound = out->top,
+                                    .shift = out->shift,
+                                    .digit_bits = digit,
+                                    .counts = DEV(u64 *, counts_addr)};
+        CU(g->api->set_bytes(counts_addr, 0, DIGITS * 8, g->streams[0]));
+        TRY(start(s, KERNEL_SORT_COUNT, blocks_for(s, s->n), SORT_THREADS, &args));
+        TRY(receive(s, counts, counts_addr, DIGITS * 8));
+        u64 d = 0;
+        while (d + 1 < 1ULL << digit && below + (i64)counts[d] < s->want) {
+            below += (i64)counts[d++];
+        }
+        out->rows = below + (i64)counts[d];
+        out->top = out->top << digit | d;
+    }
+    return ERR_OK;
+}
+
+/* The rows that may be among the first. */
+static FALLIBLE select_rows(struct sorter *s) {
+    struct gpu *g = s->g;
+    struct error *err = s->x->err;
+    u64 words = 0;
+    u64 count = 0;
+    u64 rows = 0;
+    struct row_bound bound;
+    TRY(take(s, s->n * 8, &words));
+    TRY(make_words(s, 0, DEV(u64 *, words), NULL));
+    TRY(find_bound(s, DEV(const u64 *, words), level_bits(s, 0), &bound));
+    if (bound.rows >= s->n) {
+        return ERR_OK;
+    }
+    TRY(take(s, 8, &count));
+    TRY(take(s, bound.rows * 4, &rows));
+    struct ksort_select args = {.words = DEV(const u64 *, words),
+                                .rows = s->n,
+                                .bound = bound.top,
+                                .shift = bound.shift,
+                                .counts = DEV(u64 *, count),
+                                .out_rows = DEV(u32 *, rows)};
+    CU(g->api->set_bytes(count, 0, 8, g->streams[0]));
+    TRY(start(s, KERNEL_SORT_TAKE, blocks_for(s, s->n), SORT_THREADS, &args));
+    s->selected = s->order = DEV(const u32 *, rows);
+    s->rows = bound.rows;
+    return make_parts(s);
+}
+
+/* --- sorting --- */
+
+static FALLIBLE radix(struct sorter *s, u32 bits, const struct prim_array *keys,
+                      const struct prim_array *rows) {
+    struct prim_sort how = {.by = SORT_RADIX, .high_bit = (i32)ALIGN_UP(bits, 8)};
+    struct prim_payload payload = {.count = 1, .out = {rows[1]}, .in = {rows[0]}};
+    struct prim_job job = prim_job_inside(s->x, &s->g->device);
+    TRY(prim_sort_array(&job, &how, keys[1], keys[0], &payload));
+    if (job.work_peak > s->work_bytes) {
+        TRY(take(s, job.work_peak, &s->work));
+        s->work_bytes = job.work_peak;
+    }
+    prim_job_go(&job, DEV(void *, s->work));
+    TRY(prim_sort_array(&job, &how, keys[1], keys[0], &payload));
+    s->launches += job.launches;
+    return ERR_OK;
+}
+
+static struct prim_array array_at(enum elem type, u64 addr, i64 count) {
+    return (struct prim_array){.type = (u8)type, .data = DEV(void *, addr), .count = count};
+}
+
+static FALLIBLE sort_few(struct sorter *s) {
+    u64 words = 0;
+    u64 rows = 0;
+    TRY(take(s, s->rows * 8 * MAX_OF(s->levels.count, 1), &words));
+    TRY(take(s, s->rows * 4, &rows));
+    struct ksort args = sort_args(s);
+    args.words = DEV(u64 *, words);
+    args.out_rows = DEV(u32 *, rows);
+    u32 threads = 32;
+    while (threads < SORT_FEW_THREADS && 2 * (i64)threads < s->rows) {
+        threads *= 2;
+    }
+    TRY(start(s, KERNEL_SORT_FEW, 1, threads, &args));
+    s->order = DEV(const u32 *, rows);
+    return ERR_OK;
+}
+
+/* The last word first; every pass keeps the order of those before. */
+static FALLIBLE sort_many(struct sorter *s) {
+    u64 words[2];
+    u64 rows[2];
+    for (i32 i = 0; i < 2; i++) {
+        TRY(take(s, s->rows * 8, &words[i]));
+        TRY(take(s, s->rows * 4, &rows[i]));
+    }
+    for (i64 level = s->levels.count; level-- > 0;) {
+        struct prim_array keys[2] = {array_at(ELEM_U64, words[0], s->rows),
+                                     array_at(ELEM_U64, words[1], s->rows)};
+        struct prim_array order[2] = {array_at(ELEM_U32, rows[0], s->rows),
+                                      array_at(ELEM_U32, rows[1], s->rows)};
+        TRY(make_words(s, level, DEV(u64 *, words[0]), DEV(u32 *, rows[0])));
+        TRY(radix(s, level_bits(s, level), keys, order));
+        s->order = DEV(const u32 *, rows[1]);
+        u64 sorted = rows[1];
+        rows[1] = rows[0];
+        rows[0] = sorted;
+    }
+    return ERR_OK;
+}
+
+/* Whether some neighbours need more of their text. */
+static FALLIBLE is_settled(struct sorter *s, bool *out) {
+    struct gpu *g = s->g;
+    struct error *err = s->x->err;
+    u64 report = 0;
+    u64 found = 0;
+    *out = true;
+    if (!s->cut || s->rows < 2) {
+        return ERR_OK;
+    }
+    TRY(take(s, 8, &report));
+    CU(g->api->set_bytes(report, 0, 8, g->streams[0]));
+    struct ksort args = sort_args(s);
+    args.report = DEV(u64 *, report);
+    TRY(start(s, KERNEL_SORT_UNSETTLED, blocks_for(s, s->rows), SORT_THREADS, &args));
+    TRY(receive(s, &found, report, 8));
+    *out = !found;
+    return ERR_OK;
+}
+
+static void drop_temps(struct sorter *s, i64 from) {
+    while (s->temps.count > from) {
+        gpu_heap_free(s->g->card, s->temps.items[--s->temps.count]);
+    }
+}
+
+static FALLIBLE sort_keys(struct sorter *s) {
+    bool text = false;
+    for (u32 k = 0; k < s->step->key_count; k++) {
+        TRY(open_key(s, &s->step->keys[k], &s->keys[k]));
+        text = text || s->keys[k].value == SORT_STR;
+    }
+    if (text) {
+        TRY(open_texts(s));
+    }
+    s->part_room = s->step->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
+    TRY(take(s, s->part_room, &s->parts_addr));
+    if (text || s->n > FEW_ROWS) {
+        TRY(measure(s));
+    } else {
+        assume(s);
+    }
+    TRY(make_parts(s));
+    if (s->n >= SELECT_LEAST && s->want < s->n / 4) {
+        TRY(select_rows(s));
+    }
+    i64 kept = s->temps.count;
+    bool settled = false;
+    while (!settled) {
+        s->order = s->selected;
+        TRY(s->rows <= FEW_ROWS ? sort_few(s) : sort_many(s));
+        TRY(is_settled(s, &settled));
+        if (!settled) { /* the host has waited for all that was queued */
+            drop_temps(s, kept);
+            s->work_bytes = 0;
+            s->pieces *= PIECES_GROWTH;
+            TRY(make_parts(s));
+            kept = s->temps.count;
+        }
+    }
+    return ERR_OK;
+}
+
+/* --- rows in their order --- */
+
+static FALLIBLE gather(struct sorter *s) {
+    struct exec *x = s->x;
+    const struct var *def = &x->program->vars[s->step->src];
+    struct ksort_col *cols = NEW_ARRAY(x->arena, struct ksort_col, 2 * s->col_count + 1);
+    u32 count = 0;
+    for (u32 c = 0; c < s->col_count; c++) {
+        const struct gpu_col *from = &s->gv->cols[c];
+        struct gpu_col *to = &s->made[c];
+        i64 width = kind_bytes[def->kinds[c]];
+        TRY(gpu_alloc(s->g, MAX_OF(s->want * width, 1), &to->data, x->err));
+        to->addr = to->data->addr;
+        cols[count++] = (struct ksort_col){DEV(const u8 *, from->addr), DEV(u8 *, to->addr),
+                                           (u64)width};
+        if (from->nulls_addr) {
+            TRY(gpu_alloc(s->g, MAX_OF(s->want, 1), &to->nulls, x->err));
+            to->nulls_addr = to->nulls->addr;
+            cols[count++] = (struct ksort_col){DEV(const u8 *, from->nulls_addr),
+                                               DEV(u8 *, to->nulls_addr), 1};
+        }
+        s->metric->bytes_read += s->want * width;
+        s->metric->bytes_written += s->want * width;
+    }
+    if (s->want == 0) {
+        return ERR_OK;
+    }
+    u64 addr = 0;
+    TRY(take(s, count * (i64)sizeof *cols, &addr));
+    TRY(send(s, addr, cols, count * (i64)sizeof *cols));
+    struct ksort_gather args = {.cols = DEV(const struct ksort_col *, addr),
+                                .col_count = count,
+                                .rows = s->want,
+                                .order = s->order};
+    return start(s, KERNEL_SORT_GATHER, blocks_for(s, s->want), SORT_THREADS, &args);
+}
+
+/* Columns that nobody wants any more have no address. */
+static void replace(struct sorter *s) {
+    struct gpu_card *card = s->g->card;
+    struct variable *v = &s->x->vars[s->step->src];
+    for (u32 c = 0; c < s->gv->col_count; c++) {
+        gpu_heap_free(card, s->gv->cols[c].data);
+        gpu_heap_free(card, s->gv->cols[c].nulls);
+        s->gv->cols[c] = s->made[c];
+    }
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        chunk_release(v->chunks.items[i]);
+    }
+    v->chunks.count = 0;
+    v->on_host = 0;
+    v->rows = s->gv->rows = s->want;
+}
+
+static FALLIBLE sort_all(struct sorter *s) {
+    struct gpu *g = s->g;
+    struct exec *x = s->x;
+    struct error *err = x->err;
+    void *first = NULL;
+    void *last = NULL;
+    float ms = 0;
+    TRY(gpu_event(g, 0, &first, err));
+    TRY(gpu_event(g, 1, &last, err));
+    for (u32 c = 0; c < s->col_count; c++) {
+        struct kcol col;
+        TRY(gpu_var_col(g, x, s->step->src, c, &col, &s->metric->bytes_moved));
+    }
+    s->gv = x->vars[s->step->src].copy;
+    CU(g->api->event_record(first, g->streams[0]));
+    if (s->want > 0) {
+        TRY(sort_keys(s));
+    }
+    TRY(gather(s));
+    CU(g->api->event_record(last, g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(g->api->event_elapsed(&ms, first, last));
+    s->metric->device_ns += (i64)((f64)ms * 1e6);
+    return ERR_OK;
+}
+
+wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    const struct var *def = &x->program->vars[step->src];
+    struct sorter s = {.g = g,
+                       .x = x,
+                       .step = step,
+                       .metric = &x->metrics[step_no],
+                       .n = x->vars[step->src].rows,
+                       .pieces = PIECES_FIRST};
+    s.rows = s.n;
+    s.want = step->limit >= 0 && step->limit_lit == NO_LIT ? MIN_OF(step->limit, s.n) : s.n;
+    s.col_count = step->col_count ? step->col_count : def->col_count;
+    s.made = NEW_ARRAY(x->arena, struct gpu_col, def->col_count + 1);
+    s.keys = NEW_ARRAY(x->arena, struct ksort_part, step->key_count + 1);
+    s.text_bytes = NEW_ARRAY(x->arena, u32, step->key_count + 1);
+    s.metric->device = "gpu";
+    s.metric->rows_in += s.n;
+    if (s.n <= 1 || step->key_count == 0) {
+        s.metric->rows_out += s.n;
+        return ERR_OK;
+    }
+    wf_status status = arena_check(x->arena, x->err);
+    status = status ? status : sort_all(&s);
+    if (status) { /* nothing may still be writing what is freed below */
+        gpu_wait(g);
+        for (u32 c = 0; c < s.col_count; c++) {
+            gpu_heap_free(g->card, s.made[c].data);
+            gpu_heap_free(g->card, s.made[c].nulls);
+        }
+    } else {
+        replace(&s);
+        s.metric->rows_out += s.want;
+    }
+    drop_temps(&s, 0);
+    s.metric->launches += s.launches;
+    return status;
+}

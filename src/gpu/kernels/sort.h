@@ -1,0 +1,318 @@
+/* sort.h: the steps of sorting a variable that are not the library's: bounds of keys, keys as
+ * words, selection of the first rows, a block's own sort of few rows, rows in their new order.
+ *
+ * Numbers order as on the CPU: floats with one zero and NaN the greatest, codes by the rank of
+ * their text, text by bytes. A piece of text is up to seven bytes and a count of those that are the
+ * text's: equal pieces are equal texts unless the count says that there is more. */
+#include "text.h"
+
+#include "defs/fn_table.h"
+
+#include "defs/fn_order.h"
+#include "defs/ksort.h"
+
+#define SORT_ROWS(i, count) \
+    for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
+
+FN b8 sort_is_null(const struct ksort_part *p, i64 row) {
+    return (b8)(p->nulls && p->nulls[row]);
+}
+
+FN str sort_text(const struct ksort_part *p, i64 row, struct ktexts texts) {
+    return text_moved(texts.items, texts.count, vec_str(load16(p->data + 16 * row)));
+}
+
+/* The number that orders like a value that is not NULL. */
+FN u128 sort_number(const struct ksort_part *p, i64 row) {
+    u128 high_bit = (u128)1 << 127;
+    switch (p->value) {
+    case SORT_B8:
+        return p->data[row];
+    case SORT_I32: {
+        i32 x = ((const i32 *)p->data)[row];
+        return (u32)(p->rank ? p->rank[x] : x) ^ 0x80000000u;
+    }
+    case SORT_I64:
+        return ((const u64 *)p->data)[row] ^ 0x8000000000000000ULL;
+    case SORT_I128: {
+        vec16 v = load16(p->data + 16 * row);
+        return ((u128)vec_high(v) << 64 | vec_low(v)) ^ high_bit;
+    }
+    case SORT_F32:
+        return order_f32(((const u32 *)p->data)[row]);
+    default:
+        return order_f64(((const u64 *)p->data)[row]);
+    }
+}
+
+/* `bytes` bytes from `skip` on, the first highest, and their number. */
+FN u64 sort_piece(const struct ksort_part *p, str s) {
+    const u8 *from = (const u8 *)s.addr + p->skip;
+    u32 left = s.len > p->skip ? s.len - p->skip : 0u;
+    u64 piece = 0;
+    for (u32 k = 0; k < p->bytes; k++) {
+        piece = piece << 8 | (k < left ? from[k] : 0u);
+    }
+    piece = piece << SORT_LEN_BITS | (left > p->bytes ? (u32)SORT_MORE : left);
+    u64 all = ~0ULL >> (64u - p->bits);
+    return p->descending ? ~piece & all : piece;
+}
+
+FN_SLOW u64 sort_part_value(const struct ksort_part *p, i64 row, struct ktexts texts) {
+    b8 is_null = sort_is_null(p, row);
+    if (p->form == SORT_ROW) {
+        return (u64)row;
+    }
+    if (p->form == SORT_NULLS) {
+        return (u64)(is_null ? !p->nulls_first : p->nulls_first);
+    }
+    if (is_null) {
+        return p->form == SORT_WHOLE && p->with_nulls ? p->null_number : 0u;
+    }
+    if (p->form == SORT_PIECE) {
+        return sort_piece(p, sort_text(p, row, texts));
+    }
+    u128 v = sort_number(p, row);
+    if (p->form == SORT_WHOLE) {
+        u128 lo = (u128)p->lo[1] << 64 | p->lo[0];
+        u128 hi = (u128)p->hi[1] << 64 | p->hi[0];
+        return (u64)(p->descending ? hi - v : v - lo) + (u64)(p->with_nulls && p->nulls_first);
+    }
+    u64 half = p->form == SORT_HIGH ? (u64)(v >> 64) : (u64)v;
+    return p->descending ? ~half : half;
+}
+
+FN u64 sort_word(const struct ksort *a, const struct ksort_level *level, i64 row) {
+    u64 word = 0;
+    for (u32 k = 0; k < level->count; k++) {
+        const struct ksort_part *p = &a->parts[level->first + k];
+        word = p->bits == 64u ? 0u : word << p->bits;
+        word |= sort_part_value(p, row, a->texts);
+    }
+    return word;
+}
+
+/* --- bounds --- */
+
+/* Blocks take turns with the parts, one per key. Of text: the least common start with the first
+ * row's, and the greatest length. No value: the least is greater than the greatest. */
+KERNEL(k_sort_bounds, struct ksort, SORT_THREADS) {
+    SHARED(u64, s_words, SORT_BOUND_WORDS * SORT_THREADS);
+    u32 key = t_block() % args.part_count;
+    const struct ksort_part *p = &args.parts[key];
+    u128 lo = ~(u128)0;
+    u128 hi = 0;
+    str first = str_none();
+    b8 no_first = 1;
+    if (p->value == SORT_STR) {
+        no_first = sort_is_null(p, 0);
+        first = no_first ? first : sort_text(p, 0, args.texts);
+    }
+    i64 step = (i64)(t_blocks() / args.part_count) * SORT_THREADS;
+    for (i64 i = (i64)(t_block() / args.part_count) * SORT_THREADS + t_id(); i < args.rows;
+         i += step) {
+        if (sort_is_null(p, i)) {
+            continue;
+        }
+        if (p->value == SORT_STR) {
+            str s = sort_text(p, i, args.texts);
+            u32 most = s.len < first.len ? s.len : first.len;
+            u32 same = 0;
+            most = no_first ? 0u : (u128)most < lo ? most : (u32)lo;
+            while (same < most && ((const u8 *)s.addr)[same] == ((const u8 *)first.addr)[same]) {
+                same++;
+            }
+            lo = same < lo ? (u128)same : lo;
+            hi = s.len > hi ? (u128)s.len : hi;
+        } else {
+            u128 v = sort_number(p, i);
+            lo = v < lo ? v : lo;
+            hi = v > hi ? v : hi;
+        }
+    }
+    u64 *mine = s_words + SORT_BOUND_WORDS * t_id();
+    mine[0] = (u64)lo;
+    mine[1] = (u64)(lo >> 64);
+    mine[2] = (u64)hi;
+    mine[3] = (u64)(hi >> 64);
+    for (u32 half = SORT_THREADS / 2; half > 0; half /= 2) {
+        b_sync();
+        if (t_id() < half) {
+            const u64 *other = mine + SORT_BOUND_WORDS * half;
+            u128 other_lo = (u128)other[1] << 64 | other[0];
+            u128 other_hi = (u128)other[3] << 64 | other[2];
+            lo = other_lo < lo ? other_lo : lo;
+            hi = other_hi > hi ? other_hi : hi;
+            mine[0] = (u64)lo;
+            mine[1] = (u64)(lo >> 64);
+            mine[2] = (u64)hi;
+            mine[3] = (u64)(hi >> 64);
+        }
+    }
+    if (t_id() == 0) {
+        for (u32 k = 0; k < SORT_BOUND_WORDS; k++) {
+            args.words[SORT_BOUND_WORDS * t_block() + k] = mine[k];
+        }
+    }
+}
+
+/* --- keys --- */
+
+/* The word of the one level there is. */
+KERNEL(k_sort_words, struct ksort, SORT_THREADS) {
+    SORT_ROWS(i, args.rows) {
+        i64 row = args.order ? (i64)args.order[i] : i;
+        args.words[i] = sort_word(&args, args.levels, row);
+        if (args.out_rows) {
+            args.out_rows[i] = (u32)row;
+        }
+    }
+}
+
+/* Whether rows that are neighbours agree in what was looked at of a text, but not in all of it. */
+KERNEL(k_sort_unsettled, struct ksort, SORT_THREADS) {
+    u32 unsettled = 0;
+    SORT_ROWS(i, args.rows - 1) {
+        i64 a = (i64)args.order[i];
+        i64 b = (i64)args.order[i + 1];
+        b8 same = 1;
+        for (u32 k = 0; k < args.part_count && same; k++) {
+            const struct ksort_part *p = &args.parts[k];
+            same = (b8)(sort_part_value(p, a, args.texts) == sort_part_value(p, b, args.texts));
+            if (same && p->form == SORT_PIECE && p->cut && !sort_is_null(p, a)) {
+                str x = sort_text(p, a, args.texts);
+                str y = sort_text(p, b, args.texts);
+                same = fn_str_eq(x, y);
+                unsettled |= !same;
+            }
+        }
+    }
+    if (unsettled) {
+        atom_or_u64(args.report, 1);
+    }
+}
+
+/* --- the first rows --- */
+
+KERNEL(k_sort_count, struct ksort_select, SORT_THREADS) {
+    SHARED(u32, s_counts, 1 << SORT_DIGIT_BITS);
+    for (u32 d = t_id(); d < 1u << SORT_DIGIT_BITS; d += t_count()) {
+        s_counts[d] = 0;
+    }
+    b_sync();
+    u32 mask = (1u << args.digit_bits) - 1u;
+    SORT_ROWS(i, args.rows) {
+        u64 top = args.words[i] >> args.shift;
+        if (top >> args.digit_bits == args.bound) {
+            atom_add_u32(&s_counts[(u32)top & mask], 1);
+        }
+    }
+    b_sync();
+    for (u32 d = t_id(); d < 1u << SORT_DIGIT_BITS; d += t_count()) {
+        if (s_counts[d]) {
+            atom_add_u64(&args.counts[d], s_counts[d]);
+        }
+    }
+}
+
+/* In any order: row numbers are part of the keys that follow. */
+KERNEL(k_sort_take, struct ksort_select, SORT_THREADS) {
+    i64 step = (i64)t_blocks() * t_count();
+    for (i64 base = (i64)t_block() * t_count(); base < args.rows; base += step) {
+        i64 i = base + t_id();
+        i32 taken = i < args.rows && args.words[i] >> args.shift <= args.bound;
+        u32 all = w_ballot(taken);
+        u64 at = 0;
+        if (t_lane() == 0 && all) {
+            at = atom_add_u64(args.counts, bits_set_u32(all));
+        }
+        at = w_from_u64(at, 0);
+        if (taken) {
+            args.out_rows[at + bits_set_u32(all & ((1u << t_lane()) - 1u))] = (u32)i;
+        }
+    }
+}
+
+/* --- few rows --- */
+
+/* Whether the row at place x comes after that at y; places are told apart last. */
+FN b8 sort_after(const struct ksort *a, const u64 *s_first, u32 x, u32 y) {
+    if (s_first[x] != s_first[y]) {
+        return (b8)(s_first[x] > s_first[y]);
+    }
+    for (u32 l = 1; l < a->level_count; l++) {
+        const u64 *words = a->words + (i64)l * a->rows;
+        if (words[x] != words[y]) {
+            return (b8)(words[x] > words[y]);
+        }
+    }
+    return (b8)(x > y);
+}
+
+/* One block. `words` has room for every level. */
+KERNEL(k_sort_few, struct ksort, SORT_FEW_THREADS) {
+    SHARED(u64, s_first, SORT_FEW);
+    SHARED(u32, s_place, SORT_FEW);
+    u32 rows = (u32)args.rows;
+    u32 size = 1;
+    while (size < rows) {
+        size *= 2u;
+    }
+    for (u32 i = t_id(); i < size; i += t_count()) {
+        s_place[i] = i;
+        if (i < rows) {
+            i64 row = args.order ? (i64)args.order[i] : (i64)i;
+            s_first[i] = sort_word(&args, args.levels, row);
+            for (u32 l = 1; l < args.level_count; l++) {
+                args.words[(i64)l * args.rows + i] = sort_word(&args, args.levels + l, row);
+            }
+        }
+    }
+    b_sync();
+    for (u32 run = 2; run <= size; run *= 2u) {
+        for (u32 by = run / 2u; by > 0; by /= 2u) {
+            for (u32 k = t_id(); k < size / 2u; k += t_count()) {
+                u32 i = 2u * k - (k & (by - 1u));
+                u32 x = s_place[i];
+                u32 y = s_place[i + by];
+                /* what is beyond the rows comes last */
+                b8 after = (b8)(y >= rows ? 0 : x >= rows ? 1 : sort_after(&args, s_first, x, y));
+                b8 down = (b8)((i & run) != 0);
+                if (x != y && after != down) {
+                    s_place[i] = y;
+                    s_place[i + by] = x;
+                }
+            }
+            b_sync();
+        }
+    }
+    for (u32 i = t_id(); i < rows; i += t_count()) {
+        u32 x = s_place[i];
+        args.out_rows[i] = args.order ? args.order[x] : x;
+    }
+}
+
+/* --- rows in their order --- */
+
+KERNEL(k_sort_gather, struct ksort_gather, SORT_THREADS) {
+    for (u32 c = 0; c < args.col_count; c++) {
+        const struct ksort_col *col = &args.cols[c];
+        SORT_ROWS(i, args.rows) {
+            i64 row = (i64)args.order[i];
+            switch (col->bytes) {
+            case 1:
+                col->out[i] = col->in[row];
+                break;
+            case 4:
+                ((u32 *)col->out)[i] = ((const u32 *)col->in)[row];
+                break;
+            case 8:
+                ((u64 *)col->out)[i] = ((const u64 *)col->in)[row];
+                break;
+            default:
+                store16(col->out + 16 * i, load16(col->in + 16 * row));
+                break;
+            }
+        }
+    }
+}

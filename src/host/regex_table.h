@@ -1,0 +1,13 @@
+/* regex_table.h: the automaton of a regular expression, finished: for devices that cannot go on
+ * building it while they run. */
+#ifndef WF_HOST_REGEX_TABLE_H
+#define WF_HOST_REGEX_TABLE_H
+
+#include "base/mem.h"
+
+/* A struct regex_table of defs/fn_regex.h and what follows it, in `arena`, for the pattern as REGEX
+ * opcodes take it; a bad pattern gives a table with its fault. Empty: it would have too many states,
+ * or memory is short. */
+struct sv regex_table_make(struct arena *arena, str pattern);
+
+#endif
