@@ -397,19 +397,20 @@ wf_status gpu_woven(struct gpu_card *card, struct woven_ask *ask, void **out, st
 }
 
 void gpu_woven_begin(struct gpu_card *card, const struct text *text) {
+    struct code *well = NULL;
     struct code *code = NULL;
-    struct code *quick = NULL;
     struct error err;
     error_reset(&err);
     mutex_lock(&card->codes.lock);
-    wf_status status = woven_code(card, text, false, false, &code, &err);
-    status = status ? status : woven_code(card, text, true, false, &quick, &err);
-    if (!status && !is_compiled(code) && !code->looked) {
-        code->looked = 1;
-        bool known = gpu_code_read(card, code);
-        if (!known && !quick->queued && atomic_load(&quick->state) == CODE_QUEUED) {
-            gpu_code_enqueue(card, quick);
-        }
+    wf_status status = woven_code(card, text, false, false, &well, &err);
+    status = status ? status : woven_code(card, text, !card->codes.slow_only, false, &code, &err);
+    bool fresh = !status && !well->looked && !well->queued && !is_compiled(well);
+    if (fresh) {
+        well->looked = 1;
+        fresh = !gpu_code_read(card, well);
+    }
+    if (fresh && !code->queued && atomic_load(&code->state) == CODE_QUEUED) {
+        gpu_code_enqueue(card, code);
     }
     mutex_unlock(&card->codes.lock);
 }

@@ -297,6 +297,7 @@ struct gpu {
     void *down;                           /* the stream of rows to the host */
     void *uploaded;                       /* event: the segments loaded so far are there */
     struct gpu_fit fits[GPU_FITS];
+    const void *foreseen; /* the program whose texts were compiled in advance */
 };
 /* Turns a driver code into ERR_GPU (or ERR_DEVICE_MEMORY); anything but 0 marks the card broken. */
 FALLIBLE gpu_check(struct gpu_card *card, int code, const char *what, struct error *err);

@@ -150,7 +150,7 @@ static FALLIBLE find_function(struct prim_job *job, const struct gpu_template *c
     for (i32 i = 0; !given && i < COUNT_OF(ahead); i++) {
         if (!strcmp(code->kernel, ahead[i].kernel) && !strcmp(code->module, ahead[i].module) &&
             !strcmp(code->defines, ahead[i].defines)) {
-            return gpu_kernel(gpu_of(job)->card, ahead[i].no, out, job->x->err);
+            return gpu_kernel(gpu_of(job)->card, ahead[i].no, job->x, out, job->x->err);
         }
     }
     char lines[1900];
