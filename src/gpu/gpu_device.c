@@ -10,6 +10,30 @@
 
 #define ROWS_NUMBERED 0xffffffffLL /* row numbers have 32 bits */
 
+static const char *refuses_plan(const struct gpu *g, struct exec *x, const struct gpu_step *step) {
+    const struct gpu_plan *plan = &step->plan;
+    if (step->refusal) {
+        return arena_printf(x->arena, "%s", step->refusal);
+    }
+    i64 beside = 4096 + 2 * plan->tile_rows; /* a kernel's own arrays, and where rows go */
+    if (plan->slot_bytes + beside > g->card->shared_max) {
+        return gpu_refusal(x->arena, REFUSE_SHARED,
+                           arena_printf(x->arena, "%lld", plan->slot_bytes));
+    }
+    for (i64 i = 0; i < plan->patterns.count; i++) {
+        if (regex_table_make(x->arena, x->lits[plan->patterns.items[i]].str).len == 0) {
+            return gpu_refusal(x->arena, REFUSE_PATTERN, "");
+        }
+    }
+    if (plan->woven_op && x->settings->gpu_code == CODE_VM) {
+        return gpu_refusal(x->arena, REFUSE_CODE_VM, plan->woven_op);
+    }
+    if (plan->woven_op && !g->api->has_rtc) {
+        return gpu_refusal(x->arena, REFUSE_COMPILER, plan->woven_op);
+    }
+    return NULL;
+}
+
 static const char *gpu_refuses(struct device *dev, struct exec *x, const struct step *step) {
     struct gpu *g = dev->self;
     if (step->kind == STEP_BUILD) {
@@ -23,25 +47,13 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     if (step->kind != STEP_PIPELINE) {
         return gpu_refusal(x->arena, REFUSE_STEP, "");
     }
-    struct gpu_plan plan;
-    const char *refusal =
-        gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan);
-    i64 beside = 4096 + 2 * plan.tile_rows; /* a kernel's own arrays, and where rows go */
-    if (!refusal && plan.slot_bytes + beside > g->card->shared_max) {
-        return gpu_refusal(x->arena, REFUSE_SHARED,
-                           arena_printf(x->arena, "%lld", plan.slot_bytes));
+    struct gpu_step *kept = NULL;
+    if (gpu_step_take(g->card, x, step->pipeline, &kept)) { /* whoever runs it finds out */
+        error_reset(x->err);
+        return NULL;
     }
-    for (i64 i = 0; !refusal && i < plan.patterns.count; i++) {
-        if (regex_table_make(x->arena, x->lits[plan.patterns.items[i]].str).len == 0) {
-            return gpu_refusal(x->arena, REFUSE_PATTERN, "");
-        }
-    }
-    if (!refusal && plan.woven_op && x->settings->gpu_code == CODE_VM) {
-        return gpu_refusal(x->arena, REFUSE_CODE_VM, plan.woven_op);
-    }
-    if (!refusal && plan.woven_op && !g->api->has_rtc) {
-        return gpu_refusal(x->arena, REFUSE_COMPILER, plan.woven_op);
-    }
+    const char *refusal = refuses_plan(g, x, kept);
+    gpu_step_give(g->card, kept);
     return refusal;
 }
 
@@ -166,18 +178,22 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
     } else if (step->kind == STEP_SORT) {
         sort_bytes(g, x, step, &read, &moved);
     } else {
-        struct gpu_plan plan; /* it was asked before whether it can run here */
         ASSERT(step->kind == STEP_PIPELINE);
-        const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, false, &plan);
-        ASSERT(!refusal);
-        UNUSED(refusal);
-        ns += compile_ns(g, x, step->pipeline, &plan);
-        source_bytes(g, x, step->pipeline, &plan, &read, &moved);
+        struct gpu_step *kept = NULL;
+        if (gpu_step_take(g->card, x, step->pipeline, &kept)) { /* whoever runs it finds out */
+            error_reset(x->err);
+            return ns;
+        }
+        const struct gpu_plan *plan = &kept->plan;
+        ASSERT(!kept->refusal); /* it was asked before whether it can run here */
+        ns += compile_ns(g, x, step->pipeline, plan);
+        source_bytes(g, x, step->pipeline, plan, &read, &moved);
         places = places_of(g, x, step->pipeline);
-        for (i64 i = 0; i < plan.indexes.count; i++) {
-            const struct variable *v = &x->vars[plan.indexes.items[i]];
+        for (i64 i = 0; i < plan->indexes.count; i++) {
+            const struct variable *v = &x->vars[plan->indexes.items[i]];
             moved += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 16;
         }
+        gpu_step_give(g->card, kept);
     }
     return ns + moved / (rates.bus_bytes_per_ns * KERNELS_REACH) +
            read / (rates.bytes_per_ns * KERNELS_REACH) +
@@ -272,6 +288,9 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
     (void)gpu_heap_mark(g->card);
     wf_status status = run_kind(g, x, step_no, step);
     x->metrics[step_no].device_peak = gpu_heap_mark(g->card);
+    if (x->profiles) {
+        x->metrics[step_no].kernel = gpu_widest_use(g);
+    }
     return status;
 }
 

@@ -104,7 +104,13 @@ struct cached {
 struct gpu_cache {
     struct cached **slots;
     i64 slot_count, count, bytes;
+    u64 drop_no; /* segments dropped so far */
     struct cached *newest, *oldest;
+};
+struct cached_at { /* where a step found a segment */
+    u64 tablet_id;
+    u64 addr;
+    u32 col;
 };
 /* What of a tablet's column a kernel reads. Zero bytes: constant, or no NULLs. */
 struct seg_bytes {
@@ -123,6 +129,11 @@ bool gpu_cache_has(struct gpu_card *card, u64 tablet_id, u32 col);
  * after the copy, whoever queued it. *moved counts bytes. It stays until the step ends. */
 FALLIBLE gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows,
                         struct cached **out, i64 *moved, struct error *err);
+/* The segment is still there, and its copy is done. With the card's lock, like the next. */
+bool gpu_cache_holds(const struct gpu *g, const struct cached_at *at);
+/* It was used by these steps of the workers. */
+void gpu_cache_touch(struct gpu_card *card, const struct cached_at *at,
+                     const u64 used_by[GPU_WORKERS_MOST]);
 i64 gpu_cache_evict(struct gpu *g,
                     i64 bytes); /* least recently used first, none that a step uses; bytes freed */
 i64 gpu_cache_evictable(struct gpu *g);
@@ -235,6 +246,23 @@ void gpu_code_enqueue(struct gpu_card *card, struct code *code);
 FALLIBLE gpu_code_wait(struct gpu_card *card, struct code *code, struct exec *x);
 void gpu_compilers_stop(struct gpu_card *card); /* without finishing what is being compiled */
 
+/* --- prepared steps (gpu_kept.c) --- */
+
+struct gpu_step;
+struct gpu_kept {
+    struct memory mem; /* of the card's; no limit of its own */
+    struct gpu_step *slots[256];
+    struct gpu_step *newest, *oldest;
+    i64 found_count; /* scans that a step did not have to make */
+    u64 settled_no;  /* the card's count of steps when their uses were last told to the cache */
+};
+void gpu_kept_init(struct gpu_card *card);
+void gpu_kept_fini(struct gpu_card *card); /* with the card's lock, or alone */
+/* Tells the cache which segments kept scans used. With the card's lock. */
+void gpu_kept_settle(struct gpu_card *card);
+/* Those that no step uses: their memory on the card is wanted. */
+bool gpu_kept_drop_scans(struct gpu_card *card);
+
 /* --- cards and their workers (gpu_card.c) --- */
 
 enum { GPU_FITS = 64 };
@@ -270,8 +298,15 @@ struct gpu_card {
     u64 epoch;
     struct gpu_heap heap;
     struct gpu_cache cache;
+    struct gpu_kept kept;
     struct gpu_codes codes;
     struct gpu_host *host;
+};
+
+struct gpu_grid { /* of a launch */
+    i64 blocks;
+    u32 threads;
+    i64 shared_bytes;
 };
 
 /* A worker: one step at a time, on streams of its own. */
@@ -297,6 +332,8 @@ struct gpu {
     void *down;                           /* the stream of rows to the host */
     void *uploaded;                       /* event: the segments loaded so far are there */
     struct gpu_fit fits[GPU_FITS];
+    void *widest; /* the kernel of the widest launch since gpu_enter, the last of equal ones */
+    struct gpu_grid widest_grid;
     const void *foreseen; /* the program whose texts were compiled in advance */
 };
 /* Turns a driver code into ERR_GPU (or ERR_DEVICE_MEMORY); anything but 0 marks the card broken. */
@@ -320,13 +357,10 @@ FALLIBLE gpu_event(struct gpu *g, i64 n, void **out, struct error *err); /* even
  * 48 KB without asking counts the kernel's own arrays, too. */
 FALLIBLE gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shared, i32 *out,
                            struct error *err);
-struct gpu_grid { /* of a launch */
-    i64 blocks;
-    u32 threads;
-    i64 shared_bytes;
-};
 FALLIBLE gpu_launch(struct gpu *g, void *function, struct gpu_grid grid, void *stream,
                     const void *args, struct error *err);
+/* Of the widest launch since gpu_enter; zeros where there was none or the driver does not say. */
+struct kernel_use gpu_widest_use(struct gpu *g);
 
 /* --- how fast it is (gpu_rates.c) --- */
 
@@ -359,7 +393,7 @@ struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
     const struct sink *sink;
-    struct u32_list lits; /* program literals, by kernel number */
+    struct u32_list lits;     /* program literals, by kernel number */
     struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
                                * numbers follow */
     struct u32_list luts;     /* variables */
@@ -422,6 +456,7 @@ struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
     const struct weave_col *cols;      /* per source column */
     const struct weave_index *indexes; /* per plan index */
+    /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
     u32 agg_form;
     b8 agg_copies;
     b8 gone;             /* the source has deleted rows */
@@ -452,6 +487,35 @@ struct gpu_str_list {
     struct gpu_str *items;
     i64 count, cap;
 };
+
+/* A pipeline of a program, prepared: see gpu_kept.c. */
+struct gpu_woven_form { /* a function, and what its text was made for */
+    struct weave weave;
+    void *function;
+    struct gpu_woven_form *next;
+};
+struct gpu_scan;
+struct gpu_step {
+    u64 program_id;
+    b8 counts;  /* for EXPLAIN ANALYZE */
+    b8 is_kept; /* others can find it */
+    i32 users;
+    struct arena arena;
+    const char *refusal; /* NULL: the plan stands */
+    struct gpu_plan plan;
+    struct gpu_woven_form *woven;
+    struct gpu_scan *scans; /* the one used last first */
+    struct gpu_step *chain;
+    struct gpu_step *newer, *older;
+};
+/* Made when it is not kept; given back with gpu_step_give. From any thread. */
+FALLIBLE gpu_step_take(struct gpu_card *card, struct exec *x, const struct pipeline *pipe,
+                       struct gpu_step **out);
+void gpu_step_give(struct gpu_card *card, struct gpu_step *step);
+/* The function woven for this before, and what the weaver gave back; NULL: there is none yet. */
+void *gpu_step_woven(struct gpu_card *card, struct gpu_step *step, struct weave *weave);
+void gpu_step_keep_woven(struct gpu_card *card, struct gpu_step *step, const struct weave *weave,
+                         void *function);
 
 struct gpu_var {
     struct gpu_card *card;
@@ -499,9 +563,10 @@ FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, const struct row_fetch
 /* --- text (gpu_str.c) --- */
 
 /* Copies the bytes of n views into one buffer and lets the views point there. */
-FALLIBLE gpu_str_gather(struct exec *x, str *views, i64 n, struct buffer **out);
+FALLIBLE gpu_str_gather(struct memory *mem, str *views, i64 n, struct buffer **out,
+                        struct error *err);
 /* Takes the reference to the heap. */
-void gpu_str_add(struct exec *x, struct gpu_str_list *list, struct gpu_str text);
+void gpu_str_add(struct arena *arena, struct gpu_str_list *list, struct gpu_str text);
 void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list);
 /* The text's address on the card, copied there when missing. */
 FALLIBLE gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved);

@@ -2,8 +2,9 @@
  *
  * A part is a tablet, or a whole variable. Parts of equal layout make a signature; a batch is a run
  * of parts of one signature and is one launch. Everything a kernel reaches through pointers, apart
- * from column data, lies in one argument block that is assembled in pinned memory and copied once
- * per step. */
+ * from column data, lies in an argument block of two parts, assembled in pinned memory: what the
+ * source, the plan and the literals that prune decide (`fixed`), and what every run has anew. The
+ * fixed part of a scan of cached columns stays on the card and is found there by the next run. */
 #ifndef WF_GPU_GPU_JOB_H
 #define WF_GPU_GPU_JOB_H
 
@@ -26,10 +27,12 @@ struct batch {
     i64 first, count; /* parts */
     i64 rows, max_rows;
     u32 sig;
-    i64 segs_at, rows_at, starts_at, zones_at; /* in the argument block; zones -1 = none */
+    i64 segs_at, rows_at, starts_at, zones_at; /* in the fixed part; zones -1 = none */
     i64 gone_at;                               /* addresses of bits of deleted rows; -1 = none */
-    i64 texts_at;                              /* device to host */
+    i64 texts_at;                              /* device to host; in the other part */
     u32 text_count;
+    struct ktext *part_texts; /* those of them that lie in its segments */
+    u32 part_text_count;
     u32 zone_count;
 };
 
@@ -38,7 +41,7 @@ struct sig {
     struct text text; /* woven; empty until it is asked for */
     struct weave weave;
     void *function; /* NULL until compiled; never a quick one */
-    i64 ops_at;     /* for the virtual machine, in the argument block */
+    i64 ops_at;     /* for the virtual machine, in the fixed part */
 };
 
 struct job_text { /* a text that the step's views may point to */
@@ -51,12 +54,49 @@ struct dict_views { /* of a source column whose codes are loaded as text */
     i64 len;
 };
 
+struct fixed_part { /* offsets in it, besides those of signatures and batches */
+    i64 bytes;
+    i64 words_at, word_regs_at, limbs_at;
+};
+
+/* A table as a step reads it: one version, pruned by some literals. Kept when its columns are in
+ * the cache on the card. */
+struct gpu_scan {
+    struct gpu_step *step; /* whose list it is in */
+    struct gpu_scan *next;
+    struct arena arena;
+    struct sv key; /* version, literals, settings */
+    i32 users;
+    u64 use_no; /* the step that used it last, */
+    u64 used_by[GPU_WORKERS_MOST]; /* and each worker's last */
+    u64 checked_no;                /* drop_no of the cache when its segments were all there */
+    VEC(struct cached_at) segs;
+    u32 col_count;
+    i64 part_count;
+    struct part *parts;
+    u32 sig_count;
+    struct sig *sigs;
+    i64 batch_count;
+    struct batch *batches;
+    i64 source_rows, source_bytes, pruned_rows;
+    struct fixed_part layout;
+    struct gpu_block *fixed;
+    struct gpu_block *gone;        /* bits of deleted rows, of all parts */
+    struct gpu_str_list texts;     /* of dictionaries */
+    struct dict_views *dict_views; /* per source column; NULL = none */
+};
+
 struct job {
     struct gpu *g;
     struct exec *x;
     const struct step *step;
     const struct pipeline *pipe;
     struct step_metric *metric;
+    struct gpu_step *kept;
+    struct gpu_scan *scan; /* NULL: the source is no table */
+    b8 found;              /* the scan is from an earlier run */
+    b8 keeps;              /* the scan's fixed part stays on the card */
+    struct arena *arena;   /* of parts, signatures and batches: the scan's or the execution's */
     struct gpu_plan plan;
     u32 col_count;
     i64 part_count;
@@ -67,6 +107,7 @@ struct job {
     struct batch *batches;
     i64 source_rows;          /* of all parts */
     i64 rows_first, rows_end; /* of a table: those that have to be looked at */
+    i64 pruned_rows;
     i64 source_bytes;
     i32 place;             /* PLACE_CACHED, … */
     i32 slot_count;        /* batches in flight */
@@ -90,9 +131,12 @@ struct job {
     /* argument block */
     u8 *blob;
     i64 blob_bytes;
-    i64 lits_at, luts_at, cols_at, indexes_at, outs_at, words_at, word_regs_at, reports_at;
+    struct fixed_part layout;
+    u8 *fixed; /* behind the blob while it is filled */
+    u64 fixed_addr;
+    b8 fixed_done; /* it lies in the scan's block */
+    i64 lits_at, luts_at, cols_at, indexes_at, outs_at, reports_at;
     i64 counts_at; /* behind the reports */
-    i64 limbs_at;
     i64 interns_at;
     struct kintern *interns;
     b8 interns_full; /* run again with larger ones */
@@ -100,12 +144,10 @@ struct job {
     u32 text_in_count;
     /* text */
     VEC(struct job_text) texts;    /* of variables, dictionaries and literals */
-    struct gpu_str_list own_texts; /* those that only this step holds */
+    struct gpu_str_list own_texts; /* those that only this run holds */
     str *lit_views;                /* per plan literal */
     str *pattern_views;            /* per plan pattern: its table */
-    struct dict_views *dict_views; /* per source column */
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
-    struct gpu_block *gone;        /* bits of deleted rows, of all parts */
     u32 mark_count;
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
@@ -121,7 +163,23 @@ static inline void gpu_job_fetched(struct job *j, i64 bytes) {
     j->metric->bytes_fetched += bytes;
 }
 
+/* gpu_kept.c */
+FALLIBLE gpu_scan_new(struct gpu_card *card, struct sv key, struct gpu_scan **out,
+                      struct error *err);
+void gpu_scan_free(struct gpu_card *card, struct gpu_scan *scan);
+/* The one of this key, its segments still in place until it is given back; NULL: there is none. */
+struct gpu_scan *gpu_scan_take(struct gpu *g, struct gpu_step *step, struct sv key);
+void gpu_scan_give(struct gpu_card *card, struct gpu_scan *scan);
+/* A new one, once all that the step queued is done. Takes it. */
+void gpu_scan_keep(struct gpu *g, struct gpu_step *step, struct gpu_scan *scan);
+
 /* gpu_source.c */
+/* The bits of deleted rows in all parts; NULL: there are none. */
+static inline struct gpu_block *gpu_job_gone_bits(const struct job *j) {
+    return j->scan ? j->scan->gone : NULL;
+}
+FALLIBLE gpu_job_scan(struct job *j);        /* a scan of a table: found, or a new one */
+void gpu_job_scan_end(struct job *j, wf_status status);
 FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
 FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */
 i64 gpu_job_slot_share(const struct job *j); /* of the card's memory, in bytes */
@@ -142,9 +200,12 @@ FALLIBLE gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes);
 FALLIBLE gpu_job_texts(struct job *j); /* finds and uploads what the step's text points to */
 void gpu_job_texts_drop(struct job *j);
 i64 gpu_job_text_room(const struct job *j, const struct batch *b); /* bytes of a table */
+/* Whether text is written that may point into a source column's copy on the card. */
+bool gpu_job_moves_text(const struct job *j);
 u32 gpu_job_texts_in(const struct job *j, struct ktext *out);
-u32 gpu_job_texts_out(const struct job *j, const struct batch *b, const struct kseg *segs,
-                      struct ktext *out);
+/* What a batch's segments have of text, where that is written. */
+void gpu_job_part_texts(struct job *j, struct batch *b, const struct kseg *segs);
+u32 gpu_job_texts_out(const struct job *j, const struct batch *b, struct ktext *out);
 /* The variable's views may point to any of the step's texts. out: its record on the card, or NULL.
  */
 void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out);

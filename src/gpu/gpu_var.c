@@ -93,10 +93,10 @@ static FALLIBLE upload_text(struct gpu *g, struct exec *x, const struct variable
         }
     }
     struct buffer *heap = NULL;
-    status = status ? status : gpu_str_gather(x, views, v->rows, &heap);
+    status = status ? status : gpu_str_gather(x->mem, views, v->rows, &heap, x->err);
     if (!status) {
         struct gpu_str text = {.host = heap->data, .bytes = heap->bytes, .heap = heap};
-        gpu_str_add(x, &gv->texts, text);
+        gpu_str_add(x->arena, &gv->texts, text);
         status = upload_new(g, x, views, MAX_OF(v->rows, 1) * (i64)sizeof(str), &to->data, moved);
     }
     if (!status && with_nulls) {
@@ -167,9 +167,9 @@ static FALLIBLE upload_views(struct gpu *g, struct exec *x, const struct variabl
     str *views = NEW_ARRAY(x->arena, str, v->lut_len + 1);
     memcpy(views, v->lut, (size_t)v->lut_len * sizeof *views);
     struct buffer *heap = NULL;
-    TRY(gpu_str_gather(x, views, v->lut_len, &heap));
+    TRY(gpu_str_gather(x->mem, views, v->lut_len, &heap, x->err));
     struct gpu_str text = {.host = heap->data, .bytes = heap->bytes, .heap = heap};
-    gpu_str_add(x, &gv->texts, text);
+    gpu_str_add(x->arena, &gv->texts, text);
     u64 addr = 0;
     TRY(gpu_str_addr(g, x, &gv->texts.items[gv->texts.count - 1], &addr, moved));
     for (i64 i = 0; i < v->lut_len; i++) {

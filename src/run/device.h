@@ -13,6 +13,14 @@
 #include "store/store.h"
 
 /* What a step did, for EXPLAIN ANALYZE and the footer. */
+/* What the widest launch of a step or primitive takes of a multiprocessor; all 0 = not asked, or
+ * none. */
+struct kernel_use {
+    i32 registers;    /* of a thread */
+    i32 shared_bytes; /* of a block */
+    i32 occupancy;    /* percent: threads at once, of those there is room for */
+};
+
 struct step_metric {
     u32 device_no;      /* of the list */
     const char *device; /* its name, and how it ran the step */
@@ -29,6 +37,7 @@ struct step_metric {
     i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
     i64 device_peak; /* bytes of the device's own memory in use, at most; 0 = it has none */
+    struct kernel_use kernel; /* only where exec.profiles */
     i64 tablets_pruned_rows;
     i64 *marks; /* rows at each mark of the pipeline; -1 = not counted */
 };
@@ -88,6 +97,7 @@ struct exec {
     i64 compiling_ns;      /* a device waited for its compiler */
     b8 compiling_told;     /* and said so */
     b8 counts_rows;        /* EXPLAIN ANALYZE: devices count rows at marks */
+    b8 profiles;           /* kernel_use of steps is asked for */
     struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
 

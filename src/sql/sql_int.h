@@ -476,6 +476,7 @@ const char *bind_type_words(struct bind *b, struct type type, bool digits);
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 FALLIBLE bind_call_plain(struct bind *b, const struct json *body, const char *name);
+FALLIBLE bind_call_filter(struct bind *b, struct query *q, const struct json *body);
 const struct json *bind_call_ordered(struct bind *b, const struct json *body);
 /* bind_ddl.c: typing.moment, of a struct bind. */
 const struct when *bind_note_moment(void *arg, const struct expr *literal, struct type type);

@@ -85,6 +85,7 @@ struct key_state {
 
 struct table_version {
     _Atomic i32 refs;
+    u64 id; /* unique in the process: a device may keep what it derived by it */
     i64 commit_no;
     i64 content_no;   /* versions of one number have the same rows, though maybe elsewhere */
     i64 rows;         /* tail and deleted rows included */

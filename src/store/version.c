@@ -15,6 +15,7 @@ struct version_box {
 };
 
 static _Atomic i64 last_commit_no;
+static _Atomic u64 last_version_id;
 
 struct table_version *version_retain(struct table_version *version) {
     atomic_fetch_add_explicit(&version->refs, 1, memory_order_relaxed);
@@ -71,6 +72,7 @@ struct table_version *version_alloc(const struct table *table, i64 tablet_count)
     box->key_count = table->key_count;
     struct table_version *version = &box->version;
     atomic_init(&version->refs, 1);
+    version->id = atomic_fetch_add(&last_version_id, 1) + 1;
     version->stats = (struct column_stats *)(void *)(block + stats_at);
     version->keys = (struct key_state *)(void *)(block + keys_at);
     version->tablets = (struct tablet **)(void *)(block + tablets_at);
