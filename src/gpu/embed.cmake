@@ -21,6 +21,7 @@ set(WF_EMBEDDED
   vm_rows.h=gpu/kernels/vm_rows.h
   vm_rows_small.h=gpu/kernels/vm_rows_small.h
   vm_agg.h=gpu/kernels/vm_agg.h
+  agg_runs.h=gpu/kernels/agg_runs.h
   build.h=gpu/kernels/build.h
   probe.h=gpu/kernels/probe.h
   defs/kprim.h=defs/kprim.h

@@ -202,6 +202,8 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
 
 /* --- the text of a step before it runs --- */
 
+#define EXPLAIN_SHARED_BYTES (227LL << 10) /* a block's most, of a card that is not asked */
+
 /* The layout of the first tablet, or of the variable, stands for all. */
 static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
                          struct weave_col *cols) {
@@ -228,14 +230,20 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
     for (u32 i = 0; i < pipe->op_count; i++) {
         const struct op *op = &pipe->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
-            indexes[plan->op_imm[i]] = (struct weave_index){KINDEX_PAIRS, op->code == OP_PROBE, 1};
+            indexes[plan->op_imm[i]] =
+                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 0};
         }
     }
     struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes};
-    const struct sink *sink = plan->sink;
-    weave.agg_form =
-        sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 16 ? AGG_HASH : AGG_DENSE;
-    weave.agg_copies = weave.agg_form == AGG_DENSE && (sink->key == NO_REG || sink->key_bits <= 8);
+    if (plan->sink->kind == SINK_AGG) {
+        const struct agg_room room = {.rows = pipe->source.rows,
+                                      .memory_bytes = I64_MAX,
+                                      .shared_max = EXPLAIN_SHARED_BYTES,
+                                      .in_runs = 1};
+        struct agg_shape *shape = NEW(x->arena, struct agg_shape);
+        gpu_agg_shape(x, plan, &room, shape);
+        gpu_agg_weave(shape, &weave);
+    }
     gpu_weave_text(&weave, out);
 }
 

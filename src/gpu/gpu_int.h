@@ -443,6 +443,56 @@ struct weave_col {      /* the layout of a source column */
 /* The plan's opcodes with loads that know their form. */
 void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, struct kop *ops);
 
+/* --- groups (gpu_cells.c, gpu_agg.c) --- */
+
+enum { AGG_FIELDS = 40, AGG_CELLS = 32 };
+/* Words in cells of each thread's own: see gpu_cells.c. */
+struct agg_field {
+    u8 op; /* enum word_op */
+    u8 cell, shift, bits;
+    b8 is_signed;
+    b8 short_value; /* what is added has at most 32 bits and no sign */
+};
+struct agg_cells {
+    i64 rows; /* of a thread, after which sums may overflow */
+    u32 field_count;
+    struct agg_field
+        fields[AGG_FIELDS]; /* by word; behind them touches, where the state has a head */
+    u32 count;
+    struct agg_cell {
+        b8 narrow; /* 32 bits instead of 64 */
+        u32 place; /* among those of its width */
+    } cells[AGG_CELLS];
+    u32 wide_count, narrow_count;
+};
+/* False: words that cells cannot hold. */
+bool gpu_agg_cells(const struct gpu_plan *plan, bool head, i64 rows, struct agg_cells *out);
+i64 gpu_agg_cell_bytes(const struct agg_cells *cells); /* of a block, for a slot */
+/* The values that keys can have at this execution, a subset of those the program allows for. */
+struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan);
+/* A word whose total is not 0 where there was a row; -1: none. */
+i32 gpu_touch_word(const struct gpu_plan *plan);
+
+struct agg_room { /* what the form of a table depends on besides the pipeline */
+    i64 rows;     /* of the source */
+    i64 groups;   /* known to be needed */
+    i64 memory_bytes;
+    i64 shared_max;
+    b8 is_simt;
+    b8 in_runs; /* rows may come in the order of the key, if the sink says so */
+};
+struct agg_shape {
+    struct kagg agg;
+    struct agg_cells cells;
+    i64 own_bytes; /* of a block, in cells of each thread's own; 0 = not so */
+    i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
+    b8 copies;     /* tables of the block's own */
+};
+void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
+                   struct agg_shape *out);
+struct weave;
+void gpu_agg_weave(const struct agg_shape *shape, struct weave *out);
+
 /* --- the weaver (weave_text.c) --- */
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
@@ -450,18 +500,21 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
 struct weave_index {
     u8 form; /* enum kindex_form */
     b8 unique;
-    b8 filter;
+    b8 filter; /* a bitmap stands before it */
+    b8 few;    /* of the keys that may be asked for are there */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
     const struct weave_col *cols;      /* per source column */
     const struct weave_index *indexes; /* per plan index */
+    const struct agg_cells *cells;     /* groups in each thread's own; NULL = not so */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
-    u32 agg_form;
-    b8 agg_copies;
-    b8 gone;             /* the source has deleted rows */
-    i32 rows_per_thread; /* out */
-    i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
+    u32 agg_form, agg_head; /* of struct kagg */
+    i32 run_rows;           /* of struct agg_shape */
+    b8 agg_copies;          /* of the table, in shared memory */
+    b8 gone;                /* the source has deleted rows */
+    i32 rows_per_thread;    /* out */
+    i64 shared_bytes;       /* out: dynamic, without the aggregation's tables */
 };
 void gpu_weave_text(struct weave *w, struct text *out);
 const char *gpu_part_text(const char *part); /* includes that a part of op.def needs; NULL: none */
@@ -527,7 +580,7 @@ struct gpu_var {
     struct kindex index; /* INDEX: addresses on the card */
     struct gpu_block *slots, *heads, *index_rows, *filter;
     i64 most_matches; /* of one key */
-    f64 filter_share; /* of the filter's bits that are set; 1 without one */
+    f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */
