@@ -61,6 +61,9 @@ set(WF_EMBEDDED
   defs/fn_time.h=defs/fn_time.h
   defs/fn_str2.h=defs/fn_str2.h
   defs/fn_regex.h=defs/fn_regex.h
+  defs/case_map.h=defs/case_map.h
+  defs/fn_case.h=defs/fn_case.h
+  defs/fn_make.h=defs/fn_make.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h
   series.h=gpu/kernels/series.h

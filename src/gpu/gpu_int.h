@@ -412,6 +412,7 @@ struct gpu_plan {
     b8 has_match, has_each;
     b8 *col_used; /* source columns that are loaded */
     b8 has_text;  /* some register holds text */
+    i32 makes;    /* opcodes that make strings */
     VEC(struct plan_limbs) limbs;
     b8 *is_limb;     /* registers that are only part of those */
     b8 *host_text;   /* registers of text that keep the host's address: only rows take them */

@@ -410,6 +410,8 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .limit = limit,
         .agg = j->shape.agg,
         .report = AT(u64 *, j->reports_at + report),
+        .heap = DEV(u8 *, j->made ? j->made->addr : 0),
+        .heap_bytes = (u64)j->made_bytes,
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
     args.agg.bound_starts = b->bounds_at < 0 ? NULL : AT(const u64 *, b->bounds_at);
@@ -727,6 +729,7 @@ static FALLIBLE close_interns(struct job *j) {
 
 static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(open_interns(j));
+    TRY(gpu_job_made_begin(j));
     TRY(gpu_job_sink_begin(j));
     TRY(send_args(j));
     TRY(init_state(j));
@@ -738,7 +741,10 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     }
     TRY(collect(j));
     TRY(close_interns(j));
-    TRY(gpu_job_sink_end(j, out_again));
+    TRY(gpu_job_made_end(j, out_again));
+    if (!*out_again) { /* else rows, groups and faults may come from strings that were not made */
+        TRY(gpu_job_sink_end(j, out_again));
+    }
     gpu_job_sink_drop(j);
     return ERR_OK;
 }
@@ -841,6 +847,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     }
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
+    gpu_job_made_drop(&j);
     if (j.old && status) {
         put_back_old(&j);
     }
