@@ -11,6 +11,7 @@
  *
  * Cancellation is looked at before every launch; a launch covers few enough rows to end within 100
  * ms. */
+#include "gpu/gpu_capture.h"
 #include "gpu/gpu_job.h"
 
 #include "codes/loop.h"
@@ -495,6 +496,21 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     return ERR_OK;
 }
 
+static FALLIBLE capture_before(struct job *j, const struct batch *b, struct gpu_grid grid,
+                               const struct kargs *args) {
+    struct sig *sig = &j->sigs[b->sig];
+    if (!sig->text.len) { /* the kernel was found by its description */
+        text_init(&sig->text, j->x->arena);
+        gpu_weave_text(&sig->weave, &sig->text);
+    }
+    struct gpu_launched launched = {(u32)(j->metric - j->x->metrics),
+                                    j->step->label,
+                                    {sig->text.ptr, sig->text.len},
+                                    grid,
+                                    args};
+    return gpu_capture_before(j->g, j->x, &launched);
+}
+
 static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *l) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -515,11 +531,16 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
     TRY(gpu_event(g, 1 + j->event_count, &first, err));
     TRY(gpu_event(g, 2 + j->event_count, &last, err));
     j->event_count += 2;
+    struct gpu_grid grid = {blocks, threads, shared};
+    bool captured = j->x->capture && l->function;
+    if (captured) {
+        TRY(capture_before(j, b, grid, &args));
+    }
     CU(g->api->event_record(first, stream));
-    TRY(gpu_launch(g, function, (struct gpu_grid){blocks, threads, shared}, stream, &args, err));
+    TRY(gpu_launch(g, function, grid, stream, &args, err));
     CU(g->api->event_record(last, stream));
     j->metric->launches++;
-    return ERR_OK;
+    return captured ? gpu_capture_after(g, j->x) : ERR_OK;
 }
 
 static void progress(struct job *j, const struct batch *b) {
