@@ -1,8 +1,8 @@
 /* gpu_run.c: STEP_PIPELINE on the card: argument block, code, launches, what they report.
  *
- * Under auto a step starts on the virtual machine while its woven kernel is compiled in the
- * background. It changes over between two launches: both take the same arguments and leave the same
- * state.
+ * Under auto a step starts on the virtual machine, or where there is none on a kernel woven in a
+ * hurry, while its woven kernel is compiled in the background. It changes over between two launches:
+ * all take the same arguments and leave the same state.
  *
  * Batches of a cached source follow each other on one stream. Those of a streamed or mapped one
  * take turns on several, and rows go to the host on a stream of their own. While the host waits for
@@ -11,6 +11,7 @@
  *
  * Cancellation is looked at before every launch; a launch covers few enough rows to end within 100
  * ms. */
+#include "gpu/gpu_capture.h"
 #include "gpu/gpu_job.h"
 
 #include "codes/loop.h"
@@ -91,6 +92,7 @@ static void lay_out(struct job *j) {
     j->counts_at = j->reports_at + report_bytes(j);
     for (i64 i = 0; i < j->batch_count; i++) {
         j->batches[i].texts_at = take(bytes, gpu_job_text_room(j, &j->batches[i]));
+        j->batches[i].bounds_at = j->shape.run_rows ? take(bytes, j->batches[i].count * 8) : -1;
     }
 }
 
@@ -259,11 +261,13 @@ static FALLIBLE send_args(struct job *j) {
     for (i64 i = 0; i < j->batch_count; i++) {
         struct batch *b = &j->batches[i];
         b->text_count = gpu_job_texts_out(j, b, (struct ktext *)(void *)(j->blob + b->texts_at));
+        if (b->bounds_at >= 0) {
+            memcpy(j->blob + b->bounds_at, j->tile_starts + b->first, (size_t)b->count * 8);
+        }
     }
     CU(g->api->copy_to_device(addr, j->blob, (size_t)bytes, g->streams[0]));
     if (j->keeps && !j->fixed_done) {
-        CU(g->api->copy_to_device(j->fixed_addr, j->fixed, (size_t)j->layout.bytes,
-                                  g->streams[0]));
+        CU(g->api->copy_to_device(j->fixed_addr, j->fixed, (size_t)j->layout.bytes, g->streams[0]));
         j->fixed_done = 1;
     }
     return ERR_OK;
@@ -287,36 +291,59 @@ static FALLIBLE spread(struct job *j) {
 
 /* --- code --- */
 
+/* Up to this share of keys that are there, the rows that are left go on as a list. */
+#ifdef WF_HARD
+static const f64 FEW_SHARE = 2.0; /* all */
+#else
+static const f64 FEW_SHARE = 0.15;
+#endif
+
+/* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
+#define LISTS_LEAST_SHARED (144 << 10)
+
 /* What the text is made for. */
 static void describe_weave(struct job *j, struct sig *sig) {
     struct weave_index *indexes =
         NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
         const struct kindex *index = &j->indexes[i];
+        const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
         indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
-                                          index->filter.bits != NULL};
+                                          index->filter.bits != NULL, gv->share <= FEW_SHARE};
     }
-    u32 copies = 0;
-    (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;
     sig->weave.cols = sig->cols;
     sig->weave.indexes = indexes;
-    sig->weave.agg_form = j->agg.form;
-    sig->weave.agg_copies = copies > 0;
     sig->weave.gone = gpu_job_gone_bits(j) != NULL;
+    sig->weave.lists =
+        j->plan.sink->kind != SINK_AGG || j->g->card->shared_max >= LISTS_LEAST_SHARED;
+    gpu_agg_weave(&j->shape, &sig->weave);
 }
 
-/* NULL: use the virtual machine. A step with an opcode that it does not have waits. */
-static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
-    i64 code = j->plan.woven_op ? CODE_WOVEN : j->x->settings->gpu_code;
-    *out = sig->function;
-#ifndef WF_HARD
-    if (code == CODE_AUTO && j->source_rows < WEAVE_LEAST_ROWS) {
-        return ERR_OK;
-    }
+/* Under auto: whether the step is worth a compiler's time. */
+static bool is_worth_weaving(const struct job *j) {
+#ifdef WF_HARD
+    UNUSED(j);
+    return true;
+#else
+    return j->source_rows >= WEAVE_LEAST_ROWS;
 #endif
-    if (code == CODE_VM || sig->function) {
+}
+
+/* NULL: use the virtual machine. A step with an opcode that it does not have, or on a card that has
+ * no machine, waits for a kernel that is compiled quickly. */
+wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
+    struct woven_ask ask = {.text = &sig->text, .how = WOVEN_WAIT, .x = j->x};
+    i64 code = j->x->settings->gpu_code;
+    *out = sig->function;
+    if (code == CODE_AUTO) {
+        bool machine = j->g->card->codes.has_machine && !j->plan.woven_op;
+        ask.how = machine ? WOVEN_LATER : WOVEN_QUICKLY;
+        ask.gain = is_worth_weaving(j) ? j->source_rows * j->pipe->op_count : 0;
+    }
+    if (sig->function || j->vm_only || (code == CODE_VM && !j->plan.woven_op) ||
+        (ask.how == WOVEN_LATER && !ask.gain)) {
         return ERR_OK;
     }
     struct gpu_card *card = j->g->card;
@@ -324,17 +351,20 @@ static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
         describe_weave(j, sig);
         sig->function = gpu_step_woven(card, j->kept, &sig->weave);
     }
-    if (!sig->function) {
-        if (!sig->text.len) {
-            text_init(&sig->text, j->x->arena);
-            gpu_weave_text(&sig->weave, &sig->text);
-        }
-        TRY(gpu_woven(card, &sig->text, code == CODE_WOVEN, &sig->function, j->x->err));
-        if (sig->function) {
-            gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);
-        }
-    }
     *out = sig->function;
+    if (sig->function) {
+        return ERR_OK;
+    }
+    if (!sig->text.len) {
+        text_init(&sig->text, j->x->arena);
+        gpu_weave_text(&sig->weave, &sig->text);
+    }
+    TRY(gpu_woven(card, &ask, out, j->x->err));
+    j->used_quick |= ask.is_quick;
+    if (*out && !ask.is_quick) {
+        sig->function = *out;
+        gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);
+    }
     return ERR_OK;
 }
 
@@ -384,10 +414,13 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .out_count = (u32)gpu_job_out_count(j),
         .capacity = j->capacity,
         .limit = limit,
-        .agg = j->agg,
+        .agg = j->shape.agg,
         .report = AT(u64 *, j->reports_at + report),
+        .heap = DEV(u8 *, j->made ? j->made->addr : 0),
+        .heap_bytes = (u64)j->made_bytes,
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
+    args.agg.bound_starts = b->bounds_at < 0 ? NULL : AT(const u64 *, b->bounds_at);
     args.agg.word_ops = FIXED(const u8 *, j->layout.words_at);
     args.agg.word_regs = FIXED(const u16 *, j->layout.word_regs_at);
     args.agg.limbs = FIXED(const struct klimbs *, j->layout.limbs_at);
@@ -447,12 +480,12 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     struct sig *sig = &j->sigs[b->sig];
     bool rows = j->plan.sink->kind == SINK_ROWS;
     if (l->tile == 0) { /* a tile means other rows to the other code */
-        TRY(woven_function(j, sig, &l->function));
+        TRY(gpu_job_woven(j, sig, &l->function));
     }
     *out_function = l->function;
     *out_tile_rows = (i64)WOVEN_BLOCK * sig->weave.rows_per_thread;
     *out_shared = sig->weave.shared_bytes;
-    j->used_woven |= l->function != NULL;
+    j->used_woven |= sig->function != NULL;
     j->used_vm |= l->function == NULL;
     if (!l->function) {
         bool large = j->plan.tile_rows == VM_TILE_LARGE;
@@ -460,12 +493,27 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
                        !rows   ? KERNEL_VM_AGG
                        : large ? KERNEL_VM_ROWS
                                : KERNEL_VM_ROWS_SMALL,
-                       out_function, j->x->err));
+                       j->x, out_function, j->x->err));
         *out_tile_rows = j->plan.tile_rows;
         *out_shared = j->plan.slot_bytes + (rows ? 2 * j->plan.tile_rows : 0);
     }
     set_tiles(j, b, *out_tile_rows, args);
     return ERR_OK;
+}
+
+static FALLIBLE capture_before(struct job *j, const struct batch *b, struct gpu_grid grid,
+                               const struct kargs *args) {
+    struct sig *sig = &j->sigs[b->sig];
+    if (!sig->text.len) { /* the kernel was found by its description */
+        text_init(&sig->text, j->x->arena);
+        gpu_weave_text(&sig->weave, &sig->text);
+    }
+    struct gpu_launched launched = {(u32)(j->metric - j->x->metrics),
+                                    j->step->label,
+                                    {sig->text.ptr, sig->text.len},
+                                    grid,
+                                    args};
+    return gpu_capture_before(j->g, j->x, &launched);
 }
 
 static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *l) {
@@ -488,11 +536,16 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
     TRY(gpu_event(g, 1 + j->event_count, &first, err));
     TRY(gpu_event(g, 2 + j->event_count, &last, err));
     j->event_count += 2;
+    struct gpu_grid grid = {blocks, threads, shared};
+    bool captured = j->x->capture && l->function;
+    if (captured) {
+        TRY(capture_before(j, b, grid, &args));
+    }
     CU(g->api->event_record(first, stream));
-    TRY(gpu_launch(g, function, (struct gpu_grid){blocks, threads, shared}, stream, &args, err));
+    TRY(gpu_launch(g, function, grid, stream, &args, err));
     CU(g->api->event_record(last, stream));
     j->metric->launches++;
-    return ERR_OK;
+    return captured ? gpu_capture_after(g, j->x) : ERR_OK;
 }
 
 static void progress(struct job *j, const struct batch *b) {
@@ -532,7 +585,7 @@ static bool has_enough(const struct job *j) {
     memcpy(report, j->g->reports.host, sizeof report);
     i64 rows = (i64)report[REPORT_ROWS];
     bool hopeless = rows > j->g->card->heap.budget_bytes / MAX_OF(gpu_job_row_bytes(j), 1);
-    return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN)) ||
+    return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN | RETRY_ORDER)) ||
            ((report[REPORT_RETRY] & RETRY_OUTPUT) && hopeless) ||
            (sink->kind == SINK_ROWS && sink->limit >= 0 && rows >= sink->limit);
 }
@@ -649,10 +702,10 @@ static FALLIBLE init_state(struct job *j) {
         return ERR_OK;
     }
     void *function = NULL;
-    TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, &function, j->x->err));
-    struct kagg_step args = {.agg = j->agg};
+    TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, j->x, &function, j->x->err));
+    struct kagg_step args = {.agg = j->shape.agg};
     args.agg.word_ops = DEV(const u8 *, j->fixed_addr + (u64)j->layout.words_at);
-    i64 words = (i64)((j->agg.slot_count + 1) * (1u + j->agg.word_count));
+    i64 words = (i64)((j->shape.agg.slot_count + 1) * (1u + j->shape.agg.word_count));
     i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL);
     j->metric->launches++;
     return gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0],
@@ -702,6 +755,7 @@ static FALLIBLE close_interns(struct job *j) {
 
 static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(open_interns(j));
+    TRY(gpu_job_made_begin(j));
     TRY(gpu_job_sink_begin(j));
     TRY(send_args(j));
     TRY(init_state(j));
@@ -713,7 +767,10 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     }
     TRY(collect(j));
     TRY(close_interns(j));
-    TRY(gpu_job_sink_end(j, out_again));
+    TRY(gpu_job_made_end(j, out_again));
+    if (!*out_again) { /* else rows, groups and faults may come from strings that were not made */
+        TRY(gpu_job_sink_end(j, out_again));
+    }
     gpu_job_sink_drop(j);
     return ERR_OK;
 }
@@ -799,6 +856,14 @@ static void put_back_old(struct job *j) {
     j->old = NULL;
 }
 
+/* Which code ran, for EXPLAIN ANALYZE. */
+static const char *code_name(const struct job *j) {
+    if (j->used_quick) {
+        return j->used_woven ? "gpu quick+woven" : "gpu quick";
+    }
+    return !j->used_woven ? "gpu vm" : j->used_vm ? "gpu vm+woven" : "gpu woven";
+}
+
 wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct job j = {.g = g, .x = x, .step = step, .pipe = step->pipeline};
     j.metric = &x->metrics[step_no];
@@ -808,6 +873,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     }
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
+    gpu_job_made_drop(&j);
     if (j.old && status) {
         put_back_old(&j);
     }
@@ -818,7 +884,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     if (x->counts_rows && !status) {
         gpu_job_marks(&j);
     }
-    metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
+    metric->device = code_name(&j);
     metric->rows_in += j.source_rows;
     metric->bytes_read += j.source_bytes;
     metric->tablets_pruned_rows += j.pruned_rows;
