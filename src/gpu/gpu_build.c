@@ -24,7 +24,7 @@ struct build {
     struct kbuild args;
     i64 rows;
     i64 blocks;
-    struct gpu_block *temps[4]; /* report, slot_of, cursor, the scan's workspace */
+    struct gpu_block *temps[3]; /* slot_of, cursor, the scan's workspace */
     struct kfilter filter;
     i64 set_count; /* bits of the filter */
     i64 most_matches;
@@ -143,11 +143,16 @@ static FALLIBLE build_bits(struct build *b) {
     return start(b, KERNEL_BITS_COUNT, blocks, &bits);
 }
 
+/* The one wait for all that was started. */
 static FALLIBLE read_report(struct build *b, u64 report[REPORT_WORDS]) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
+    void *last = NULL;
+    TRY(gpu_event(g, 1, &last, err));
+    CU(g->api->event_record(last, g->streams[0]));
     TRY(gpu_pinned_reserve(g, &g->reports, REPORT_WORDS * 8, err));
-    CU(g->api->copy_to_host(g->reports.host, b->temps[0]->addr, REPORT_WORDS * 8, g->streams[0]));
+    CU(g->api->copy_to_host(g->reports.host, (u64)(size_t)b->args.report, REPORT_WORDS * 8,
+                            g->streams[0]));
     CU(g->api->stream_synchronize(g->streams[0]));
     memcpy(report, g->reports.host, REPORT_WORDS * 8);
     return ERR_OK;
@@ -156,16 +161,17 @@ static FALLIBLE read_report(struct build *b, u64 report[REPORT_WORDS]) {
 static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
     i64 slots = (i64)b->args.slot_count;
     u64 report[REPORT_WORDS];
-    TRY(zeroed(b, REPORT_WORDS * 8, &b->temps[0]));
-    b->args.report = DEV(u64 *, b->temps[0]->addr);
-    if (b->args.form == KINDEX_DIRECT || b->args.form == KINDEX_BITS) {
-        bool bits = b->args.form == KINDEX_BITS;
-        TRY(zeroed(b, (bits ? slots / 32 + 1 : slots + 1) * 4, &b->gv->heads));
-        b->args.heads = DEV(u32 *, b->gv->heads->addr);
-    } else {
-        TRY(zeroed(b, (b->args.form == KINDEX_PAIRS ? slots + 1 : 2 * slots) * 8, &b->gv->slots));
-        b->args.slots = DEV(u64 *, b->gv->slots->addr);
-    }
+    bool array = b->args.form == KINDEX_DIRECT || b->args.form == KINDEX_BITS;
+    i64 bytes = b->args.form == KINDEX_BITS    ? (slots / 32 + 1) * 4
+                : b->args.form == KINDEX_DIRECT ? (slots + 1) * 4
+                : b->args.form == KINDEX_PAIRS  ? (slots + 1) * 8
+                                                : 2 * slots * 8;
+    struct gpu_block **block = array ? &b->gv->heads : &b->gv->slots;
+    bytes = ALIGN_UP(bytes, 256); /* behind them the report, zeroed with them */
+    TRY(zeroed(b, bytes + REPORT_WORDS * 8, block));
+    b->args.report = DEV(u64 *, (*block)->addr + (u64)bytes);
+    b->args.heads = array ? DEV(u32 *, (*block)->addr) : NULL;
+    b->args.slots = array ? NULL : DEV(u64 *, (*block)->addr);
     if (b->args.form != KINDEX_BITS) {
         TRY(start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args));
     }
@@ -186,8 +192,8 @@ static FALLIBLE scan(struct build *b, u32 *data, i64 count) {
     struct prim_array sums = {.type = ELEM_U32, .data = data, .count = count};
     struct prim_job job = prim_job_inside(b->x, &b->g->device);
     TRY(prim_scan_array(&job, FOLD_ADD, false, sums, sums));
-    TRY(gpu_alloc(b->g, job.work_peak, &b->temps[3], b->x->err));
-    prim_job_go(&job, DEV(void *, b->temps[3]->addr));
+    TRY(gpu_alloc(b->g, job.work_peak, &b->temps[2], b->x->err));
+    prim_job_go(&job, DEV(void *, b->temps[2]->addr));
     TRY(prim_scan_array(&job, FOLD_ADD, false, sums, sums));
     b->launches += job.launches;
     return ERR_OK;
@@ -199,12 +205,12 @@ static FALLIBLE build_runs(struct build *b) {
     i64 slots = (i64)b->args.slot_count;
     u64 report[REPORT_WORDS];
     TRY(gpu_alloc(g, b->rows * 4, &b->gv->index_rows, err));
-    TRY(gpu_alloc(g, b->rows * 4, &b->temps[1], err));
-    TRY(zeroed(b, (slots + 1) * 4, &b->temps[2]));
-    CU(g->api->set_bytes(b->temps[0]->addr, 0, REPORT_WORDS * 8, g->streams[0]));
+    TRY(gpu_alloc(g, b->rows * 4, &b->temps[0], err));
+    TRY(zeroed(b, (slots + 1) * 4, &b->temps[1]));
+    CU(g->api->set_bytes((u64)(size_t)b->args.report, 0, REPORT_WORDS * 8, g->streams[0]));
     b->args.rows = DEV(u32 *, b->gv->index_rows->addr);
-    b->args.slot_of = DEV(u32 *, b->temps[1]->addr);
-    b->args.cursor = DEV(u32 *, b->temps[2]->addr);
+    b->args.slot_of = DEV(u32 *, b->temps[0]->addr);
+    b->args.cursor = DEV(u32 *, b->temps[1]->addr);
     TRY(start(b, KERNEL_BUILD_COUNT, b->blocks, &b->args));
     TRY(scan(b, b->args.cursor, slots + 1));
     TRY(start(b, KERNEL_BUILD_STARTS, b->blocks, &b->args));
@@ -230,19 +236,15 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     TRY(choose_form(b, step));
     choose_filter(b, step);
     void *first = NULL;
-    void *last = NULL;
     TRY(gpu_event(g, 0, &first, err));
-    TRY(gpu_event(g, 1, &last, err));
     CU(g->api->event_record(first, g->streams[0]));
     bool duplicate = false;
     TRY(build_unique(b, &duplicate));
     if (duplicate) {
         TRY(build_runs(b));
     }
-    CU(g->api->event_record(last, g->streams[0]));
-    CU(g->api->event_synchronize(last));
     float ms = 0;
-    CU(g->api->event_elapsed(&ms, first, last));
+    CU(g->api->event_elapsed(&ms, first, g->events[1]));
     metric->device_ns += (i64)((f64)ms * 1e6);
     b->gv->rows = b->rows;
     b->gv->most_matches = b->most_matches;

@@ -135,7 +135,7 @@ struct job {
     u8 *fixed; /* behind the blob while it is filled */
     u64 fixed_addr;
     b8 fixed_done; /* it lies in the scan's block */
-    i64 lits_at, luts_at, cols_at, indexes_at, outs_at, reports_at;
+    i64 lits_at, lit_bytes_at, luts_at, cols_at, indexes_at, outs_at, reports_at;
     i64 counts_at; /* behind the reports */
     i64 interns_at;
     struct kintern *interns;
@@ -146,6 +146,7 @@ struct job {
     VEC(struct job_text) texts;    /* of variables, dictionaries and literals */
     struct gpu_str_list own_texts; /* those that only this run holds */
     str *lit_views;                /* per plan literal */
+    i32 lit_text;                  /* number + 1 among the texts of what they point to; 0 = none */
     str *pattern_views;            /* per plan pattern: its table */
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
     u32 mark_count;
@@ -199,6 +200,9 @@ FALLIBLE gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes);
 /* gpu_str.c */
 FALLIBLE gpu_job_texts(struct job *j); /* finds and uploads what the step's text points to */
 void gpu_job_texts_drop(struct job *j);
+i64 gpu_job_literal_bytes(const struct job *j); /* of literals that are text */
+/* Puts them there; on the card they will be at addr. */
+void gpu_job_literals(struct job *j, u8 *to, u64 addr);
 i64 gpu_job_text_room(const struct job *j, const struct batch *b); /* bytes of a table */
 /* Whether text is written that may point into a source column's copy on the card. */
 bool gpu_job_moves_text(const struct job *j);

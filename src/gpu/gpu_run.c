@@ -80,6 +80,7 @@ static void lay_out(struct job *j) {
     *bytes = 0;
     (void)take(bytes, 8 * (1 + (i64)plan->sink->word_count)); /* for gpu_job_sink_end */
     j->lits_at = take(bytes, (plan->lits.count + plan->patterns.count) * (i64)sizeof(struct klit));
+    j->lit_bytes_at = take(bytes, gpu_job_literal_bytes(j));
     j->luts_at = take(bytes, plan->luts.count * (i64)sizeof(struct kcol));
     j->cols_at = take(bytes, plan->cols.count * (i64)sizeof(struct kcol));
     j->indexes_at = take(bytes, plan->indexes.count * (i64)sizeof(struct kindex));
@@ -254,6 +255,7 @@ static FALLIBLE send_args(struct job *j) {
         j->fixed_addr = j->keeps ? j->scan->fixed->addr : addr + (u64)bytes;
         bytes += j->keeps ? 0 : j->layout.bytes;
     }
+    gpu_job_literals(j, j->blob + j->lit_bytes_at, addr + (u64)j->lit_bytes_at);
     TRY(fill_operands(j));
     fill_sink(j);
     for (i64 i = 0; i < j->batch_count; i++) {
