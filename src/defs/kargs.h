@@ -171,12 +171,15 @@ struct kfilter {
  *   DIRECT  slot = key - key_lo: heads[slot] is row + 1, 0 = none; not unique: the key's run is heads[slot]
  *           .. heads[slot + 1], elements of rows
  *   BITS    a set: bit `slot` of heads; its members are row 0
+ *   RANK    a word of slots for 32 keys: bits say which of them are there, and above them is how many are
+ *           there before them. That, and the bits below a key's, is its number r among the keys: its row is
+ *           heads[r]; not unique: its run is heads[r] .. heads[r + 1]
  *   PAIRS   open addressing, hash_32(key - key_lo), which is below 2^32. A slot is one word: that number,
  *           and above it what heads would hold. A run ends where that of the next slot starts, an empty one
  *           is a free slot: there is one slot more than slot_count
  *   RUNS    open addressing, hash_64(key). A slot is two words: the key, and its run of rows, or, unique,
  *           of row numbers, first and above it the end; 0 = free. As struct hash_slot of the host */
-enum kindex_form { KINDEX_DIRECT, KINDEX_BITS, KINDEX_PAIRS, KINDEX_RUNS };
+enum kindex_form { KINDEX_DIRECT, KINDEX_BITS, KINDEX_RANK, KINDEX_PAIRS, KINDEX_RUNS };
 struct kindex {
     u32 form; /* enum kindex_form */
     u32 unique;
@@ -293,7 +296,7 @@ struct kbuild {
     const b8 *nulls; /* or 0; rows with a NULL key are left out */
     i64 row_count;
     i64 key_lo;
-    u64 slot_count;
+    u64 slot_count; /* RANK: keys */
     u64 *slots;
     u32 *heads;
     u32 *slot_of; /* not unique: per row; ~0 = none */
@@ -307,7 +310,9 @@ struct kbits {
     const b8 *nulls;
     i64 row_count;
     struct kfilter to; /* of zeros */
-    u64 *report;       /* REPORT_ROWS: how many are set */
+    u32 *before;       /* RANK: how many are set in a word, then in those before it */
+    u64 *words;        /* RANK: both together */
+    u64 *report;       /* REPORT_ROWS: how many are set; REPORT_COUNTS: rows that are not NULL */
 };
 
 /* Few rows to memory of the host that is mapped: all columns and flags by one kernel. */

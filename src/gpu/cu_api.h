@@ -21,6 +21,7 @@ struct cu_api {
 enum { /* attribute numbers of the driver's interface */
        CU_ATTR_SHARED_OPTIN = 97,
        CU_ATTR_L2_BYTES = 38,
+       CU_ATTR_SM_THREADS = 39,
        CU_ATTR_SM_COUNT = 16,
        CU_ATTR_MAJOR = 75,
        CU_ATTR_MINOR = 76,

@@ -213,6 +213,9 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
     (void)gpu_heap_mark(g->card);
     wf_status status = run_kind(g, x, step_no, step);
     x->metrics[step_no].device_peak = gpu_heap_mark(g->card);
+    if (x->profiles) {
+        x->metrics[step_no].kernel = gpu_widest_use(g);
+    }
     return status;
 }
 
@@ -350,7 +353,7 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     for (u32 i = 0; i < step->pipeline->op_count; i++) {
         const struct op *op = &step->pipeline->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
-            indexes[plan.op_imm[i]] = (struct weave_index){KINDEX_PAIRS, op->code == OP_PROBE, 1};
+            indexes[plan.op_imm[i]] = (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 0};
         }
     }
     struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes};

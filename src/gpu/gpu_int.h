@@ -259,6 +259,12 @@ struct gpu_card {
     struct gpu_host *host;
 };
 
+struct gpu_grid { /* of a launch */
+    i64 blocks;
+    u32 threads;
+    i64 shared_bytes;
+};
+
 /* A worker: one step at a time, on streams of its own. */
 struct gpu {
     struct device device;
@@ -282,6 +288,8 @@ struct gpu {
     void *down;                           /* the stream of rows to the host */
     void *uploaded;                       /* event: the segments loaded so far are there */
     struct gpu_fit fits[GPU_FITS];
+    void *widest; /* the kernel of the widest launch since gpu_enter, the last of equal ones */
+    struct gpu_grid widest_grid;
 };
 /* Turns a driver code into ERR_GPU (or ERR_DEVICE_MEMORY); anything but 0 marks the card broken. */
 FALLIBLE gpu_check(struct gpu_card *card, int code, const char *what, struct error *err);
@@ -304,13 +312,10 @@ FALLIBLE gpu_event(struct gpu *g, i64 n, void **out, struct error *err); /* even
  * 48 KB without asking counts the kernel's own arrays, too. */
 FALLIBLE gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shared, i32 *out,
                            struct error *err);
-struct gpu_grid { /* of a launch */
-    i64 blocks;
-    u32 threads;
-    i64 shared_bytes;
-};
 FALLIBLE gpu_launch(struct gpu *g, void *function, struct gpu_grid grid, void *stream,
                     const void *args, struct error *err);
+/* Of the widest launch since gpu_enter; zeros where there was none or the driver does not say. */
+struct kernel_use gpu_widest_use(struct gpu *g);
 
 /* --- how fast it is (gpu_rates.c) --- */
 
@@ -400,7 +405,8 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
 struct weave_index {
     u8 form; /* enum kindex_form */
     b8 unique;
-    b8 filter;
+    b8 filter; /* a bitmap stands before it */
+    b8 few;    /* of the keys that may be asked for are there */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -477,7 +483,7 @@ struct gpu_var {
     struct kindex index; /* INDEX: addresses on the card */
     struct gpu_block *slots, *heads, *index_rows, *filter;
     i64 most_matches; /* of one key */
-    f64 filter_share; /* of the filter's bits that are set; 1 without one */
+    f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */

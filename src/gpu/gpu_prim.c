@@ -117,6 +117,7 @@ static wf_status job_end(struct prim_job *job, wf_status status) {
     struct gpu *g = gpu_of(job);
     if (!job->measuring) {
         status = status ? status : take_time(job);
+        job->kernel = gpu_widest_use(g);
         if (status) { /* whatever is queued still reads the arrays */
             (void)g->api->stream_synchronize(g->streams[0]);
         }

@@ -289,14 +289,22 @@ static FALLIBLE spread(struct job *j) {
 
 /* --- code --- */
 
+/* Up to this share of keys that are there, the rows that are left go on as a list. */
+#ifdef WF_HARD
+static const f64 FEW_SHARE = 2.0; /* all */
+#else
+static const f64 FEW_SHARE = 0.15;
+#endif
+
 /* What the text is made for. */
 static void describe_weave(struct job *j, struct sig *sig) {
     struct weave_index *indexes =
         NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
         const struct kindex *index = &j->indexes[i];
+        const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
         indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
-                                          index->filter.bits != NULL};
+                                          index->filter.bits != NULL, gv->share <= FEW_SHARE};
     }
     u32 copies = 0;
     (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);

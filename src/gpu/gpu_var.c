@@ -226,7 +226,7 @@ static FALLIBLE upload_index(struct gpu *g, struct exec *x, struct index *index,
         TRY(upload_new(g, x, index->rows, index->row_count * 4, &gv->index_rows, moved));
     }
     gv->most_matches = index_most(index);
-    gv->filter_share = 1.0;
+    gv->share = index->form == INDEX_BITS ? (f64)index->row_count / (f64)index->slot_count : 1.0;
     gv->index =
         (struct kindex){.form = index->form == INDEX_BITS ? KINDEX_BITS
                                 : index->slots            ? KINDEX_RUNS
@@ -243,6 +243,7 @@ static FALLIBLE upload_index(struct gpu *g, struct exec *x, struct index *index,
     if (gv->filter) {
         TRY(gpu_upload(g, gv->filter->addr, index->filter, bytes, NULL, g->streams[0], x->err));
         *moved += bytes;
+        gv->share = (f64)index->row_count / (f64)index->filter_bits;
         gv->index.filter = (struct kfilter){.bits = DEV(u32 *, gv->filter->addr),
                                             .lo = index->filter_lo,
                                             .count = (u64)index->filter_bits,

@@ -27,10 +27,10 @@ static i32 kind_words(u8 kind) {
     return MAX_OF(kind_bytes[kind] / 4, 1);
 }
 
-static i32 live_words(const struct gpu_plan *plan) {
+static i32 live_words(const struct gpu_plan *plan, u32 from, u32 to) {
     const struct pipeline *pipe = plan->pipe;
     i32 most = 1;
-    for (u32 at = 0; at < pipe->op_count; at++) {
+    for (u32 at = from; at < to; at++) {
         i32 words = 0;
         for (u32 r = 0; r < pipe->reg_count; r++) {
             bool alive = plan->first[r] <= at && plan->last[r] >= at && !pipe->regs[r].is_const;
@@ -47,8 +47,17 @@ static bool goes_apart(const struct gpu_plan *plan) {
     return plan->has_match || plan->has_each || plan->has_text || plan->interns.count > 0;
 }
 
-static i32 rows_per_thread(const struct gpu_plan *plan) {
-    i32 words = live_words(plan);
+/* Of a tile whose rows go on as a list: few are left, so that they are taken from many. */
+static i32 rows_before_list(const struct weaver *v) {
+    return v->few && live_words(v->plan, 0, v->ask_at) <= 4 ? 16 : 8;
+}
+
+static i32 rows_per_thread(const struct weaver *v) {
+    const struct gpu_plan *plan = v->plan;
+    if (v->list) {
+        return rows_before_list(v);
+    }
+    i32 words = live_words(plan, 0, v->pipe->op_count);
     /* Sixteen rows measured no faster, in fewer blocks. */
     i32 rows = words <= 10 && !goes_apart(plan) ? 8 : 4;
     if (plan->sink->kind == SINK_AGG) {
@@ -64,9 +73,14 @@ static i32 rows_per_thread(const struct gpu_plan *plan) {
 }
 
 /* Blocks per multiprocessor the compiler has to make room for: few live registers, many blocks. */
-static i32 min_blocks(const struct gpu_plan *plan) {
-    i32 words = live_words(plan) * rows_per_thread(plan);
-    return words <= 40 && !goes_apart(plan) ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+static i32 min_blocks(const struct weaver *v) {
+    u32 all = v->pipe->op_count;
+    i32 words = live_words(v->plan, 0, v->list ? v->ask_at : all) * v->rows;
+    if (v->list) { /* one row a thread, and what addresses take */
+        words = MAX_OF(words, live_words(v->plan, v->ask_at, all) + 24);
+    }
+    bool many = words <= 40 && (v->list || !goes_apart(v->plan));
+    return many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
 }
 
 /* --- functions --- */
@@ -119,7 +133,7 @@ static const char *expr_of(u16 code) {
 }
 
 static void put_functions(struct weaver *v) {
-    line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v->plan));
+    line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v));
     line(v, "#include \"block.h\"");
     line(v, "#include \"defs/fault.h\"");
     if (v->plan->has_text || v->plan->interns.count) {
@@ -196,6 +210,7 @@ static void put_setup(struct weaver *v) {
     for (i64 i = 0; i < v->plan->luts.count; i++) {
         line(v, "const struct kcol t%lld = args.luts[%lld];", i, i);
     }
+    weave_list_setup(v);
     weave_sink_setup(v);
 }
 
@@ -319,6 +334,19 @@ static const char *element(u32 op, u8 form, char buf[160]) {
     return buf;
 }
 
+/* The same of a list's row, read by itself. */
+static const char *row_element(u32 col, u8 form, char buf[160]) {
+    static const char *const types[] = {
+        [SEG_U8] = "u8",   [SEG_U16] = "u16", [SEG_U32] = "u32", [SEG_U64] = "u64",
+        [SEG_I32] = "i32", [SEG_I64] = "i64", [SEG_F32] = "u32", [SEG_F64] = "u64"};
+    if (form == SEG_U128) {
+        snprintf(buf, 160, "vec_i128(act ? load16(s%u.data + row * 16) : vec_of(0, 0))", col);
+    } else {
+        snprintf(buf, 160, "(act ? ((const %s *)s%u.data)[row] : 0)", types[form], col);
+    }
+    return buf;
+}
+
 static void put_load_text(struct weaver *v, const struct op *op) {
     bool keep = v->when_depth && v->seen[op->dst];
     line(v, EACH "{");
@@ -344,13 +372,13 @@ static void put_load(struct weaver *v, u32 at, const struct op *op) {
     u32 col = op->imm;
     char elem[160] = "0";
     declare_column(v, col);
-    for (i32 piece = 0; piece < raws[form].pieces; piece++) {
+    for (i32 piece = 0; !v->listed && piece < raws[form].pieces; piece++) {
         put_raw(v, at, col, &raws[form], piece);
     }
     if (form == SEG_SERIES) {
         snprintf(elem, sizeof elem, "(u64)(row + ROW(i)) * s%u.base_high", col);
     } else if (form != SEG_CONST) {
-        (void)element(at, form, elem);
+        (void)(v->listed ? row_element(col, form, elem) : element(at, form, elem));
     }
     char value[300];
     char base[24];
@@ -396,6 +424,11 @@ static void put_load_nulls(struct weaver *v, u32 at, const struct op *op) {
         return;
     }
     declare_column(v, col);
+    if (v->listed) {
+        line(v, EACH "{ %sr%u[i] = act ? row_null(s%u.nulls, %s, row) : (b8)0; }", only, op->dst,
+             col, forms[v->w->cols[col].null_form]);
+        return;
+    }
     line(v, "u32 n%u = 0;", at);
     line(v, EACH_GROUP "{");
     line(v, "    if (act >> (4 * g) & 15u) {");
@@ -538,7 +571,7 @@ static void put_intern(struct weaver *v, const struct op *op, u16 number) {
 
 /* --- the body --- */
 
-static void put_op(struct weaver *v, u32 at) {
+void weave_op(struct weaver *v, u32 at) {
     const struct op *op = &v->pipe->ops[at];
     u16 number = v->plan->op_imm[at];
     switch (op->code) {
@@ -620,9 +653,10 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
-    v.rows = rows_per_thread(plan);
+    weave_list_plan(&v);
+    v.rows = rows_per_thread(&v);
     w->rows_per_thread = v.rows;
-    i64 stage = (i64)WOVEN_BLOCK * v.rows * weave_stage_bytes(plan);
+    i64 stage = (i64)WOVEN_BLOCK * (v.list ? 1 : v.rows) * weave_stage_bytes(plan);
     w->shared_bytes = plan->sink->kind == SINK_ROWS ? 2 * stage : 0;
     put_functions(&v);
     line(&v, "#define STAGE %lldu", stage);
@@ -631,12 +665,18 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     put_setup(&v);
     put_tile_head(&v);
     for (u32 i = 0; i < plan->pipe->op_count; i++) {
-        put_op(&v, i);
+        if (i == v.ask_at) {
+            weave_ask(&v);
+        }
+        if (!v.early[i]) {
+            weave_op(&v, i);
+        }
         put_count(&v, i);
     }
     while (v.match_count > 0) {
         weave_next_match(&v);
     }
+    weave_list_end(&v);
     v.depth--;
     line(&v, "}");
     weave_finish(&v);

@@ -13,6 +13,14 @@
 #include "store/store.h"
 
 /* What a step did, for EXPLAIN ANALYZE and the footer. */
+/* What the widest launch of a step or primitive takes of a multiprocessor; all 0 = not asked, or
+ * none. */
+struct kernel_use {
+    i32 registers;    /* of a thread */
+    i32 shared_bytes; /* of a block */
+    i32 occupancy;    /* percent: threads at once, of those there is room for */
+};
+
 struct step_metric {
     u32 device_no;      /* of the list */
     const char *device; /* its name, and how it ran the step */
@@ -20,7 +28,7 @@ struct step_metric {
     i64 ns;
     i64 device_ns; /* kernels only; 0 = not told apart */
     i64 rows_in;
-    i64 rows_out; /* handed on: rows, groups, entries of a table */
+    i64 rows_out;      /* handed on: rows, groups, entries of a table */
     i64 bytes_read;    /* from columns */
     i64 bytes_written; /* rows handed on */
     i64 bytes_moved;   /* across the bus */
@@ -29,6 +37,7 @@ struct step_metric {
     i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
     i64 device_peak; /* bytes of the device's own memory in use, at most; 0 = it has none */
+    struct kernel_use kernel; /* only where exec.profiles */
     i64 tablets_pruned_rows;
     i64 *marks; /* rows at each mark of the pipeline; -1 = not counted */
 };
@@ -83,6 +92,7 @@ struct exec {
                         struct error *err);
     void *serial_arg;
     b8 counts_rows;        /* EXPLAIN ANALYZE: devices count rows at marks */
+    b8 profiles;           /* kernel_use of steps is asked for */
     struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
 

@@ -253,6 +253,7 @@ static void sum_metrics(struct rowset *rows) {
     i64 *sums = rows->metrics;
     memset(sums, 0, sizeof rows->metrics);
     sums[METRIC_compilations] = rows->compile_count;
+    sums[METRIC_peak_bytes] = atomic_load(&rows->mem.peak_bytes);
     for (u32 i = 0; i < steps; i++) {
         const struct step_metric *m = &rows->exec.metrics[i];
         sums[METRIC_ns] += m->ns;
@@ -265,7 +266,7 @@ static void sum_metrics(struct rowset *rows) {
         sums[METRIC_pruned_rows] += m->tablets_pruned_rows;
     }
 }
-_Static_assert(METRIC_COUNT == 9, "sum_metrics adds every metric");
+_Static_assert(METRIC_COUNT == 10, "sum_metrics adds every metric");
 
 static FALLIBLE collect_columns(struct rowset *rows) {
     struct exec *x = &rows->exec;

@@ -67,6 +67,7 @@ static FALLIBLE analyze(struct wf_connection *conn, const struct run_request *re
     const struct compiled *c = rows->compiled;
     u8 kind = rowset_statement(rows)->kind;
     rows->exec.counts_rows = !out->plain;
+    rows->exec.profiles = 1;
     if (kind != STATEMENT_SELECT) {
         TRY(rowset_run_exec(conn, rows));
     } else {

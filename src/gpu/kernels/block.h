@@ -81,6 +81,13 @@ FN u32 group_nulls(const u8 *nulls, u32 null_form, i64 row) {
     return 0;
 }
 
+FN b8 row_null(const u8 *nulls, u32 null_form, i64 row) {
+    if (null_form == NULLS_BITS) {
+        return (b8)(~(((const u64 *)nulls)[row >> 6] >> (row & 63)) & 1u);
+    }
+    return null_form == NULLS_BYTES ? (b8)(nulls[row] & 1u) : (b8)0;
+}
+
 /* Rows of a group that lie below `rows`, as four bits. */
 FN u32 group_rows(i64 row, i64 rows) {
     i64 left = rows - row;
@@ -91,6 +98,38 @@ FN u32 group_rows(i64 row, i64 rows) {
 FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
     u32 live = group_rows(row, rows);
     return live && gone ? live & ~(u32)(gone[row >> 6] >> (row & 63)) : live;
+}
+
+/* --- lists of rows -------------------------------------------------------------------------- */
+
+/* The block's active rows, each as its distance from the tile's first; how many. s_sums holds 32
+ * words. Two barriers. */
+FN u32 b_list_rows(u32 act, u32 rows, u32 span, u16 *s_list, u32 *s_sums) {
+    u32 all = 0;
+    u32 at = b_sum_before_u32(bits_set_u32(act), t_count(), s_sums, &all);
+    UNROLL for (u32 i = 0; i < rows; i++) {
+        if (act >> i & 1u) {
+            s_list[at] = (u16)(t_id() * 4u + i / 4u * span + i % 4u);
+        }
+        at += act >> i & 1u;
+    }
+    b_sync();
+    return all;
+}
+
+/* Whose the `no`th is, when thread t's begin at s_first[t]: the last that does not begin behind
+ * it. */
+FN u32 owner_of(const u32 *s_first, u32 count, u32 no) {
+    u32 at = 0;
+    UNROLL for (u32 by = count / 2u; by > 0; by /= 2u) {
+        at += s_first[at + by] <= no ? by : 0u;
+    }
+    return at;
+}
+
+/* How many matches of a run are taken at once, so that those of a block are counted in 32 bits. */
+FN u32 run_part(u32 at, u32 end) {
+    return end - at < 65536u ? end - at : 65536u;
 }
 
 /* --- faults -------------------------------------------------------------------------------- */
@@ -167,10 +206,37 @@ FN u32 find_bits(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? ix->heads[slot >> 5] >> (slot & 31u) & 1u : 0u;
 }
+/* Keys that are there are numbered: bits of a word, and how many there are before it. */
+FN u64 rank_word(const struct kindex *ix, u64 slot) {
+    return slot < ix->slot_count ? ix->slots[slot >> 5] : 0u;
+}
+FN u32 rank_has(const struct kindex *ix, i64 key) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    return (u32)rank_word(ix, slot) >> (slot & 31u) & 1u;
+}
+FN u32 rank_of(u64 word, u64 slot) {
+    return (u32)(word >> 32) + bits_set_u32((u32)word & ((1u << (slot & 31u)) - 1u));
+}
+FN u32 find_rank_from(const struct kindex *ix, i64 key, u64 word) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    return (u32)word >> (slot & 31u) & 1u ? ix->heads[rank_of(word, slot)] + 1u : 0u;
+}
+FN u32 find_rank_unique(const struct kindex *ix, i64 key) {
+    return find_rank_from(ix, key, rank_word(ix, (u64)key - (u64)ix->key_lo));
+}
 /* The run of a key: first in the low half, end in the high half. */
 FN u64 find_direct_run(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? (u64)ix->heads[slot + 1] << 32 | ix->heads[slot] : 0u;
+}
+FN u64 find_rank_run(const struct kindex *ix, i64 key) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    u64 word = rank_word(ix, slot);
+    if (!((u32)word >> (slot & 31u) & 1u)) {
+        return 0;
+    }
+    u32 rank = rank_of(word, slot);
+    return (u64)ix->heads[rank + 1u] << 32 | ix->heads[rank];
 }
 FN u64 find_pair_run(const struct kindex *ix, i64 key) {
     u64 number = pair_number(ix, key);
@@ -197,11 +263,14 @@ FN u64 find_run(const struct kindex *ix, i64 key) {
     }
     if (ix->unique) {
         u32 head = ix->form == KINDEX_BITS    ? find_bits(ix, key)
+                   : ix->form == KINDEX_RANK  ? find_rank_unique(ix, key)
                    : ix->form == KINDEX_PAIRS ? find_pair_unique(ix, key)
                                               : find_direct_unique(ix, key);
         return head ? (u64)head << 32 | (head - 1u) : 0u;
     }
-    return ix->form == KINDEX_PAIRS ? find_pair_run(ix, key) : find_direct_run(ix, key);
+    return ix->form == KINDEX_PAIRS  ? find_pair_run(ix, key)
+           : ix->form == KINDEX_RANK ? find_rank_run(ix, key)
+                                     : find_direct_run(ix, key);
 }
 /* The run of a row that has no match and stays nonetheless: one row, number -1. */
 #define RUN_NONE 0xfffffffeu

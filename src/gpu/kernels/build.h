@@ -33,6 +33,9 @@ FN u64 build_slot(const struct kbuild *b, i64 key) {
     if (b->form == KINDEX_DIRECT) {
         return number;
     }
+    if (b->form == KINDEX_RANK) {
+        return rank_of(b->slots[number >> 5], number);
+    }
     if (b->form == KINDEX_PAIRS) {
         u64 slot = hash_32((u32)number) & mask;
         u64 held = b->slots[slot];
@@ -56,6 +59,8 @@ KERNEL(k_build_unique, struct kbuild, 256) {
                                         args.set ? 1u : (u32)i + 1u, args.set, slot);
             } else if (args.form == KINDEX_RUNS) {
                 duplicate |= build_claim(&args, i);
+            } else if (args.form == KINDEX_RANK) { /* that keys are unique is known */
+                args.heads[rank_of(args.slots[number >> 5], number)] = (u32)i;
             } else {
                 duplicate |= atom_cas_u32(&args.heads[number], 0, (u32)i + 1u);
             }
@@ -66,9 +71,20 @@ KERNEL(k_build_unique, struct kbuild, 256) {
     }
 }
 
+/* Adds what the lanes of a warp counted. */
+FN void w_report(u64 *report, u32 word, u32 count) {
+    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
+        count += w_xor_u32(count, mask);
+    }
+    if (t_lane() == 0 && count) {
+        atom_add_u64(&report[word], count);
+    }
+}
+
 /* Neighbours mostly share a word: they are put together first. Lanes hand on what those before them
  * have of the same word, and the last one of a word sets it. */
 KERNEL(k_build_bits, struct kbits, 256) {
+    u32 rows = 0;
     for (i64 first = (i64)t_block() * t_count(); first < args.row_count;
          first += (i64)t_blocks() * t_count()) {
         i64 i = first + t_id();
@@ -77,6 +93,7 @@ KERNEL(k_build_bits, struct kbits, 256) {
             bit = ((u64)args.key[i] >> args.to.shift & args.to.mask) - (u64)args.to.lo;
         }
         u32 there = bit < args.to.count;
+        rows += there;
         u32 bits = there ? 1u << (bit & 31u) : 0u;
         u64 word = there ? bit >> 5 : ~0ULL;
         UNROLL for (u32 by = 1; by < 32; by *= 2) {
@@ -90,6 +107,7 @@ KERNEL(k_build_bits, struct kbits, 256) {
             atom_or_u32(&args.to.bits[word], bits);
         }
     }
+    w_report(args.report, REPORT_COUNTS, rows);
 }
 
 KERNEL(k_bits_count, struct kbits, 256) {
@@ -97,11 +115,23 @@ KERNEL(k_bits_count, struct kbits, 256) {
     BUILD_ROWS(i, (i64)(args.to.count >> 5) + 1) {
         count += bits_set_u32(args.to.bits[i]);
     }
-    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
-        count += w_xor_u32(count, mask);
+    w_report(args.report, REPORT_ROWS, count);
+}
+
+/* The same, and word by word: exclusive sums of those are the keys' numbers. */
+KERNEL(k_rank_count, struct kbits, 256) {
+    u32 count = 0;
+    BUILD_ROWS(i, (i64)(args.to.count >> 5) + 1) {
+        u32 set = bits_set_u32(args.to.bits[i]);
+        args.before[i] = set;
+        count += set;
     }
-    if (t_lane() == 0 && count) {
-        atom_add_u64(&args.report[REPORT_ROWS], count);
+    w_report(args.report, REPORT_ROWS, count);
+}
+
+KERNEL(k_rank_words, struct kbits, 256) {
+    BUILD_ROWS(i, (i64)(args.to.count >> 5) + 1) {
+        args.words[i] = (u64)args.before[i] << 32 | args.to.bits[i];
     }
 }
 
@@ -126,7 +156,7 @@ KERNEL(k_build_starts, struct kbuild, 256) {
         u32 from = args.cursor[i];
         u32 to = i < slots ? args.cursor[i + 1] : from;
         longest = to - from > longest ? to - from : longest;
-        if (args.form == KINDEX_DIRECT) {
+        if (args.form == KINDEX_DIRECT || args.form == KINDEX_RANK) {
             args.heads[i] = from;
         } else if (args.form == KINDEX_PAIRS) {
             args.slots[i] = (u64)from << 32 | (i < slots ? (u32)args.slots[i] : 0u);
