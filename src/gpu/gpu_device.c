@@ -115,9 +115,11 @@ static f64 places_of(const struct gpu *g, const struct exec *x, const struct pip
     f64 rows = (f64)source_rows(x, pipe);
     f64 places = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct variable *v =
-            gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
-        i64 bytes = !v ? 0 : is_here(g, v) ? gpu_index_bytes(v->copy) : v->index ? v->index->bytes : 0;
+        const struct variable *v = gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
+        i64 bytes = !v              ? 0
+                    : is_here(g, v) ? gpu_index_bytes(v->copy)
+                    : v->index      ? v->index->bytes
+                                    : 0;
         places += bytes > g->card->l2_bytes ? rows : 0;
     }
     return places;
@@ -321,6 +323,8 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
     return status;
 }
 
+#define EXPLAIN_SHARED_BYTES (227LL << 10) /* a block's most, of a card that is not asked */
+
 /* The layout of the first tablet, or of the variable, stands for all. */
 static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
                          struct weave_col *cols) {
@@ -357,10 +361,15 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
         }
     }
     struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes};
-    const struct sink *sink = plan.sink;
-    weave.agg_form =
-        sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 16 ? AGG_HASH : AGG_DENSE;
-    weave.agg_copies = weave.agg_form == AGG_DENSE && (sink->key == NO_REG || sink->key_bits <= 8);
+    if (plan.sink->kind == SINK_AGG) {
+        const struct agg_room room = {.rows = step->pipeline->source.rows,
+                                      .memory_bytes = I64_MAX,
+                                      .shared_max = EXPLAIN_SHARED_BYTES,
+                                      .in_runs = 1};
+        struct agg_shape *shape = NEW(x->arena, struct agg_shape);
+        gpu_agg_shape(x, &plan, &room, shape);
+        gpu_agg_weave(shape, &weave);
+    }
     gpu_weave_text(&weave, out);
 }
 

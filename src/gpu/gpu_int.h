@@ -348,7 +348,7 @@ struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
     const struct sink *sink;
-    struct u32_list lits; /* program literals, by kernel number */
+    struct u32_list lits;     /* program literals, by kernel number */
     struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
                                * numbers follow */
     struct u32_list luts;     /* variables */
@@ -367,6 +367,7 @@ struct gpu_plan {
     b8 has_match, has_each;
     b8 *col_used; /* source columns that are loaded */
     b8 has_text;  /* some register holds text */
+    i32 makes;    /* opcodes that make strings */
     VEC(struct plan_limbs) limbs;
     b8 *is_limb;     /* registers that are only part of those */
     b8 *host_text;   /* registers of text that keep the host's address: only rows take them */
@@ -398,6 +399,56 @@ struct weave_col {      /* the layout of a source column */
 /* The plan's opcodes with loads that know their form. */
 void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, struct kop *ops);
 
+/* --- groups (gpu_cells.c, gpu_agg.c) --- */
+
+enum { AGG_FIELDS = 40, AGG_CELLS = 32 };
+/* Words in cells of each thread's own: see gpu_cells.c. */
+struct agg_field {
+    u8 op; /* enum word_op */
+    u8 cell, shift, bits;
+    b8 is_signed;
+    b8 short_value; /* what is added has at most 32 bits and no sign */
+};
+struct agg_cells {
+    i64 rows; /* of a thread, after which sums may overflow */
+    u32 field_count;
+    struct agg_field
+        fields[AGG_FIELDS]; /* by word; behind them touches, where the state has a head */
+    u32 count;
+    struct agg_cell {
+        b8 narrow; /* 32 bits instead of 64 */
+        u32 place; /* among those of its width */
+    } cells[AGG_CELLS];
+    u32 wide_count, narrow_count;
+};
+/* False: words that cells cannot hold. */
+bool gpu_agg_cells(const struct gpu_plan *plan, bool head, i64 rows, struct agg_cells *out);
+i64 gpu_agg_cell_bytes(const struct agg_cells *cells); /* of a block, for a slot */
+/* The values that keys can have at this execution, a subset of those the program allows for. */
+struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan);
+/* A word whose total is not 0 where there was a row; -1: none. */
+i32 gpu_touch_word(const struct gpu_plan *plan);
+
+struct agg_room { /* what the form of a table depends on besides the pipeline */
+    i64 rows;     /* of the source */
+    i64 groups;   /* known to be needed */
+    i64 memory_bytes;
+    i64 shared_max;
+    b8 is_simt;
+    b8 in_runs; /* rows may come in the order of the key, if the sink says so */
+};
+struct agg_shape {
+    struct kagg agg;
+    struct agg_cells cells;
+    i64 own_bytes; /* of a block, in cells of each thread's own; 0 = not so */
+    i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
+    b8 copies;     /* tables of the block's own */
+};
+void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
+                   struct agg_shape *out);
+struct weave;
+void gpu_agg_weave(const struct agg_shape *shape, struct weave *out);
+
 /* --- the weaver (weave_text.c) --- */
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
@@ -412,12 +463,14 @@ struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
     const struct weave_col *cols;      /* per source column */
     const struct weave_index *indexes; /* per plan index */
+    const struct agg_cells *cells;     /* groups in each thread's own; NULL = not so */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
-    u32 agg_form;
-    b8 agg_copies;
-    b8 gone;             /* the source has deleted rows */
-    i32 rows_per_thread; /* out */
-    i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
+    u32 agg_form, agg_head; /* of struct kagg */
+    i32 run_rows;           /* of struct agg_shape */
+    b8 agg_copies;          /* of the table, in shared memory */
+    b8 gone;                /* the source has deleted rows */
+    i32 rows_per_thread;    /* out */
+    i64 shared_bytes;       /* out: dynamic, without the aggregation's tables */
 };
 void gpu_weave_text(struct weave *w, struct text *out);
 const char *gpu_part_text(const char *part); /* includes that a part of op.def needs; NULL: none */

@@ -29,6 +29,7 @@ struct batch {
     u32 sig;
     i64 segs_at, rows_at, starts_at, zones_at; /* in the fixed part; zones -1 = none */
     i64 gone_at;                               /* addresses of bits of deleted rows; -1 = none */
+    i64 bounds_at;                             /* numbers of first tiles; -1 = none */
     i64 texts_at;                              /* device to host; in the other part */
     u32 text_count;
     struct ktext *part_texts; /* those of them that lie in its segments */
@@ -67,7 +68,7 @@ struct gpu_scan {
     struct arena arena;
     struct sv key; /* version, literals, settings */
     i32 users;
-    u64 use_no; /* the step that used it last, */
+    u64 use_no;                    /* the step that used it last, */
     u64 used_by[GPU_WORKERS_MOST]; /* and each worker's last */
     u64 checked_no;                /* drop_no of the cache when its segments were all there */
     VEC(struct cached_at) segs;
@@ -125,8 +126,13 @@ struct job {
     i64 capacity;
     u64 *out_at, *out_nulls_at; /* to_host: offsets of columns in a slot's rows */
     struct fetch_col *fetch;
-    struct kagg agg;
+    struct agg_shape shape;
     struct gpu_block *state;
+    struct gpu_block *bounds; /* of tiles, where rows are expected in order, and of blocks */
+    u64 tile_total;           /* tiles of all parts */
+    u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */
+    b8 out_of_order;          /* rows do not come in the order of their key */
+    b8 vm_only;               /* woven code is for another form of the table */
     i64 groups_wanted;
     /* argument block */
     u8 *blob;
@@ -149,6 +155,10 @@ struct job {
     i32 lit_text;                  /* number + 1 among the texts of what they point to; 0 = none */
     str *pattern_views;            /* per plan pattern: its table */
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
+    struct gpu_block *made;        /* strings that the step makes: HEAP_HEAD and the bytes, */
+    i64 made_bytes;                /* which there is room for */
+    struct buffer *made_host;      /* where they will be on the host; NULL: they are not handed on */
+    i64 made_text;                 /* which of the texts they are; 0 = none, else its number + 1 */
     u32 mark_count;
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
@@ -179,7 +189,7 @@ void gpu_scan_keep(struct gpu *g, struct gpu_step *step, struct gpu_scan *scan);
 static inline struct gpu_block *gpu_job_gone_bits(const struct job *j) {
     return j->scan ? j->scan->gone : NULL;
 }
-FALLIBLE gpu_job_scan(struct job *j);        /* a scan of a table: found, or a new one */
+FALLIBLE gpu_job_scan(struct job *j); /* a scan of a table: found, or a new one */
 void gpu_job_scan_end(struct job *j, wf_status status);
 FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
 FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */
@@ -214,6 +224,12 @@ u32 gpu_job_texts_out(const struct job *j, const struct batch *b, struct ktext *
  */
 void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out);
 
+/* gpu_made.c */
+FALLIBLE gpu_job_made_begin(struct job *j); /* room for strings that the step makes */
+/* Strings that are handed on, to the host. *out_again: there was too little room. */
+FALLIBLE gpu_job_made_end(struct job *j, bool *out_again);
+void gpu_job_made_drop(struct job *j);
+
 /* gpu_sink.c */
 FALLIBLE gpu_job_sink_begin(struct job *j);
 /* Whether the rows may go to the host batch by batch: nobody on the card wants them. */
@@ -226,6 +242,15 @@ i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);
 void gpu_job_sink_drop(struct job *j);
+
+/* gpu_run.c: the woven kernel of a layout; NULL when it is not there and nobody waits for it. */
+FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
+
+/* gpu_agg.c */
+FALLIBLE gpu_agg_begin(struct job *j);
+FALLIBLE gpu_agg_end(struct job *j, const u64 *report, bool *out_again);
+/* Shared memory of a block of so many threads for the table, and in how many copies; 0 copies:
+ * cells of each thread's own, or none. */
 i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies);
 
 #endif

@@ -136,8 +136,8 @@ static struct gpu_step **slot_of(struct gpu_card *card, u64 program_id,
 static struct gpu_step *find_step(struct gpu_card *card, u64 program_id,
                                   const struct pipeline *pipe, bool counts) {
     struct gpu_step *step = *slot_of(card, program_id, pipe);
-    while (step && (step->program_id != program_id || step->plan.pipe != pipe ||
-                    step->counts != counts)) {
+    while (step &&
+           (step->program_id != program_id || step->plan.pipe != pipe || step->counts != counts)) {
         step = step->chain;
     }
     return step;
@@ -208,8 +208,7 @@ static FALLIBLE make_step(struct gpu_card *card, struct exec *x, const struct pi
     step->program_id = x->program->id;
     step->counts = x->counts_rows;
     step->users = 1;
-    step->refusal =
-        gpu_plan_make(&step->arena, x->program, pipe, x->counts_rows, &step->plan);
+    step->refusal = gpu_plan_make(&step->arena, x->program, pipe, x->counts_rows, &step->plan);
     step->plan.pipe = pipe; /* a refused plan names it, too */
     wf_status status = arena_check(&step->arena, x->err);
     if (status) {
@@ -271,7 +270,9 @@ static bool same_weave(const struct weave *a, const struct weave *b) {
     size_t bytes = offsetof(struct weave, rows_per_thread) - first;
     u32 cols = a->plan->pipe->source.col_count;
     i64 indexes = a->plan->indexes.count;
-    return !memcmp((const u8 *)a + first, (const u8 *)b + first, bytes) &&
+    bool cells =
+        a->cells && b->cells ? !memcmp(a->cells, b->cells, sizeof *a->cells) : a->cells == b->cells;
+    return cells && !memcmp((const u8 *)a + first, (const u8 *)b + first, bytes) &&
            (!cols || !memcmp(a->cols, b->cols, cols * sizeof *a->cols)) &&
            (!indexes || !memcmp(a->indexes, b->indexes, (size_t)indexes * sizeof *a->indexes));
 }
@@ -299,13 +300,19 @@ void gpu_step_keep_woven(struct gpu_card *card, struct gpu_step *step, const str
     struct gpu_woven_form *form = arena_try(&step->arena, (i64)sizeof *form);
     struct weave_col *own_cols = arena_try(&step->arena, (cols + 1) * (i64)sizeof *own_cols);
     struct weave_index *own = arena_try(&step->arena, (indexes + 1) * (i64)sizeof *own);
-    if (form && own_cols && own) { /* else it is looked for again the next time */
+    struct agg_cells *cells = weave->cells ? arena_try(&step->arena, (i64)sizeof *cells) : NULL;
+    if (form && own_cols && own &&
+        !cells == !weave->cells) { /* else it is looked for again the next time */
         memcpy(own_cols, weave->cols, cols * sizeof *own_cols);
         memcpy(own, weave->indexes, (size_t)indexes * sizeof *own);
         form->weave = *weave;
         form->weave.plan = &step->plan;
         form->weave.cols = own_cols;
         form->weave.indexes = own;
+        if (cells) {
+            memcpy(cells, weave->cells, sizeof *cells);
+        }
+        form->weave.cells = cells;
         form->function = function;
         form->next = step->woven;
         step->woven = form;

@@ -92,6 +92,7 @@ static void lay_out(struct job *j) {
     j->counts_at = j->reports_at + report_bytes(j);
     for (i64 i = 0; i < j->batch_count; i++) {
         j->batches[i].texts_at = take(bytes, gpu_job_text_room(j, &j->batches[i]));
+        j->batches[i].bounds_at = j->shape.run_rows ? take(bytes, j->batches[i].count * 8) : -1;
     }
 }
 
@@ -261,11 +262,13 @@ static FALLIBLE send_args(struct job *j) {
     for (i64 i = 0; i < j->batch_count; i++) {
         struct batch *b = &j->batches[i];
         b->text_count = gpu_job_texts_out(j, b, (struct ktext *)(void *)(j->blob + b->texts_at));
+        if (b->bounds_at >= 0) {
+            memcpy(j->blob + b->bounds_at, j->tile_starts + b->first, (size_t)b->count * 8);
+        }
     }
     CU(g->api->copy_to_device(addr, j->blob, (size_t)bytes, g->streams[0]));
     if (j->keeps && !j->fixed_done) {
-        CU(g->api->copy_to_device(j->fixed_addr, j->fixed, (size_t)j->layout.bytes,
-                                  g->streams[0]));
+        CU(g->api->copy_to_device(j->fixed_addr, j->fixed, (size_t)j->layout.bytes, g->streams[0]));
         j->fixed_done = 1;
     }
     return ERR_OK;
@@ -306,19 +309,16 @@ static void describe_weave(struct job *j, struct sig *sig) {
         indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
                                           index->filter.bits != NULL, gv->share <= FEW_SHARE};
     }
-    u32 copies = 0;
-    (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;
     sig->weave.cols = sig->cols;
     sig->weave.indexes = indexes;
-    sig->weave.agg_form = j->agg.form;
-    sig->weave.agg_copies = copies > 0;
     sig->weave.gone = gpu_job_gone_bits(j) != NULL;
+    gpu_agg_weave(&j->shape, &sig->weave);
 }
 
 /* NULL: use the virtual machine. A step with an opcode that it does not have waits. */
-static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
+wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     i64 code = j->plan.woven_op ? CODE_WOVEN : j->x->settings->gpu_code;
     *out = sig->function;
 #ifndef WF_HARD
@@ -326,7 +326,7 @@ static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
         return ERR_OK;
     }
 #endif
-    if (code == CODE_VM || sig->function) {
+    if (code == CODE_VM || j->vm_only || sig->function) {
         return ERR_OK;
     }
     struct gpu_card *card = j->g->card;
@@ -394,10 +394,13 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .out_count = (u32)gpu_job_out_count(j),
         .capacity = j->capacity,
         .limit = limit,
-        .agg = j->agg,
+        .agg = j->shape.agg,
         .report = AT(u64 *, j->reports_at + report),
+        .heap = DEV(u8 *, j->made ? j->made->addr : 0),
+        .heap_bytes = (u64)j->made_bytes,
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
+    args.agg.bound_starts = b->bounds_at < 0 ? NULL : AT(const u64 *, b->bounds_at);
     args.agg.word_ops = FIXED(const u8 *, j->layout.words_at);
     args.agg.word_regs = FIXED(const u16 *, j->layout.word_regs_at);
     args.agg.limbs = FIXED(const struct klimbs *, j->layout.limbs_at);
@@ -457,7 +460,7 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     struct sig *sig = &j->sigs[b->sig];
     bool rows = j->plan.sink->kind == SINK_ROWS;
     if (l->tile == 0) { /* a tile means other rows to the other code */
-        TRY(woven_function(j, sig, &l->function));
+        TRY(gpu_job_woven(j, sig, &l->function));
     }
     *out_function = l->function;
     *out_tile_rows = (i64)WOVEN_BLOCK * sig->weave.rows_per_thread;
@@ -542,7 +545,7 @@ static bool has_enough(const struct job *j) {
     memcpy(report, j->g->reports.host, sizeof report);
     i64 rows = (i64)report[REPORT_ROWS];
     bool hopeless = rows > j->g->card->heap.budget_bytes / MAX_OF(gpu_job_row_bytes(j), 1);
-    return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN)) ||
+    return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN | RETRY_ORDER)) ||
            ((report[REPORT_RETRY] & RETRY_OUTPUT) && hopeless) ||
            (sink->kind == SINK_ROWS && sink->limit >= 0 && rows >= sink->limit);
 }
@@ -660,9 +663,9 @@ static FALLIBLE init_state(struct job *j) {
     }
     void *function = NULL;
     TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, &function, j->x->err));
-    struct kagg_step args = {.agg = j->agg};
+    struct kagg_step args = {.agg = j->shape.agg};
     args.agg.word_ops = DEV(const u8 *, j->fixed_addr + (u64)j->layout.words_at);
-    i64 words = (i64)((j->agg.slot_count + 1) * (1u + j->agg.word_count));
+    i64 words = (i64)((j->shape.agg.slot_count + 1) * (1u + j->shape.agg.word_count));
     i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL);
     j->metric->launches++;
     return gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0],
@@ -712,6 +715,7 @@ static FALLIBLE close_interns(struct job *j) {
 
 static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(open_interns(j));
+    TRY(gpu_job_made_begin(j));
     TRY(gpu_job_sink_begin(j));
     TRY(send_args(j));
     TRY(init_state(j));
@@ -723,7 +727,10 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     }
     TRY(collect(j));
     TRY(close_interns(j));
-    TRY(gpu_job_sink_end(j, out_again));
+    TRY(gpu_job_made_end(j, out_again));
+    if (!*out_again) { /* else rows, groups and faults may come from strings that were not made */
+        TRY(gpu_job_sink_end(j, out_again));
+    }
     gpu_job_sink_drop(j);
     return ERR_OK;
 }
@@ -818,6 +825,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     }
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
+    gpu_job_made_drop(&j);
     if (j.old && status) {
         put_back_old(&j);
     }

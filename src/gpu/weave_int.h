@@ -79,6 +79,7 @@ void weave_any(struct weaver *v, const struct op *op);
 
 /* weave_sink.c */
 i64 weave_stage_bytes(const struct gpu_plan *plan); /* of the widest column of rows */
+void weave_sink_functions(struct weaver *v);        /* before the kernel */
 void weave_sink_setup(struct weaver *v);            /* before the tiles */
 void weave_emit(struct weaver *v, u32 sink);        /* the active rows of a tile */
 void weave_finish(struct weaver *v);                /* after the tiles */

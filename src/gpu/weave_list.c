@@ -157,7 +157,7 @@ void weave_list_plan(struct weaver *v) {
             trace_reg(&t, (u16)r);
         }
     }
-    v->list = t.ok;
+    v->list = t.ok && !v->w->run_rows; /* runs are found by neighbours */
 }
 
 /* --- before the tiles --- */

@@ -47,6 +47,8 @@ static bool goes_apart(const struct gpu_plan *plan) {
     return plan->has_match || plan->has_each || plan->has_text || plan->interns.count > 0;
 }
 
+enum { CELL_WORDS = 16 };
+
 /* Of a tile whose rows go on as a list: few are left, so that they are taken from many. */
 static i32 rows_before_list(const struct weaver *v) {
     return v->few && live_words(v->plan, 0, v->ask_at) <= 4 ? 16 : 8;
@@ -54,13 +56,18 @@ static i32 rows_before_list(const struct weaver *v) {
 
 static i32 rows_per_thread(const struct weaver *v) {
     const struct gpu_plan *plan = v->plan;
+    if (v->w->run_rows) {
+        return v->w->run_rows;
+    }
     if (v->list) {
         return rows_before_list(v);
     }
     i32 words = live_words(plan, 0, v->pipe->op_count);
     /* Sixteen rows measured no faster, in fewer blocks. */
     i32 rows = words <= 10 && !goes_apart(plan) ? 8 : 4;
-    if (plan->sink->kind == SINK_AGG) {
+    if (v->w->cells && words <= CELL_WORDS && !goes_apart(plan)) {
+        rows = 8; /* rows end in cells one by one: few of their registers live at once */
+    } else if (plan->sink->kind == SINK_AGG) {
         rows = MIN_OF(rows, plan->sink->word_count > 2 && plan->sink->key != NO_REG ? 4 : 8);
     }
     if (plan->indexes.count) {
@@ -80,7 +87,9 @@ static i32 min_blocks(const struct weaver *v) {
         words = MAX_OF(words, live_words(v->plan, v->ask_at, all) + 24);
     }
     bool many = words <= 40 && (v->list || !goes_apart(v->plan));
-    return many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    bool cells = v->w->cells && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
+    return cells ? MAX_OF(blocks, 4) : blocks;
 }
 
 /* --- functions --- */
@@ -111,6 +120,9 @@ const char *gpu_part_text(const char *part) {
                  "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"},
         {"str", "#include \"defs/fn_str.h\"\n"},
         {"like", "#include \"defs/fn_str.h\"\n#include \"defs/fn_like.h\"\n"},
+        {"case", "#include \"defs/fn_str.h\"\n#include \"defs/case_map.h\"\n"
+                 "#include \"defs/fn_case.h\"\n"},
+        {"make", "#include \"defs/fn_str.h\"\n#include \"defs/fn_make.h\"\n"},
         {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_regex.h\"\n"},
         {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
     };
@@ -124,7 +136,8 @@ const char *gpu_part_text(const char *part) {
 
 static const char *part_of(u16 code) {
     const struct op_ahead *ahead = op_ahead(code);
-    return ahead ? ahead->part : op_infos[code].part;
+    const struct op_made *made = op_made(code);
+    return ahead ? ahead->part : made ? made->part : op_infos[code].part;
 }
 
 static const char *expr_of(u16 code) {
@@ -151,7 +164,8 @@ static void put_functions(struct weaver *v) {
     line(v, "#define ROW(i) ((i64)((i) / 4 * SPAN + (i) %% 4))");
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op_info *info = &op_infos[v->pipe->ops[i].code];
-        if ((info->flags & OP_CONTROL) || used_before(v->pipe, i)) {
+        bool made = op_made(v->pipe->ops[i].code) != NULL;
+        if ((info->flags & OP_CONTROL) || made || used_before(v->pipe, i)) {
             continue;
         }
         text_print(v->out, "%s %s op_%s(", info->cost >= 40 ? "FN_SLOW" : "FN",
@@ -530,6 +544,43 @@ static void put_scalar(struct weaver *v, const struct op *op, u16 number) {
     line(v, "}");
 }
 
+/* Strings that are made: sizes, one reservation for a thread's rows, then the bytes. */
+static void put_make(struct weaver *v, u32 at, const struct op *op) {
+    const struct op_info *info = &op_infos[op->code];
+    const char *body = op_made(op->code)->body;
+    bool keep = v->when_depth > 0 && v->seen[op->dst];
+    char operands[60];
+    char buf[24];
+    snprintf(operands, sizeof operands, "%s", operand(v, op->a, buf));
+    if (info->arity > 1) {
+        size_t n = strlen(operands);
+        snprintf(operands + n, sizeof operands - n, ", %s", operand(v, op->b, buf));
+    }
+    line(v, "u32 size%u[R];", at);
+    line(v, "u64 sum%u = 0;", at);
+    line(v, EACH "{");
+    line(v, "    size%u[i] = act >> i & 1u ? (u32)fn_%s_size(%s) : 0u;", at, body, operands);
+    line(v, "    sum%u += size%u[i];", at, at);
+    line(v, "}");
+    line(v, "u8 *to%u = (u8 *)0;", at);
+    line(v, "if (sum%u) {", at);
+    line(v, "    to%u = heap_take(args.heap, args.heap_bytes, sum%u, args.report);", at, at);
+    line(v, "}");
+    line(v, EACH "{");
+    if (!keep) {
+        line(v, "    r%u[i] = str_none();", op->dst);
+    }
+    line(v, "    if (act >> i & 1u) {");
+    line(v, "        r%u[i] = str_none();", op->dst);
+    line(v, "        if (to%u && size%u[i]) {", at, at);
+    line(v, "            fn_%s_write(to%u, %s);", body, at, operands);
+    line(v, "            r%u[i] = str_made(to%u, size%u[i]);", op->dst, at, at);
+    line(v, "            to%u += size%u[i];", at, at);
+    line(v, "        }");
+    line(v, "    }");
+    line(v, "}");
+}
+
 /* --- control opcodes --- */
 
 static void put_mask(struct weaver *v, u16 reg) {
@@ -631,7 +682,9 @@ void weave_op(struct weaver *v, u32 at) {
         weave_emit(v, op->imm);
         break;
     default:
-        if (!v->plan->is_limb[op->dst]) {
+        if (op_made(op->code)) {
+            put_make(v, at, op);
+        } else if (!v->plan->is_limb[op->dst]) {
             put_scalar(v, op, number);
         }
         break;
@@ -660,6 +713,7 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     w->shared_bytes = plan->sink->kind == SINK_ROWS ? 2 * stage : 0;
     put_functions(&v);
     line(&v, "#define STAGE %lldu", stage);
+    weave_sink_functions(&v);
     line(&v, "KERNEL(k_woven, struct kargs, %d) {", WOVEN_BLOCK);
     v.depth = 1;
     put_setup(&v);

@@ -25,6 +25,7 @@ struct step_metric {
     u32 device_no;      /* of the list */
     const char *device; /* its name, and how it ran the step */
     const char *why;    /* why there */
+    const char *how;    /* what is to be said of the way it took; NULL = nothing */
     i64 ns;
     i64 device_ns; /* kernels only; 0 = not told apart */
     i64 rows_in;

@@ -77,6 +77,9 @@ static void print_words(struct text *out, const struct report *report, const str
     if (m->device && m->why && !report->why) {
         text_print(out, "; %s", m->why);
     }
+    if (m->device && m->how) {
+        text_print(out, "; %s", m->how);
+    }
     if (m->tablets_pruned_rows > 0) {
         text_print(out, "; %lld rows skipped by zone maps and keys", m->tablets_pruned_rows);
     }

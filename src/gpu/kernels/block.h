@@ -346,7 +346,7 @@ FN_SLOW u64 *agg_search(u64 *state, u64 slot_count, u64 group_limit, u64 stride,
     if ((u64)key == AGG_EMPTY) {
         u64 *last = state + slot_count * stride;
         if (read_u64(last) != AGG_EMPTY && atom_cas_u64(last, 0, AGG_EMPTY) == 0) {
-            atom_add_u64(&report[REPORT_ROWS], 1);
+            atom_add_u64(&report[REPORT_GROUPS], 1);
         }
         return last;
     }
@@ -357,7 +357,7 @@ FN_SLOW u64 *agg_search(u64 *state, u64 slot_count, u64 group_limit, u64 stride,
         if (found == AGG_EMPTY) {
             found = atom_cas_u64(at, AGG_EMPTY, (u64)key);
             if (found == AGG_EMPTY) {
-                if (atom_add_u64(&report[REPORT_ROWS], 1) >= group_limit) {
+                if (atom_add_u64(&report[REPORT_GROUPS], 1) >= group_limit) {
                     atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_TABLE);
                 }
                 return at;
@@ -382,15 +382,44 @@ FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i6
                : agg_search(state, slot_count, group_limit, stride, key, found, report);
 }
 
+/* Adds in shared memory, which has atomics of 32 bits only: those of 64 are loops. The upper half
+ * rarely changes: small negative numbers carry into it what their own upper half takes away. */
+FN void atom_add_halves(u64 *p, u64 x) {
+    u32 low = (u32)x;
+    u32 before = low ? atom_add_u32((u32 *)p, low) : 0u;
+    u32 high = (u32)(x >> 32) + (u32)(before + low < low);
+    if (high) {
+        atom_add_u32((u32 *)p + 1, high);
+    }
+}
+
 /* One row into a table of this block in shared memory: word w of slot s of copy c is at
  * (s * stride + w) * copies + c. Threads that share a copy use atomics. */
 FN void agg_shared_word(u64 *table, u32 copies, u64 at, u32 op, i64 x) {
     u64 *p = table + at * copies + (t_id() & (copies - 1u));
     if (copies == t_count()) {
         *p = (u64)word_merge(op, (i64)*p, x);
+    } else if (op == WORD_ADD) {
+        atom_add_halves(p, (u64)x);
     } else {
         word_atom(op, p, x);
     }
+}
+
+/* The lowest bits of x, as a number without or with a sign. */
+FN i64 bits_below(u64 x, u32 bits) {
+    return (i64)(x & (((u64)1 << bits) - 1u));
+}
+FN i64 bits_signed(u64 x, u32 bits) {
+    return (i64)(x << (64u - bits)) >> (64u - bits);
+}
+
+/* One word of all lanes; every lane has it then. */
+FN i64 w_word_merge(u32 op, i64 x) {
+    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
+        x = word_merge(op, x, (i64)w_xor_u64((u64)x, mask));
+    }
+    return x;
 }
 
 /* Limbs of an exact sum that a value or its square touches: the first, and how many at most (53 or
@@ -403,31 +432,32 @@ FN i32 limb_first(f64 x, i32 lsb, u32 square) {
 }
 
 /* Sets the block's tables up; ends with a barrier. */
-FN void b_agg_begin(u64 *table, u32 copies, u64 slot_count, u32 word_count, const u8 *word_ops) {
-    u32 stride = 1u + word_count;
-    u32 end = (u32)slot_count * stride * copies; /* shared memory is small */
+FN void b_agg_begin(u64 *table, const struct kagg *agg, u32 head, u32 word_count) {
+    u32 copies = agg->copies;
+    u32 stride = head + word_count;
+    u32 end = (u32)agg->slot_count * stride * copies; /* shared memory is small */
     NO_UNROLL for (u32 at = t_id(); at < end; at += t_count()) {
         u32 word = at / copies % stride;
-        table[at] = word ? (u64)word_identity(word_ops[word - 1u]) : 0u;
+        table[at] = word >= head ? (u64)word_identity(agg->word_ops[word - head]) : 0u;
     }
     b_sync();
 }
 
 /* Merges the block's tables into the state; starts with a barrier. */
-FN void b_agg_end(u64 *table, u32 copies, u64 slot_count, u32 word_count, const u8 *word_ops,
-                  u64 *state) {
-    u32 stride = 1u + word_count;
-    u32 end = (u32)slot_count * stride;
+FN void b_agg_end(u64 *table, const struct kagg *agg, u32 head, u32 word_count) {
+    u32 copies = agg->copies;
+    u32 stride = head + word_count;
+    u32 end = (u32)agg->slot_count * stride;
     b_sync();
     NO_UNROLL for (u32 at = t_id(); at < end; at += t_count()) {
         u32 word = at % stride;
-        u32 op = word ? word_ops[word - 1u] : (u32)WORD_ADD;
+        u32 op = word >= head ? agg->word_ops[word - head] : (u32)WORD_ADD;
         i64 x = (i64)table[at * copies + (t_id() & (copies - 1u))];
         NO_UNROLL for (u32 c = 1; c < copies; c++) {
             u32 turn = (c + t_id()) & (copies - 1u); /* so that threads meet different banks */
             x = word_merge(op, x, (i64)table[at * copies + turn]);
         }
-        word_atom(op, &state[at], x);
+        word_atom(op, &agg->state[at], x);
     }
 }
 

@@ -181,13 +181,13 @@ KERNEL(k_build_scatter, struct kbuild, 256) {
 /* --- aggregation state ----------------------------------------------------------------------- */
 
 KERNEL(k_agg_init, struct kagg_step, 256) {
-    u64 stride = 1u + args.agg.word_count;
+    u64 stride = args.agg.head + args.agg.word_count;
     i64 words = (i64)((args.agg.slot_count + 1) * stride);
     BUILD_ROWS(i, words) {
         u32 word = (u32)((u64)i % stride);
         u64 slot = (u64)i / stride;
-        if (word) {
-            args.agg.state[i] = (u64)word_identity(args.agg.word_ops[word - 1u]);
+        if (word >= args.agg.head) {
+            args.agg.state[i] = (u64)word_identity(args.agg.word_ops[word - args.agg.head]);
         } else {
             args.agg.state[i] =
                 args.agg.form == AGG_HASH && slot < args.agg.slot_count ? AGG_EMPTY : 0u;
@@ -196,7 +196,7 @@ KERNEL(k_agg_init, struct kagg_step, 256) {
 }
 
 FN i32 agg_in_use(const struct kagg *agg, u32 one, u64 slot) {
-    u64 mark = agg->state[slot * (1u + agg->word_count)];
+    u64 mark = agg->state[slot * (agg->head + agg->word_count) + agg->touch];
     if (one) {
         return slot == 0;
     }
@@ -210,7 +210,7 @@ FN i32 agg_in_use(const struct kagg *agg, u32 one, u64 slot) {
 KERNEL(k_agg_extract, struct kagg_step, 256) {
     SHARED(u32, s_sums, 32);
     SHARED(u64, s_base, 1);
-    u64 stride = 1u + args.agg.word_count;
+    u64 stride = args.agg.head + args.agg.word_count;
     u64 slots = args.agg.slot_count + 1;
     for (u64 first = (u64)t_block() * t_count(); first < slots;
          first += (u64)t_blocks() * t_count()) {
@@ -220,11 +220,70 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
         if (used) {
             const u64 *row = args.agg.state + slot * stride;
             u64 to = place.base + place.first;
-            args.cols[0][to] = args.one ? 0u : args.agg.form == AGG_HASH ? row[0] : slot;
-            for (u32 w = 1; w < stride; w++) {
-                args.cols[w][to] = row[w];
+            u64 key = args.agg.form == AGG_HASH ? row[0] : (u64)args.agg.key_lo + slot;
+            args.cols[0][to] = args.one ? 0u : key;
+            for (u32 w = 0; w < args.agg.word_count; w++) {
+                args.cols[1u + w][to] = row[args.agg.head + w];
             }
         }
+    }
+}
+
+/* Bounds of a stretch of tiles: some, first, last. The next ones behind those before. */
+FN u32 bounds_join(u64 *all, const u64 *next) {
+    u32 descends = next[0] && all[0] && (i64)next[1] < (i64)all[2];
+    if (next[0]) {
+        all[1] = all[0] ? all[1] : next[1];
+        all[2] = next[2];
+        all[0] = 1;
+    }
+    return descends;
+}
+
+/* The bounds that the threads of a block have, in their order, by the first of them. */
+FN u32 bounds_join_all(const u64 *s_bounds, u32 count, u64 *all) {
+    u32 descends = 0;
+    all[0] = 0;
+    for (u32 t = 0; t < count; t++) {
+        descends |= bounds_join(all, s_bounds + 3u * t);
+    }
+    return descends;
+}
+
+KERNEL(k_agg_order, struct kagg_order, 256) {
+    SHARED(u64, s_bounds, 768);
+    SHARED(u32, s_last, 1);
+    u64 each = (args.count + (u64)t_blocks() * t_count() - 1) / ((u64)t_blocks() * t_count());
+    u64 first = ((u64)t_block() * t_count() + t_id()) * each;
+    u64 *mine = s_bounds + 3u * t_id();
+    u64 all[3];
+    u32 descends = 0;
+    mine[0] = 0;
+    for (u64 t = first; t < first + each && t < args.count; t++) {
+        descends |= bounds_join(mine, args.bounds + 3u * t);
+    }
+    b_sync();
+    if (t_id() == 0) {
+        descends |= bounds_join_all(s_bounds, t_count(), all);
+        for (u32 k = 0; k < 3u; k++) {
+            args.parts[3u * t_block() + k] = k && !all[0] ? 0u : all[k];
+        }
+        mem_fence();
+        *s_last = atom_add_u64(&args.parts[3u * t_blocks()], 1) + 1u == t_blocks();
+        mem_fence();
+    }
+    b_sync();
+    if (*s_last) { /* at most as many blocks as threads */
+        for (u32 k = 0; k < 3u; k++) {
+            mine[k] = t_id() < t_blocks() ? read_u64(&args.parts[3u * t_id() + k]) : 0u;
+        }
+        b_sync();
+        if (t_id() == 0) {
+            descends |= bounds_join_all(s_bounds, t_blocks(), all);
+        }
+    }
+    if (descends) {
+        atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_ORDER);
     }
 }
 
