@@ -555,6 +555,10 @@ FALLIBLE gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *ou
 /* That a lookup may go to. */
 i64 gpu_index_bytes(const struct gpu_var *gv);
 FALLIBLE gpu_var_fetch(struct gpu *g, struct exec *x, u32 var);
+/* Rows of a variable without NULLs that are on the host already, columns `stride` bytes apart: its
+ * chunk. */
+FALLIBLE gpu_var_take_few(struct gpu *g, struct exec *x, u32 var, i64 rows, const u8 *from,
+                          i64 stride);
 /* Queues copies of rows [0, rows) of columns on the card into one new chunk of the variable. The
  * chunk is the variable's at once; its rows are there when the stream is done. */
 struct fetch_col {

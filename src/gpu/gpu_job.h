@@ -128,6 +128,8 @@ struct job {
     struct fetch_col *fetch;
     struct agg_shape shape;
     struct gpu_block *state;
+    i64 early_bytes; /* of the columns that a small table is read out to at once; 0 = not so */
+    i64 early_at;    /* behind the reports on the host */
     struct gpu_block *bounds; /* of tiles, where rows are expected in order, and of blocks */
     u64 tile_total;           /* tiles of all parts */
     u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */
@@ -248,6 +250,8 @@ FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
 
 /* gpu_agg.c */
 FALLIBLE gpu_agg_begin(struct job *j);
+FALLIBLE gpu_agg_early(struct job *j); /* small tables: read out before they are waited for */
+void gpu_agg_early_cols(const struct job *j, u64 *cols); /* where to */
 FALLIBLE gpu_agg_end(struct job *j, const u64 *report, bool *out_again);
 /* Shared memory of a block of so many threads for the table, and in how many copies; 0 copies:
  * cells of each thread's own, or none. */

@@ -35,8 +35,9 @@ static i64 report_count(const struct job *j) {
     return j->to_host ? MAX_OF(j->batch_count, 1) : 1;
 }
 
+/* One more for a table that is read out at once. */
 static i64 report_bytes(const struct job *j) {
-    return report_count(j) * REPORT_WORDS * 8;
+    return (report_count(j) + (j->early_bytes > 0)) * REPORT_WORDS * 8;
 }
 
 /* Of the counts for EXPLAIN ANALYZE. */
@@ -159,6 +160,7 @@ static void fill_sink(struct job *j) {
     for (i32 s = 0; s < j->slot_count; s++) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
+    gpu_agg_early_cols(j, (u64 *)(void *)j->blob);
     u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
@@ -222,7 +224,8 @@ static FALLIBLE reserve_args(struct job *j) {
     i64 all = j->blob_bytes + (j->fixed_done ? 0 : j->layout.bytes);
     i64 here = j->keeps ? j->blob_bytes : all;
     TRY(gpu_pinned_reserve(g, &g->args, all, err));
-    TRY(gpu_pinned_reserve(g, &g->reports, report_bytes(j) + count_bytes(j), err));
+    j->early_at = ALIGN_UP(report_bytes(j) + count_bytes(j), 64);
+    TRY(gpu_pinned_reserve(g, &g->reports, j->early_at + j->early_bytes, err));
     if (g->args_block && g->args_block->bytes < here + 64) {
         gpu_heap_free(g->card, g->args_block);
         g->args_block = NULL;
@@ -531,8 +534,9 @@ static FALLIBLE read_report(struct job *j) {
     for (i32 s = 1; s < j->slot_count; s++) { /* launches of other batches have times, too */
         CU(g->api->stream_synchronize(g->streams[s]));
     }
-    CU(g->api->copy_to_host(g->reports.host, g->args_block->addr + (u64)j->reports_at,
-                            REPORT_WORDS * 8, g->streams[0]));
+    size_t bytes = (size_t)(j->early_bytes ? 2 : 1) * REPORT_WORDS * 8;
+    CU(g->api->copy_to_host(g->reports.host, g->args_block->addr + (u64)j->reports_at, bytes,
+                            g->streams[0]));
     CU(g->api->stream_synchronize(g->streams[0]));
     return add_times(j);
 }
@@ -724,6 +728,9 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
         TRY(run_cached(j));
     } else {
         TRY(run_slots(j));
+    }
+    if (j->early_bytes) {
+        TRY(gpu_agg_early(j));
     }
     TRY(collect(j));
     TRY(close_interns(j));

@@ -398,6 +398,24 @@ static FALLIBLE fetch_few(struct gpu *g, struct exec *x, const struct row_fetch 
     return ERR_OK;
 }
 
+wf_status gpu_var_take_few(struct gpu *g, struct exec *x, u32 var, i64 rows, const u8 *from,
+                           i64 stride) {
+    i64 bytes = 0;
+    const struct var *def = &x->program->vars[var];
+    struct fetch_col *cols = NEW_ARRAY(x->arena, struct fetch_col, def->col_count + 1);
+    struct chunk *chunk = pinned_chunk(g, x, def, rows, cols, &bytes);
+    if (!chunk) {
+        return memory_refused(x->mem, x->err, bytes);
+    }
+    for (u32 c = 0; c < def->col_count; c++) {
+        memcpy(chunk->cols[c].data, from + stride * c, (size_t)(rows * kind_bytes[def->kinds[c]]));
+    }
+    x->vars[var].rows = 0; /* variable_append counts them again */
+    variable_append(x, var, chunk);
+    x->vars[var].on_host = 1;
+    return ERR_OK;
+}
+
 wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->copy;
