@@ -23,6 +23,7 @@ set(WF_EMBEDDED
   vm_agg.h=gpu/kernels/vm_agg.h
   agg_runs.h=gpu/kernels/agg_runs.h
   build.h=gpu/kernels/build.h
+  standalone.h=gpu/kernels/standalone.h
   probe.h=gpu/kernels/probe.h
   defs/kprim.h=defs/kprim.h
   defs/korder.h=defs/korder.h

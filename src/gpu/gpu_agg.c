@@ -155,7 +155,7 @@ static const char *form_name(const struct agg_shape *shape, bool woven) {
 static FALLIBLE agg_start(struct job *j, enum kernel_no kernel, const struct kagg_step *args) {
     struct gpu *g = j->g;
     void *function = NULL;
-    TRY(gpu_kernel(g->card, kernel, &function, j->x->err));
+    TRY(gpu_kernel(g->card, kernel, j->x, &function, j->x->err));
     i64 blocks = (i64)((args->agg.slot_count + 256) / 256 * (kernel == KERNEL_AGG_INIT ? 4 : 1));
     blocks = MAX_OF(MIN_OF(blocks, g->card->sm_count * 8LL), 1);
     j->metric->launches++;
@@ -249,7 +249,7 @@ static FALLIBLE runs_check(struct job *j, u64 *report) {
     struct error *err = j->x->err;
     void *function = NULL;
     u64 at = g->args_block->addr + (u64)j->reports_at;
-    TRY(gpu_kernel(g->card, KERNEL_AGG_ORDER, &function, err));
+    TRY(gpu_kernel(g->card, KERNEL_AGG_ORDER, j->x, &function, err));
     struct kagg_order args = {.bounds = j->shape.agg.bounds,
                               .count = j->tile_total,
                               .parts = j->shape.agg.bounds + 3 * j->tile_total,
