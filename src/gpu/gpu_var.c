@@ -336,6 +336,13 @@ wf_status gpu_rows_to_chunk(struct gpu *g, struct exec *x, const struct row_fetc
  * False: they are too many. */
 #define FEW_BYTES (32LL << 10)
 
+/* Rows do not wait for a compiler. */
+static bool has_fetch(const struct gpu_card *card) {
+    return atomic_load(&card->codes.kernels[KERNEL_FETCH]) ||
+           atomic_load(&card->codes.kernels[KERNEL_AGG_INIT]) ||
+           atomic_load(&card->codes.kernels[KERNEL_BUILD_UNIQUE]) || gpu_image_find(card, "build");
+}
+
 static void add_part(struct kfetch *args, i64 *at, u64 from, i64 bytes) {
     args->parts[args->count++] =
         (struct kfetch_part){DEV(const u8 *, from), (u64)*at, (u64)bytes};
@@ -368,7 +375,7 @@ static FALLIBLE fetch_few(struct gpu *g, struct exec *x, const struct row_fetch 
     struct error *err = x->err;
     i64 bytes = 0;
     void *function = NULL;
-    TRY(gpu_kernel(g->card, KERNEL_FETCH, &function, err));
+    TRY(gpu_kernel(g->card, KERNEL_FETCH, x, &function, err));
     TRY(gpu_pinned_reserve(g, &g->reports, FEW_BYTES + 4096, err));
     args->to = DEV(u8 *, g->reports.addr);
     struct gpu_grid grid = {args->count, BLOCK_THREADS, 0};
@@ -439,7 +446,7 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     v->rows = 0; /* variable_append counts them again */
     struct row_fetch fetch = {var, rows, 0, cols, g->streams[0]};
     struct kfetch few;
-    if (few_rows(&x->program->vars[var], rows, cols, &few)) {
+    if (has_fetch(g->card) && few_rows(&x->program->vars[var], rows, cols, &few)) {
         wf_status status = fetch_few(g, x, &fetch, &few);
         v->rows = rows;
         return status;
