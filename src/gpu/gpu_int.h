@@ -441,6 +441,7 @@ struct agg_shape {
     struct agg_cells cells;
     i64 own_bytes; /* of a block, in cells of each thread's own; 0 = not so */
     i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
+    u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
 };
 void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
@@ -466,6 +467,7 @@ struct weave { /* what the text depends on besides the opcodes */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
     u32 agg_form, agg_head; /* of struct kagg */
     i32 run_rows;           /* of struct agg_shape */
+    u32 front;              /* of it */
     b8 agg_copies;          /* of the table, in shared memory */
     b8 gone;                /* the source has deleted rows */
     i32 rows_per_thread;    /* out */
