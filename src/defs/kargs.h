@@ -258,6 +258,8 @@ struct kagg {
     const u64 *bound_starts; /* by tablet: the number of its first tile */
 };
 
+#define HEAP_HEAD 256u
+
 /* One report per launch or per step, in device memory. */
 enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_GROUPS, REPORT_WORDS };
 /* EXPLAIN ANALYZE: places of a pipeline where rows are counted, at the address in REPORT_COUNTS:
@@ -269,8 +271,9 @@ enum {
     RETRY_TABLE = 2,
     RETRY_DUPLICATE = 4,
     RETRY_INTERN = 8,
-    RETRY_ORDER = 16 /* rows did not come in the order of their key */
-};                   /* bits */
+    RETRY_ORDER = 16, /* rows did not come in the order of their key */
+    RETRY_HEAP = 32   /* strings that are made have no room */
+};                    /* bits */
 
 struct kargs {
     const struct kseg *segs; /* [column * tablet_count + tablet] */
@@ -299,6 +302,10 @@ struct kargs {
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg agg;
     u64 *report;
+    /* Bytes of strings that the kernel makes: their number in the first word, which may run past what
+     * there is; the bytes behind HEAP_HEAD. */
+    u8 *heap;
+    u64 heap_bytes;
     struct ktexts texts_in;  /* host to device: text read from variables */
     struct ktexts texts_out; /* device to host: text written to variables */
 };

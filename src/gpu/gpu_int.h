@@ -55,6 +55,8 @@ struct gpu_heap {
 /* NULL when the budget or the card refuses; never evicts. 256-byte aligned, at least 64 readable
  * bytes after the end. */
 struct gpu_block *gpu_heap_alloc(struct gpu_card *card, i64 bytes);
+/* The block in use that an address lies in; false when there is none. */
+bool gpu_heap_find(struct gpu_card *card, u64 addr, u64 *out_addr, i64 *out_bytes);
 /* Starts to watch for the peak anew; returns the last one. Workers of a card share it. */
 i64 gpu_heap_mark(struct gpu_card *card);
 void gpu_heap_free(struct gpu_card *card,
@@ -367,6 +369,7 @@ struct gpu_plan {
     b8 has_match, has_each;
     b8 *col_used; /* source columns that are loaded */
     b8 has_text;  /* some register holds text */
+    i32 makes;    /* opcodes that make strings */
     VEC(struct plan_limbs) limbs;
     b8 *is_limb;     /* registers that are only part of those */
     b8 *host_text;   /* registers of text that keep the host's address: only rows take them */

@@ -154,6 +154,10 @@ struct job {
     str *lit_views;                /* per plan literal */
     str *pattern_views;            /* per plan pattern: its table */
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
+    struct gpu_block *made;        /* strings that the step makes: HEAP_HEAD and the bytes, */
+    i64 made_bytes;                /* which there is room for */
+    struct buffer *made_host;      /* where they will be on the host; NULL: they are not handed on */
+    i64 made_text;                 /* which of the texts they are; 0 = none, else its number + 1 */
     u32 mark_count;
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
@@ -215,6 +219,12 @@ u32 gpu_job_texts_out(const struct job *j, const struct batch *b, struct ktext *
 /* The variable's views may point to any of the step's texts. out: its record on the card, or NULL.
  */
 void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out);
+
+/* gpu_made.c */
+FALLIBLE gpu_job_made_begin(struct job *j); /* room for strings that the step makes */
+/* Strings that are handed on, to the host. *out_again: there was too little room. */
+FALLIBLE gpu_job_made_end(struct job *j, bool *out_again);
+void gpu_job_made_drop(struct job *j);
 
 /* gpu_sink.c */
 FALLIBLE gpu_job_sink_begin(struct job *j);

@@ -11,6 +11,7 @@
  *
  * Cancellation is looked at before every launch; a launch covers few enough rows to end within 100
  * ms. */
+#include "gpu/gpu_capture.h"
 #include "gpu/gpu_job.h"
 
 #include "codes/loop.h"
@@ -394,6 +395,8 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .limit = limit,
         .agg = j->shape.agg,
         .report = AT(u64 *, j->reports_at + report),
+        .heap = DEV(u8 *, j->made ? j->made->addr : 0),
+        .heap_bytes = (u64)j->made_bytes,
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
     args.agg.bound_starts = b->bounds_at < 0 ? NULL : AT(const u64 *, b->bounds_at);
@@ -477,6 +480,21 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     return ERR_OK;
 }
 
+static FALLIBLE capture_before(struct job *j, const struct batch *b, struct gpu_grid grid,
+                               const struct kargs *args) {
+    struct sig *sig = &j->sigs[b->sig];
+    if (!sig->text.len) { /* the kernel was found by its description */
+        text_init(&sig->text, j->x->arena);
+        gpu_weave_text(&sig->weave, &sig->text);
+    }
+    struct gpu_launched launched = {(u32)(j->metric - j->x->metrics),
+                                    j->step->label,
+                                    {sig->text.ptr, sig->text.len},
+                                    grid,
+                                    args};
+    return gpu_capture_before(j->g, j->x, &launched);
+}
+
 static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *l) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -497,11 +515,16 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
     TRY(gpu_event(g, 1 + j->event_count, &first, err));
     TRY(gpu_event(g, 2 + j->event_count, &last, err));
     j->event_count += 2;
+    struct gpu_grid grid = {blocks, threads, shared};
+    bool captured = j->x->capture && l->function;
+    if (captured) {
+        TRY(capture_before(j, b, grid, &args));
+    }
     CU(g->api->event_record(first, stream));
-    TRY(gpu_launch(g, function, (struct gpu_grid){blocks, threads, shared}, stream, &args, err));
+    TRY(gpu_launch(g, function, grid, stream, &args, err));
     CU(g->api->event_record(last, stream));
     j->metric->launches++;
-    return ERR_OK;
+    return captured ? gpu_capture_after(g, j->x) : ERR_OK;
 }
 
 static void progress(struct job *j, const struct batch *b) {
@@ -711,6 +734,7 @@ static FALLIBLE close_interns(struct job *j) {
 
 static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(open_interns(j));
+    TRY(gpu_job_made_begin(j));
     TRY(gpu_job_sink_begin(j));
     TRY(send_args(j));
     TRY(init_state(j));
@@ -722,7 +746,10 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     }
     TRY(collect(j));
     TRY(close_interns(j));
-    TRY(gpu_job_sink_end(j, out_again));
+    TRY(gpu_job_made_end(j, out_again));
+    if (!*out_again) { /* else rows, groups and faults may come from strings that were not made */
+        TRY(gpu_job_sink_end(j, out_again));
+    }
     gpu_job_sink_drop(j);
     return ERR_OK;
 }
@@ -817,6 +844,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     }
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
+    gpu_job_made_drop(&j);
     if (j.old && status) {
         put_back_old(&j);
     }

@@ -267,7 +267,7 @@ wf_status gpu_job_harvest(struct job *j, i64 batch) {
 
 bool gpu_job_can_send(const struct job *j) {
     const struct sink *sink = job_sink(j);
-    return sink->kind == SINK_ROWS && !j->plan.adds_interns && !sink->append &&
+    return sink->kind == SINK_ROWS && !j->plan.adds_interns && !j->plan.makes && !sink->append &&
            j->pipe->source.kind == SOURCE_TABLE && j->x->settings->gpu_result == RESULT_HOST &&
            feeds_host(j->x->program, sink->var, true);
 }

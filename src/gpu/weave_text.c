@@ -120,6 +120,9 @@ const char *gpu_part_text(const char *part) {
                  "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"},
         {"str", "#include \"defs/fn_str.h\"\n"},
         {"like", "#include \"defs/fn_str.h\"\n#include \"defs/fn_like.h\"\n"},
+        {"case", "#include \"defs/fn_str.h\"\n#include \"defs/case_map.h\"\n"
+                 "#include \"defs/fn_case.h\"\n"},
+        {"make", "#include \"defs/fn_str.h\"\n#include \"defs/fn_make.h\"\n"},
         {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_regex.h\"\n"},
         {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
     };
@@ -133,7 +136,8 @@ const char *gpu_part_text(const char *part) {
 
 static const char *part_of(u16 code) {
     const struct op_ahead *ahead = op_ahead(code);
-    return ahead ? ahead->part : op_infos[code].part;
+    const struct op_made *made = op_made(code);
+    return ahead ? ahead->part : made ? made->part : op_infos[code].part;
 }
 
 static const char *expr_of(u16 code) {
@@ -160,7 +164,8 @@ static void put_functions(struct weaver *v) {
     line(v, "#define ROW(i) ((i64)((i) / 4 * SPAN + (i) %% 4))");
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op_info *info = &op_infos[v->pipe->ops[i].code];
-        if ((info->flags & OP_CONTROL) || used_before(v->pipe, i)) {
+        bool made = op_made(v->pipe->ops[i].code) != NULL;
+        if ((info->flags & OP_CONTROL) || made || used_before(v->pipe, i)) {
             continue;
         }
         text_print(v->out, "%s %s op_%s(", info->cost >= 40 ? "FN_SLOW" : "FN",
@@ -539,6 +544,43 @@ static void put_scalar(struct weaver *v, const struct op *op, u16 number) {
     line(v, "}");
 }
 
+/* Strings that are made: sizes, one reservation for a thread's rows, then the bytes. */
+static void put_make(struct weaver *v, u32 at, const struct op *op) {
+    const struct op_info *info = &op_infos[op->code];
+    const char *body = op_made(op->code)->body;
+    bool keep = v->when_depth > 0 && v->seen[op->dst];
+    char operands[60];
+    char buf[24];
+    snprintf(operands, sizeof operands, "%s", operand(v, op->a, buf));
+    if (info->arity > 1) {
+        size_t n = strlen(operands);
+        snprintf(operands + n, sizeof operands - n, ", %s", operand(v, op->b, buf));
+    }
+    line(v, "u32 size%u[R];", at);
+    line(v, "u64 sum%u = 0;", at);
+    line(v, EACH "{");
+    line(v, "    size%u[i] = act >> i & 1u ? (u32)fn_%s_size(%s) : 0u;", at, body, operands);
+    line(v, "    sum%u += size%u[i];", at, at);
+    line(v, "}");
+    line(v, "u8 *to%u = (u8 *)0;", at);
+    line(v, "if (sum%u) {", at);
+    line(v, "    to%u = heap_take(args.heap, args.heap_bytes, sum%u, args.report);", at, at);
+    line(v, "}");
+    line(v, EACH "{");
+    if (!keep) {
+        line(v, "    r%u[i] = str_none();", op->dst);
+    }
+    line(v, "    if (act >> i & 1u) {");
+    line(v, "        r%u[i] = str_none();", op->dst);
+    line(v, "        if (to%u && size%u[i]) {", at, at);
+    line(v, "            fn_%s_write(to%u, %s);", body, at, operands);
+    line(v, "            r%u[i] = str_made(to%u, size%u[i]);", op->dst, at, at);
+    line(v, "            to%u += size%u[i];", at, at);
+    line(v, "        }");
+    line(v, "    }");
+    line(v, "}");
+}
+
 /* --- control opcodes --- */
 
 static void put_mask(struct weaver *v, u16 reg) {
@@ -640,7 +682,9 @@ void weave_op(struct weaver *v, u32 at) {
         weave_emit(v, op->imm);
         break;
     default:
-        if (!v->plan->is_limb[op->dst]) {
+        if (op_made(op->code)) {
+            put_make(v, at, op);
+        } else if (!v->plan->is_limb[op->dst]) {
             put_scalar(v, op, number);
         }
         break;

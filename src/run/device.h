@@ -92,9 +92,10 @@ struct exec {
     wf_status (*serial)(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
                         struct error *err);
     void *serial_arg;
-    b8 counts_rows;        /* EXPLAIN ANALYZE: devices count rows at marks */
-    b8 profiles;           /* kernel_use of steps is asked for */
-    struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
+    b8 counts_rows;              /* EXPLAIN ANALYZE: devices count rows at marks */
+    b8 profiles;                 /* kernel_use of steps is asked for */
+    struct gpu_capture *capture; /* launches are recorded in it; NULL = they are not */
+    struct stream *stream;       /* the answer is computed as it is read; NULL = it is all there */
 };
 
 /* The provider a pipeline's rows come from; NULL when they are tablets or a variable's. */
