@@ -1,9 +1,10 @@
 /* weave.c: `bench weave`: what fusing operators gains, by the five patterns of Fig. 24 of Wu's thesis
  * ("Acceleration and Execution of Relational Queries Using GPGPU", chapter 4).
  *
- * Fused, a pattern is a query, run by woven kernels or by the CPU's pipelines; unfused, it is a
- * sequence of the library's operators on columns of the same values, each of which writes its
- * result (weave_library.c). Time is that of kernels on a GPU, without transfers, and that of the
+ * Fused, a pattern is a query, run by woven kernels or by the CPU's pipelines, whose answer stays
+ * where it was made: steps that read it afterwards do not count. Unfused, it is a sequence of the
+ * library's operators on columns of the same values, each of which writes its result
+ * (weave_library.c). Time is that of kernels on a GPU, without transfers, and that of the
  * steps on the CPU. Bytes are those operators read and write; fusion cannot gain more than their
  * ratio unless what it saves is more than bytes. Sizes are those of the tuples, 16 bytes a row.
  * Answers of the smallest size are compared with those of plain loops. */
@@ -16,22 +17,46 @@
 
 enum { TUPLE_BYTES = 16, PERCENT = 50, SERIES_MAX = 16, LEAST_ROWS = 1000 };
 
+/* `q` and for (d) `p` are what the pattern makes; each has several readers, so that it is kept where
+ * it was made. */
 static const struct {
     const char *name, *text;
-    const char *sql; /* %d: the border */
+    const char *sql;    /* the tables it makes; %1$d: the border */
+    const char *reads;  /* a query of them that keeps them from being fused into it */
+    const char *checks; /* the number of their rows, and the sum of all values */
 } patterns[WEAVE_PATTERNS] = {
-    [WEAVE_SELECTS] = {"a", "three SELECTs, PROJECT",
-                       "select k from t where a < %1$d and b < %1$d and c < %1$d"},
-    [WEAVE_JOINS] = {"b", "two JOINs",
-                     "select r.a, s.d, u.e from r join s on r.k = s.k join u on r.k = u.k"},
-    [WEAVE_SELECTED] = {"c", "JOINs of three selected tables",
-                        "select r.a, s.d, u.e from r join s on r.k = s.k join u on r.k = u.k "
-                        "where r.a < %1$d and s.d < %1$d and u.e < %1$d"},
+    [WEAVE_SELECTS] =
+        {"a", "three SELECTs, PROJECT",
+         "q(v) as materialized (select k from t where a < %1$d and b < %1$d and c < %1$d)",
+         "(select max(v) from q), (select min(v) from q)",
+         "(select count(*) from q), (select sum(v) from q)"},
+    [WEAVE_JOINS] =
+        {"b", "two JOINs",
+         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s on r.k = s.k "
+         "join u on r.k = u.k)",
+         "(select max(v) from q), (select max(v2) from q), (select max(v3) from q)",
+         "(select count(*) from q), (select sum(v::bigint + v2 + v3) from q)"},
+    [WEAVE_SELECTED] =
+        {"c", "JOINs of three selected tables",
+         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s on r.k = s.k "
+         "join u on r.k = u.k where r.a < %1$d and s.d < %1$d and u.e < %1$d)",
+         "(select max(v) from q), (select max(v2) from q), (select max(v3) from q)",
+         "(select count(*) from q), (select sum(v::bigint + v2 + v3) from q)"},
     [WEAVE_SHARED] = {"d", "two SELECTs of one table",
-                      "select k from t where a < %1$d union all select c from t where b < %1$d"},
+                      "p(v) as materialized (select k from t where a < %1$d), "
+                      "q(v) as materialized (select c from t where b < %1$d)",
+                      "(select max(v) from p), (select min(v) from p), (select max(v) from q), "
+                      "(select min(v) from q)",
+                      "(select count(*) from p) + (select count(*) from q), "
+                      "(select sum(v) from p) + (select sum(v) from q)"},
     [WEAVE_MATH] = {"e", "price * (1 - discount) * (1 + tax)",
-                    "select p * (1::real - d) * (1::real + x) from f"},
-    [WEAVE_PAIR] = {"sweep", "two SELECTs", "select k from t where a < %1$d and b < %1$d"},
+                    "q(v) as materialized (select p * (1::real - d) * (1::real + x) from f)",
+                    "(select max(v) from q), (select min(v) from q)",
+                    "(select count(*) from q), (select sum(v) from q)"},
+    [WEAVE_PAIR] = {"sweep", "two SELECTs",
+                    "q(v) as materialized (select k from t where a < %1$d and b < %1$d)",
+                    "(select max(v) from q), (select min(v) from q)",
+                    "(select count(*) from q), (select sum(v) from q)"},
 };
 
 struct weave {
@@ -76,10 +101,13 @@ static void drop_tables(struct weave *w) {
     bench_run(&w->db, "drop table t, f, r, s, u");
 }
 
-static void query_text(enum weave_pattern pattern, int percent, const char *before, char *out,
-                       size_t cap) {
-    size_t used = (size_t)snprintf(out, cap, "%s", before);
-    snprintf(out + used, cap - used, patterns[pattern].sql, (int)weave_border(percent));
+/* The pattern's tables, and `select` with what is read of them. */
+static void query_text(enum weave_pattern pattern, int percent, const char *before,
+                       const char *reads, char *out, size_t cap) {
+    size_t used = (size_t)snprintf(out, cap, "%s with ", before);
+    used +=
+        (size_t)snprintf(out + used, cap - used, patterns[pattern].sql, (int)weave_border(percent));
+    snprintf(out + used, cap - used, " select %s", reads);
 }
 
 static double number(const wf_batch *batch, int column, int64_t row) {
@@ -96,7 +124,33 @@ static void fail(struct weave *w, const char *sql) {
 }
 
 /* Columns of EXPLAIN (STEPS). */
-enum { COL_NS = 3, COL_KERNEL_NS, COL_READ = 9, COL_WRITTEN, COL_PEAK = 14, COL_REGISTERS = 16 };
+enum {
+    COL_OPERATORS = 2,
+    COL_NS,
+    COL_KERNEL_NS,
+    COL_ROWS_IN = 7,
+    COL_READ = 9,
+    COL_WRITTEN,
+    COL_PEAK = 14,
+    COL_REGISTERS = 16
+};
+enum { FEW_ROWS = 16 }; /* of what becomes of scalar subqueries */
+
+/* A step that writes one of the pattern's tables. */
+static bool ends_pattern(const wf_batch *batch, int64_t row) {
+    char label[400];
+    wf_value_text(batch, COL_OPERATORS, row, label, sizeof label);
+    size_t len = strlen(label), end = strlen(", Shared");
+    return len > end && strcmp(label + len - end, ", Shared") == 0;
+}
+
+/* A step of the pattern rather than of what reads its tables. */
+static bool is_part(const wf_batch *batch, int64_t row) {
+    char label[400];
+    wf_value_text(batch, COL_OPERATORS, row, label, sizeof label);
+    return strncmp(label, "Shared", 6) != 0 && strncmp(label, "Aggregate", 9) != 0 &&
+           number(batch, COL_ROWS_IN, row) > FEW_ROWS;
+}
 
 static void add_step(struct weave_cost *cost, const wf_batch *batch, int64_t row, bool gpu) {
     double ns = number(batch, COL_KERNEL_NS, row), peak = number(batch, COL_PEAK, row);
@@ -116,16 +170,22 @@ static void add_step(struct weave_cost *cost, const wf_batch *batch, int64_t row
 static struct weave_cost fused_once(struct weave *w, enum weave_pattern pattern, int percent,
                                     bool gpu) {
     struct weave_cost cost = {0};
-    char sql[600];
+    char sql[1200];
     wf_result *result = NULL;
     const wf_batch *batch;
-    query_text(pattern, percent, "explain (steps) ", sql, sizeof sql);
+    query_text(pattern, percent, "explain (steps)", patterns[pattern].reads, sql, sizeof sql);
     if (wf_query(w->db.conn, sql, &result) != WF_OK) {
         fail(w, sql);
     }
     while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        int64_t last = -1;
         for (int64_t row = 0; row < wf_batch_rows(batch); row++) {
-            add_step(&cost, batch, row, gpu);
+            last = ends_pattern(batch, row) ? row : last;
+        }
+        for (int64_t row = 0; row <= last; row++) {
+            if (is_part(batch, row)) {
+                add_step(&cost, batch, row, gpu);
+            }
         }
     }
     if (!gpu) { /* the tables lie in the database's memory */
@@ -138,15 +198,12 @@ static struct weave_cost fused_once(struct weave *w, enum weave_pattern pattern,
     return cost;
 }
 
-/* The answer's rows and sum, by the pattern as a subquery. */
+/* The answer's rows and sum. */
 static struct weave_sum fused_sum(struct weave *w, enum weave_pattern pattern, int percent) {
-    char sql[800], inner[600];
+    char sql[1200];
     wf_result *result = NULL;
     const wf_batch *batch;
-    bool joins = pattern == WEAVE_JOINS || pattern == WEAVE_SELECTED;
-    query_text(pattern, percent, "", inner, sizeof inner);
-    snprintf(sql, sizeof sql, "select count(*), %s from (%s) q(%s)",
-             joins ? "sum(v::bigint + v2 + v3)" : "sum(v)", inner, joins ? "v, v2, v3" : "v");
+    query_text(pattern, percent, "", patterns[pattern].checks, sql, sizeof sql);
     if (wf_query(w->db.conn, sql, &result) != WF_OK ||
         wf_result_next_batch(result, &batch) != WF_OK || !batch) {
         fail(w, sql);

@@ -177,7 +177,7 @@ static const char *form_name(const struct agg_shape *shape, bool woven) {
 static FALLIBLE agg_start(struct job *j, enum kernel_no kernel, const struct kagg_step *args) {
     struct gpu *g = j->g;
     void *function = NULL;
-    TRY(gpu_kernel(g->card, kernel, &function, j->x->err));
+    TRY(gpu_kernel(g->card, kernel, j->x, &function, j->x->err));
     i64 blocks = (i64)((args->agg.slot_count + 256) / 256 * (kernel == KERNEL_AGG_INIT ? 4 : 1));
     blocks = MAX_OF(MIN_OF(blocks, g->card->sm_count * 8LL), 1);
     j->metric->launches++;
@@ -269,7 +269,7 @@ static void drop_texts(struct job *j) {
 static FALLIBLE edges_start(struct job *j, enum kernel_no kernel, i64 blocks,
                             const struct kagg_edges *args) {
     void *function = NULL;
-    TRY(gpu_kernel(j->g->card, kernel, &function, j->x->err));
+    TRY(gpu_kernel(j->g->card, kernel, j->x, &function, j->x->err));
     j->metric->launches++;
     return gpu_launch(j->g, function, (struct gpu_grid){MAX_OF(blocks, 1), BLOCK_THREADS, 0},
                       j->g->streams[0], args, j->x->err);

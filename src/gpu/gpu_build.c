@@ -45,7 +45,7 @@ static FALLIBLE zeroed(struct build *b, i64 bytes, struct gpu_block **out) {
 
 static FALLIBLE start(struct build *b, enum kernel_no kernel, i64 blocks, const void *args) {
     void *function = NULL;
-    TRY(gpu_kernel(b->g->card, kernel, &function, b->x->err));
+    TRY(gpu_kernel(b->g->card, kernel, b->x, &function, b->x->err));
     b->launches++;
     return gpu_launch(b->g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, b->g->streams[0],
                       args, b->x->err);

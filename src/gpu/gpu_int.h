@@ -153,11 +153,15 @@ enum code_state { CODE_QUEUED, CODE_COMPILED, CODE_LOADED, CODE_FAILED };
 struct code {
     u64 key;
     char *text; /* freed once loaded: an image that was not made from it here may be refused */
-    const char *options;
     _Atomic i32 state;
     char *image;
     i64 image_bytes;
-    b8 found; /* the image was compiled ahead of time or comes from the disk */
+    b8 found;    /* the image was compiled ahead of time or comes from the disk */
+    b8 quick;    /* compiled in a hurry; the same text, compiled well, follows */
+    b8 queued;   /* it is, or was, in the queue */
+    b8 looked;   /* on the disk, before it was queued */
+    i32 waiters; /* steps that cannot go on without it */
+    i64 gain;    /* what steps lost so far for want of it, in rows times opcodes */
     char log[400];
     void *module;
     void *function; /* woven code: its kernel */
@@ -165,6 +169,7 @@ struct code {
     struct code *next;
     struct code *queue_next;
 };
+enum { COMPILERS_MOST = 16 };
 struct gpu_made { /* a kernel of a template */
     u64 key;
     struct code *code;
@@ -175,10 +180,15 @@ struct gpu_codes {
     struct mutex lock; /* of all that follows and of every code; not held while compiling */
     struct cond ready; /* state changes and new work */
     struct code *list;
-    struct code *queue_head, *queue_tail;
-    struct thread *thread;
-    bool stop;
-    u64 base_key; /* of everything that goes into a cubin besides its text */
+    struct code *queue;
+    i32 queue_count;
+    i32 busy; /* being compiled */
+    struct thread *threads[COMPILERS_MOST];
+    i32 thread_count;
+    _Atomic b8 stop;
+    b8 has_machine; /* the virtual machine is there without being compiled */
+    b8 slow_only;   /* this NVRTC does not know how to hurry */
+    u64 base_key;   /* of everything that goes into a cubin besides its text */
     struct code *modules[MODULE_COUNT];
     _Atomic(void *) kernels[KERNEL_COUNT];
     struct gpu_made *made;
@@ -192,17 +202,51 @@ void gpu_codes_unload(struct gpu_card *card);
 /* The kernels of a module compiled ahead of time for this chip, or as PTX for an older one; NULL
  * when there are none. The simt driver always compiles the text. */
 const struct gpu_image *gpu_image_find(const struct gpu_card *card, const char *module);
-FALLIBLE gpu_kernel(struct gpu_card *card, enum kernel_no kernel, void **out, struct error *err);
+/* Waits for a compiler if need be; a statement (NULL: none) may be cancelled meanwhile. */
+FALLIBLE gpu_kernel(struct gpu_card *card, enum kernel_no kernel, struct exec *x, void **out,
+                    struct error *err);
 /* A kernel of kernels/<module>.h, compiled after the lines `defines`; kept like woven code. */
-FALLIBLE gpu_template_function(struct gpu_card *card, const char *module, const char *defines,
-                               const char *kernel, void **out, struct error *err);
-/* Woven code. With wait, compiles now; else queues and returns a NULL function until it is there.
- */
-FALLIBLE gpu_woven(struct gpu_card *card, const struct text *text, bool wait, void **out,
-                   struct error *err);
-/* Compiles without a device; for tests and EXPLAIN. `log` says why not. */
-bool gpu_compile(const struct cu_api *api, const char *text, const char *const *options,
-                 i32 option_count, char **out_image, i64 *out_bytes, char log[400]);
+FALLIBLE gpu_template_function(struct gpu_card *card, struct exec *x, const char *module,
+                               const char *defines, const char *kernel, void **out);
+/* Woven code. */
+enum woven_how {
+    WOVEN_LATER,   /* queue it; no function until it is there */
+    WOVEN_WAIT,    /* compile it well, now */
+    WOVEN_QUICKLY, /* the best there is, at least a quick one, now; a better one follows */
+};
+struct woven_ask {
+    const struct text *text;
+    enum woven_how how;
+    i64 gain;       /* see struct code; 0: a quick one is good enough */
+    struct exec *x; /* may be cancelled while it waits */
+    b8 is_quick;    /* out */
+};
+FALLIBLE gpu_woven(struct gpu_card *card, struct woven_ask *ask, void **out, struct error *err);
+/* Compiles it quickly, in the background: a step of this statement is likely to ask for it. */
+void gpu_woven_begin(struct gpu_card *card, const struct text *text);
+
+/* --- NVRTC (gpu_compile.c) --- */
+
+struct compile_job {
+    const char *text;
+    const char *const *options;
+    i32 sure_count;   /* options that every NVRTC knows */
+    i32 more_count;   /* behind them: those without which it only takes longer */
+    _Atomic b8 *stop; /* gives up once it is set, where NVRTC can; NULL: never */
+    b8 refused;       /* out: it did not know them all */
+};
+/* Compiles without a device; for tests and EXPLAIN, too. `log` says why not. */
+bool gpu_compile(const struct cu_api *api, struct compile_job *job, char **out_image,
+                 i64 *out_bytes, char log[400]);
+/* From the folder of compiled kernels; false: not there. */
+bool gpu_code_read(struct gpu_card *card, struct code *code);
+void gpu_code_compile(struct gpu_card *card, struct code *code); /* here and now */
+/* With the codes' lock, which is released while something is compiled or waited for. */
+void gpu_code_enqueue(struct gpu_card *card, struct code *code);
+/* Until it is compiled or has failed, or the statement (NULL: none) is cancelled. Tells the
+ * statement's session when that takes long. */
+FALLIBLE gpu_code_wait(struct gpu_card *card, struct code *code, struct exec *x);
+void gpu_compilers_stop(struct gpu_card *card); /* without finishing what is being compiled */
 
 /* --- prepared steps (gpu_kept.c) --- */
 
@@ -292,6 +336,7 @@ struct gpu {
     struct gpu_fit fits[GPU_FITS];
     void *widest; /* the kernel of the widest launch since gpu_enter, the last of equal ones */
     struct gpu_grid widest_grid;
+    const void *foreseen; /* the program whose texts were compiled in advance */
 };
 /* Turns a driver code into ERR_GPU (or ERR_DEVICE_MEMORY); anything but 0 marks the card broken. */
 FALLIBLE gpu_check(struct gpu_card *card, int code, const char *what, struct error *err);
@@ -473,6 +518,7 @@ struct weave { /* what the text depends on besides the opcodes */
     u32 front;              /* of it */
     b8 agg_copies;          /* of the table, in shared memory */
     b8 gone;                /* the source has deleted rows */
+    b8 lists;               /* there is shared memory for lists of rows */
     i32 rows_per_thread;    /* out */
     i64 shared_bytes;       /* out: dynamic, without the aggregation's tables */
 };

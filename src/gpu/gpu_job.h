@@ -41,7 +41,7 @@ struct sig {
     struct weave_col *cols;
     struct text text; /* woven; empty until it is asked for */
     struct weave weave;
-    void *function; /* NULL until compiled */
+    void *function; /* NULL until compiled; never a quick one */
     i64 ops_at;     /* for the virtual machine, in the fixed part */
 };
 
@@ -164,7 +164,7 @@ struct job {
     i64 old_rows;
     i64 event_count;
     u64 *counts; /* rows at the plan's places; NULL = not counted */
-    b8 used_vm, used_woven;
+    b8 used_vm, used_woven, used_quick;
 };
 
 /* Bytes that crossed the bus to the host. */

@@ -1,8 +1,8 @@
 /* gpu_run.c: STEP_PIPELINE on the card: argument block, code, launches, what they report.
  *
- * Under auto a step starts on the virtual machine while its woven kernel is compiled in the
- * background. It changes over between two launches: both take the same arguments and leave the same
- * state.
+ * Under auto a step starts on the virtual machine, or where there is none on a kernel woven in a
+ * hurry, while its woven kernel is compiled in the background. It changes over between two launches:
+ * all take the same arguments and leave the same state.
  *
  * Batches of a cached source follow each other on one stream. Those of a streamed or mapped one
  * take turns on several, and rows go to the host on a stream of their own. While the host waits for
@@ -298,6 +298,9 @@ static const f64 FEW_SHARE = 2.0; /* all */
 static const f64 FEW_SHARE = 0.15;
 #endif
 
+/* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
+#define LISTS_LEAST_SHARED (144 << 10)
+
 /* What the text is made for. */
 static void describe_weave(struct job *j, struct sig *sig) {
     struct weave_index *indexes =
@@ -313,19 +316,34 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.cols = sig->cols;
     sig->weave.indexes = indexes;
     sig->weave.gone = gpu_job_gone_bits(j) != NULL;
+    sig->weave.lists =
+        j->plan.sink->kind != SINK_AGG || j->g->card->shared_max >= LISTS_LEAST_SHARED;
     gpu_agg_weave(&j->shape, &sig->weave);
 }
 
-/* NULL: use the virtual machine. A step with an opcode that it does not have waits. */
-wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
-    i64 code = j->plan.woven_op ? CODE_WOVEN : j->x->settings->gpu_code;
-    *out = sig->function;
-#ifndef WF_HARD
-    if (code == CODE_AUTO && j->source_rows < WEAVE_LEAST_ROWS) {
-        return ERR_OK;
-    }
+/* Under auto: whether the step is worth a compiler's time. */
+static bool is_worth_weaving(const struct job *j) {
+#ifdef WF_HARD
+    UNUSED(j);
+    return true;
+#else
+    return j->source_rows >= WEAVE_LEAST_ROWS;
 #endif
-    if (code == CODE_VM || j->vm_only || sig->function) {
+}
+
+/* NULL: use the virtual machine. A step with an opcode that it does not have, or on a card that has
+ * no machine, waits for a kernel that is compiled quickly. */
+wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
+    struct woven_ask ask = {.text = &sig->text, .how = WOVEN_WAIT, .x = j->x};
+    i64 code = j->x->settings->gpu_code;
+    *out = sig->function;
+    if (code == CODE_AUTO) {
+        bool machine = j->g->card->codes.has_machine && !j->plan.woven_op;
+        ask.how = machine ? WOVEN_LATER : WOVEN_QUICKLY;
+        ask.gain = is_worth_weaving(j) ? j->source_rows * j->pipe->op_count : 0;
+    }
+    if (sig->function || j->vm_only || (code == CODE_VM && !j->plan.woven_op) ||
+        (ask.how == WOVEN_LATER && !ask.gain)) {
         return ERR_OK;
     }
     struct gpu_card *card = j->g->card;
@@ -333,17 +351,20 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
         describe_weave(j, sig);
         sig->function = gpu_step_woven(card, j->kept, &sig->weave);
     }
-    if (!sig->function) {
-        if (!sig->text.len) {
-            text_init(&sig->text, j->x->arena);
-            gpu_weave_text(&sig->weave, &sig->text);
-        }
-        TRY(gpu_woven(card, &sig->text, code == CODE_WOVEN, &sig->function, j->x->err));
-        if (sig->function) {
-            gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);
-        }
-    }
     *out = sig->function;
+    if (sig->function) {
+        return ERR_OK;
+    }
+    if (!sig->text.len) {
+        text_init(&sig->text, j->x->arena);
+        gpu_weave_text(&sig->weave, &sig->text);
+    }
+    TRY(gpu_woven(card, &ask, out, j->x->err));
+    j->used_quick |= ask.is_quick;
+    if (*out && !ask.is_quick) {
+        sig->function = *out;
+        gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);
+    }
     return ERR_OK;
 }
 
@@ -464,7 +485,7 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     *out_function = l->function;
     *out_tile_rows = (i64)WOVEN_BLOCK * sig->weave.rows_per_thread;
     *out_shared = sig->weave.shared_bytes;
-    j->used_woven |= l->function != NULL;
+    j->used_woven |= sig->function != NULL;
     j->used_vm |= l->function == NULL;
     if (!l->function) {
         bool large = j->plan.tile_rows == VM_TILE_LARGE;
@@ -472,7 +493,7 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
                        !rows   ? KERNEL_VM_AGG
                        : large ? KERNEL_VM_ROWS
                                : KERNEL_VM_ROWS_SMALL,
-                       out_function, j->x->err));
+                       j->x, out_function, j->x->err));
         *out_tile_rows = j->plan.tile_rows;
         *out_shared = j->plan.slot_bytes + (rows ? 2 * j->plan.tile_rows : 0);
     }
@@ -681,7 +702,7 @@ static FALLIBLE init_state(struct job *j) {
         return ERR_OK;
     }
     void *function = NULL;
-    TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, &function, j->x->err));
+    TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, j->x, &function, j->x->err));
     struct kagg_step args = {.agg = j->shape.agg};
     args.agg.word_ops = DEV(const u8 *, j->fixed_addr + (u64)j->layout.words_at);
     i64 words = (i64)((j->shape.agg.slot_count + 1) * (1u + j->shape.agg.word_count));
@@ -835,6 +856,14 @@ static void put_back_old(struct job *j) {
     j->old = NULL;
 }
 
+/* Which code ran, for EXPLAIN ANALYZE. */
+static const char *code_name(const struct job *j) {
+    if (j->used_quick) {
+        return j->used_woven ? "gpu quick+woven" : "gpu quick";
+    }
+    return !j->used_woven ? "gpu vm" : j->used_vm ? "gpu vm+woven" : "gpu woven";
+}
+
 wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct job j = {.g = g, .x = x, .step = step, .pipe = step->pipeline};
     j.metric = &x->metrics[step_no];
@@ -855,7 +884,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     if (x->counts_rows && !status) {
         gpu_job_marks(&j);
     }
-    metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
+    metric->device = code_name(&j);
     metric->rows_in += j.source_rows;
     metric->bytes_read += j.source_bytes;
     metric->tablets_pruned_rows += j.pruned_rows;

@@ -92,6 +92,11 @@ struct exec {
     wf_status (*serial)(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
                         struct error *err);
     void *serial_arg;
+    /* Says something to the session, on the thread that runs the statement; NULL = nobody listens. */
+    void (*tell)(void *arg, const char *text);
+    void *tell_arg;
+    i64 compiling_ns;            /* a device waited for its compiler */
+    b8 compiling_told;           /* and said so */
     b8 counts_rows;              /* EXPLAIN ANALYZE: devices count rows at marks */
     b8 profiles;                 /* kernel_use of steps is asked for */
     struct gpu_capture *capture; /* launches are recorded in it; NULL = they are not */

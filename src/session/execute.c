@@ -99,6 +99,10 @@ void rowset_set_texts(struct rowset *rows, i32 col_count, const char *const *nam
     *rows->answer.slices = (struct slice){chunk, 0, count};
 }
 
+static void tell_session(void *arg, const char *text) {
+    notice(arg, "NOTICE", "%s", text);
+}
+
 /* The facts an execution starts from. A table that is gone means the catalog has changed since
  * compiling. */
 static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool *out_gone) {
@@ -116,6 +120,8 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     x->times_us[TIME_STATEMENT] = conn->statement_us;
     x->serial = session_serial;
     x->serial_arg = conn;
+    x->tell = tell_session;
+    x->tell_arg = conn;
     x->tables = NEW_ARRAY(x->arena, struct table *, program->table_count + 1);
     x->versions = NEW_ARRAY(x->arena, struct table_version *, program->table_count + 1);
     x->providers = NEW_ARRAY(x->arena, struct scan_provider *, program->table_count + 1);

@@ -135,15 +135,21 @@ static bool op_refused(const char *reason, const char *word, size_t len) {
         WF_OPS_RARE(X, )
 #undef X
     };
+    static const char *const woven[] = { /* of made and read, those that woven kernels have */
+#define X(A, name, part, body) #name,
+        WF_OPS_MADE(X, ) WF_OPS_AHEAD(X, )
+#undef X
+    };
+    bool is_woven = is_listed(woven, sizeof woven / sizeof *woven, word, len);
     static const char *const control[] = {"FROUND", "VARIANCE", "TRY"};
     if (strcmp(reason, "MAKES") == 0) {
-        return is_listed(made, sizeof made / sizeof *made, word, len);
+        return !is_woven && is_listed(made, sizeof made / sizeof *made, word, len);
     }
     if (strcmp(reason, "READS") == 0) {
         return is_listed(read, sizeof read / sizeof *read, word, len);
     }
     if (strcmp(reason, "CODE_VM") == 0 || strcmp(reason, "COMPILER") == 0) {
-        return is_listed(rare, sizeof rare / sizeof *rare, word, len);
+        return is_woven || is_listed(rare, sizeof rare / sizeof *rare, word, len);
     }
     return strcmp(reason, "CONTROL") != 0 ||
            is_listed(control, sizeof control / sizeof *control, word, len);
