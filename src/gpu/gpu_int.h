@@ -186,9 +186,9 @@ struct gpu_codes {
     struct thread *threads[COMPILERS_MOST];
     i32 thread_count;
     _Atomic b8 stop;
-    b8 has_machine; /* the virtual machine is there without being compiled */
-    b8 slow_only;   /* this NVRTC does not know how to hurry */
-    u64 base_key;   /* of everything that goes into a cubin besides its text */
+    b8 has_machine;       /* the virtual machine is there without being compiled */
+    _Atomic b8 slow_only; /* this NVRTC does not know how to hurry */
+    u64 base_key;         /* of everything that goes into a cubin besides its text */
     struct code *modules[MODULE_COUNT];
     _Atomic(void *) kernels[KERNEL_COUNT];
     struct gpu_made *made;
