@@ -300,7 +300,7 @@ static FALLIBLE spread(struct job *j) {
 #ifdef WF_HARD
 static const f64 FEW_SHARE = 2.0; /* all */
 #else
-static const f64 FEW_SHARE = 0.15;
+static const f64 FEW_SHARE = 0.25;
 #endif
 
 /* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
