@@ -267,6 +267,9 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
         metric->rows_in = metric->rows_out = x->vars[step->src].rows;
         return ERR_OK;
     case STEP_LIMIT:
+        if (device->space) {
+            return device->run(device, x, step_no, step);
+        }
         metric->rows_in = x->vars[step->src].rows;
         TRY(limit_run(x, step));
         metric->rows_out = x->vars[step->dst].rows;

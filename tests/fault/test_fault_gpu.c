@@ -66,6 +66,10 @@ static const struct piece pieces[] = {
      "group by b * 1000000000007, a * 1000000000039) w",
      2},
     {"cached", "select a, b from t where s <> 'text 3' order by s desc, b limit 400", 2},
+    {"cached",
+     "select a, rank() over (partition by g order by s), sum(b) over (order by a rows 3 preceding)::bigint, "
+     "max(b) over (partition by s order by a) from t where a < 900",
+     4},
     {"cached", "select a % 90, g, count(*) from t group by 1, 2 having count(*) > 5 order by 3, 1", 3},
 };
 enum { PIECES = sizeof pieces / sizeof *pieces };
