@@ -1,10 +1,15 @@
 # Two commands set everything up: `make demo` and `make test`. The build itself is CMakeLists.txt.
-.PHONY: all install uninstall cub setup demo testable test test-full test-tsan fuzz mutate tidy docs bench compare format clean
+.PHONY: all release install uninstall cub setup demo testable test test-full test-tsan fuzz mutate tidy docs bench compare format clean
 
 # Kernels compiled ahead of time, where nvcc is, belong to what is used; tests do without (see `test`).
 all: build/build.ninja
 	@grep -q '^WF_AOT:BOOL=ON' build/CMakeCache.txt || cmake build -DWF_AOT=ON >/dev/null
 	@cmake --build build
+
+# The same with kernels for every chip from Turing on, in build-release: for machines that are not this one. Takes a while.
+release: | setup
+	@cmake --preset release -B build-release -DWF_AOT=ON '-DWF_CHIPS=75;80;86;89;90;100;120' >/dev/null
+	@cmake --build build-release
 
 # The program, the library (shared and static), headers, pkg-config file and manual page, below $(DESTDIR)$(PREFIX).
 PREFIX ?= /usr/local
@@ -74,4 +79,4 @@ format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean:
-	@rm -rf build build-dev build-tsan build-mutate
+	@rm -rf build build-release build-dev build-tsan build-mutate

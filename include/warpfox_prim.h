@@ -95,7 +95,8 @@ WF_API wf_status wf_prim_setting(wf_prim *prim, const char *name, const char *va
 
 /* About the last operation: "ns" from call to return, "device_ns" on the device without copies of
  * host arrays, "launches" of kernels, "bytes_moved" across the bus, "cub" 1 when CUB did the work;
- * -1 for an unknown name. */
+ * of the kernel with the most threads the "registers" of a thread, "shared_bytes" of a block and
+ * "occupancy" in percent (0 on the CPU); -1 for an unknown name. */
 WF_API int64_t wf_prim_metric(const wf_prim *prim, const char *name);
 
 /* --------------------------------------------------------------------------------------------- */

@@ -34,13 +34,13 @@ static bool has_letters(const char *list, const char *word) {
 }
 
 /* The option of this part that a word names, or NULL; *out_value is what stands after `=`, or NULL. */
-static const struct option_def *find_option(int part, const char *word, const char **out_value) {
+static const struct option_def *find_option(enum option_part part, const char *word, const char **out_value) {
     const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
     size_t len = equals ? (size_t)(equals - word) : strlen(word);
     *out_value = equals ? equals + 1 : NULL;
     for (int i = 0; i < OPTION_COUNT; i++) {
         bool named = strlen(defs[i].name) == len && memcmp(defs[i].name, word, len) == 0;
-        if ((defs[i].parts & part) && (named || has_letters(defs[i].letters, word))) {
+        if ((defs[i].parts & (int)part) && (named || has_letters(defs[i].letters, word))) {
             return &defs[i];
         }
     }

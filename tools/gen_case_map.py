@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes src/host/case_map.h: simple (one to one) case mappings of Unicode as ranges.
+"""Writes src/defs/case_map.h: simple (one to one) case mappings of Unicode as ranges.
 
-usage: tools/gen_case_map.py > src/host/case_map.h
+usage: tools/gen_case_map.py > src/defs/case_map.h
 
 A range (first, last, step, delta) maps every step-th code point of first..last to itself + delta. ASCII is
-left out: case_map.c handles it before it looks here.
+left out: fn_case.h handles it before it looks here.
 """
 import unicodedata
 
@@ -43,7 +43,7 @@ def ranges(mapping):
 
 
 def write(name, rows):
-    print(f"static const struct case_range {name}[] = {{")
+    print(f"CONST_TABLE struct case_range {name}[] = {{")
     for first, last, step, delta in rows:
         print(f"    {{0x{first:x}, 0x{last:x}, {step}, {delta}}},")
     print("};")
@@ -53,8 +53,9 @@ print("/* case_map.h: simple case mappings of Unicode " + unicodedata.unidata_ve
       + ", as ranges in ascending order.\n"
       " *\n"
       " * Made by tools/gen_case_map.py from Python's unicodedata. A range maps every step-th code point\n"
-      " * from first to last to itself plus delta. Read by case_map.c only. */")
-print("#ifndef WF_HOST_CASE_MAP_H\n#define WF_HOST_CASE_MAP_H\n\n#include \"base/word.h\"\n")
+      " * from first to last to itself plus delta. Kernel text\n"
+      " * (see fn_int.h), read by fn_case.h only. */")
+print("#ifndef WF_DEFS_CASE_MAP_H\n#define WF_DEFS_CASE_MAP_H\n")
 print("struct case_range {\n    u32 first;\n    u32 last;\n    i32 step;\n    i32 delta;\n};\n")
 write("to_upper", ranges(simple_upper))
 print()

@@ -146,6 +146,34 @@ static void op_name(FILE *out, const char *name, int *count) {
     fprintf(out, "%s%s", (*count)++ ? ", " : "", name);
 }
 
+/* Which code steps run on a GPU. */
+static void write_gpu_code(FILE *out) {
+    fputs("\n## Which code a step runs\n\nEXPLAIN ANALYZE and `wf_result_devices` name it; `SET "
+          "gpu_code` chooses.\n\n"
+          "| name | what |\n|---|---|\n"
+          "| gpu vm | the virtual machine: kernels that were there before the statement, which "
+          "read its opcodes |\n"
+          "| gpu woven | a kernel made of the step's opcodes, compiled by NVRTC |\n"
+          "| gpu vm+woven | the first until the second was compiled, in one step |\n"
+          "| gpu quick, gpu quick+woven | a woven kernel that was compiled in a hurry, and in its "
+          "place the one compiled well |\n\n"
+          "Under `gpu_code = auto` a step over 65,536 rows or more starts on the virtual machine "
+          "while threads in the background\n"
+          "compile its woven kernel, what has cost most first. Compiled kernels are kept in "
+          "`$WARPFOX_CACHE`, else\n"
+          "`$XDG_CACHE_HOME/warpfox` or `~/.cache/warpfox`.\n\n"
+          "The virtual machine is compiled when Warpfox is built, where nvcc is: for sm_90, with "
+          "`make release` for all chips from\n"
+          "Turing to Blackwell. On another chip, or in a build without nvcc, it is not used: what "
+          "is known of a statement's texts is\n"
+          "compiled in a hurry when it starts, a thread a core, and compiled well in the "
+          "background. A NOTICE says so where that\n"
+          "takes more than a second. Without NVRTC the driver makes the machine from PTX, which "
+          "takes it half a minute, once.\n"
+          "`warpfox devices` says what there is.\n",
+          out);
+}
+
 /* What a GPU does not run. */
 static void write_gpu(FILE *out) {
     int count = 0;
@@ -170,7 +198,12 @@ static void write_gpu(FILE *out) {
 #define X(A, name, a, b, c, fn, text) op_name(out, #name, &count);
     WF_OPS_TEXT(X, )
 #undef X
-    fputs("\n\n## Opcodes that read text, or are host code\n\n", out);
+    fputs("\n\nOf these woven kernels have: ", out);
+    count = 0;
+#define X(A, name, part, body) op_name(out, #name, &count);
+    WF_OPS_MADE(X, )
+#undef X
+    fputs(".\n\n## Opcodes that read text, or are host code\n\n", out);
     count = 0;
 #define X(A, name, r, a, b, c, fn, text) op_name(out, #name, &count);
     WF_OPS_HOST(X, )
@@ -186,6 +219,7 @@ static void write_gpu(FILE *out) {
     WF_OPS_RARE(X, )
 #undef X
     fputs("\n", out);
+    write_gpu_code(out);
 }
 
 /* The types a row of WF_SCALARS takes, by their letters. */

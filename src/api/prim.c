@@ -81,12 +81,15 @@ int64_t wf_prim_metric(const wf_prim *prim, const char *name) {
             return prim->stages[s];
         }
     }
-    return !strcmp(name, "ns")            ? prim->ns
-           : !strcmp(name, "device_ns")   ? prim->device_ns
-           : !strcmp(name, "launches")    ? prim->launches
-           : !strcmp(name, "bytes_moved") ? prim->bytes_moved
-           : !strcmp(name, "cub")         ? prim->cub
-                                          : -1;
+    return !strcmp(name, "ns")             ? prim->ns
+           : !strcmp(name, "device_ns")    ? prim->device_ns
+           : !strcmp(name, "launches")     ? prim->launches
+           : !strcmp(name, "bytes_moved")  ? prim->bytes_moved
+           : !strcmp(name, "cub")          ? prim->cub
+           : !strcmp(name, "registers")    ? prim->kernel.registers
+           : !strcmp(name, "shared_bytes") ? prim->kernel.shared_bytes
+           : !strcmp(name, "occupancy")    ? prim->kernel.occupancy
+                                           : -1;
 }
 
 static wf_status prim_enter(struct wf_prim *prim) {
@@ -489,6 +492,7 @@ wf_status call_rest(struct call *call) {
     prim->launches = call->job.launches;
     memcpy(prim->stages, call->job.stages, sizeof prim->stages);
     prim->cub = call->job.cub;
+    prim->kernel = call->job.kernel;
     return prim_leave(prim, call->status);
 }
 

@@ -32,6 +32,7 @@ struct wf_prim {
     struct prim_owned *owned;
     i64 ns, device_ns, launches, bytes_moved, cub;
     i64 stages[PRIM_STAGES];
+    struct kernel_use kernel;
 };
 
 enum { CALL_ARRAYS = 24 };

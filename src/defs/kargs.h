@@ -171,12 +171,15 @@ struct kfilter {
  *   DIRECT  slot = key - key_lo: heads[slot] is row + 1, 0 = none; not unique: the key's run is heads[slot]
  *           .. heads[slot + 1], elements of rows
  *   BITS    a set: bit `slot` of heads; its members are row 0
+ *   RANK    a word of slots for 32 keys: bits say which of them are there, and above them is how many are
+ *           there before them. That, and the bits below a key's, is its number r among the keys: its row is
+ *           heads[r]; not unique: its run is heads[r] .. heads[r + 1]
  *   PAIRS   open addressing, hash_32(key - key_lo), which is below 2^32. A slot is one word: that number,
  *           and above it what heads would hold. A run ends where that of the next slot starts, an empty one
  *           is a free slot: there is one slot more than slot_count
  *   RUNS    open addressing, hash_64(key). A slot is two words: the key, and its run of rows, or, unique,
  *           of row numbers, first and above it the end; 0 = free. As struct hash_slot of the host */
-enum kindex_form { KINDEX_DIRECT, KINDEX_BITS, KINDEX_PAIRS, KINDEX_RUNS };
+enum kindex_form { KINDEX_DIRECT, KINDEX_BITS, KINDEX_RANK, KINDEX_PAIRS, KINDEX_RUNS };
 struct kindex {
     u32 form; /* enum kindex_form */
     u32 unique;
@@ -212,9 +215,10 @@ struct kout {
 };
 
 enum agg_form { AGG_DENSE, AGG_HASH };
-/* A group's state: word 0 is its key (HASH, AGG_EMPTY = free) or counts touches (DENSE); then the
- * words. The group whose key is AGG_EMPTY lives in slot slot_count; its word 0 is AGG_EMPTY once it
- * is in use. */
+/* A group's state: `head` words of its own, then those of the aggregates. HASH: the head is the key
+ * (AGG_EMPTY = free); the group whose key is AGG_EMPTY lives in slot slot_count, and its head is
+ * AGG_EMPTY once it is in use. DENSE: the key is the slot's number plus key_lo; the head counts
+ * touches, unless a word tells which groups there are: the one at `touch` is not 0 then. */
 #define AGG_EMPTY 0xa5a5a5a5a5a5a5a5ULL
 #define AGG_TRIES 512u
 #define AGG_MAX_WORDS 1024
@@ -232,9 +236,12 @@ struct klimbs {
 
 struct kagg {
     u64 *state;
-    u64 slot_count;  /* a power of two */
+    u64 slot_count;  /* HASH: a power of two */
     u64 group_limit; /* HASH: ask for a larger table past this */
+    i64 key_lo;      /* DENSE: the key of slot 0 */
     u32 form;        /* enum agg_form */
+    u32 head;        /* words before those of the aggregates: 0 or 1 */
+    u32 touch;       /* DENSE: the word of a slot that is not 0 when the group exists */
     u32 word_count;
     u32 copies; /* DENSE: private tables per block in shared memory, a power of two; 0 = none */
     u16 key;    /* virtual machine: place of the key; KOP_CONST with no key = one group */
@@ -243,16 +250,29 @@ struct kagg {
     const u16 *word_regs; /* virtual machine: places */
     const struct klimbs *limbs;
     u32 limb_count;
-    u32 pad;
+    /* HASH, of rows in the order of their key: runs that end in a tile are rows of the output, the
+     * table has only those at the edges of tiles. Three words for every tile, in the order of rows:
+     * whether it has rows, its first key, its last. */
+    u64 *bounds;
+    const u64 *bound_starts; /* by tablet: the number of its first tile */
 };
 
+#define HEAP_HEAD 256u
+
 /* One report per launch or per step, in device memory. */
-enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_WORDS };
+enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_GROUPS, REPORT_WORDS };
 /* EXPLAIN ANALYZE: places of a pipeline where rows are counted, at the address in REPORT_COUNTS:
  * [copy * COUNT_PLACES + place]. In copies, so that blocks do not queue. */
 #define COUNT_PLACES 64u
 #define COUNT_COPIES 64u
-enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4, RETRY_INTERN = 8 }; /* bits */
+enum {
+    RETRY_OUTPUT = 1,
+    RETRY_TABLE = 2,
+    RETRY_DUPLICATE = 4,
+    RETRY_INTERN = 8,
+    RETRY_ORDER = 16, /* rows did not come in the order of their key */
+    RETRY_HEAP = 32   /* strings that are made have no room */
+};                    /* bits */
 
 struct kargs {
     const struct kseg *segs; /* [column * tablet_count + tablet] */
@@ -281,6 +301,10 @@ struct kargs {
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg agg;
     u64 *report;
+    /* Bytes of strings that the kernel makes: their number in the first word, which may run past what
+     * there is; the bytes behind HEAP_HEAD. */
+    u8 *heap;
+    u64 heap_bytes;
     struct ktexts texts_in;  /* host to device: text read from variables */
     struct ktexts texts_out; /* device to host: text written to variables */
 };
@@ -293,7 +317,7 @@ struct kbuild {
     const b8 *nulls; /* or 0; rows with a NULL key are left out */
     i64 row_count;
     i64 key_lo;
-    u64 slot_count;
+    u64 slot_count; /* RANK: keys */
     u64 *slots;
     u32 *heads;
     u32 *slot_of; /* not unique: per row; ~0 = none */
@@ -307,7 +331,9 @@ struct kbits {
     const b8 *nulls;
     i64 row_count;
     struct kfilter to; /* of zeros */
-    u64 *report;       /* REPORT_ROWS: how many are set */
+    u32 *before;       /* RANK: how many are set in a word, then in those before it */
+    u64 *words;        /* RANK: both together */
+    u64 *report;       /* REPORT_ROWS: how many are set; REPORT_COUNTS: rows that are not NULL */
 };
 
 struct kintern_fill { /* puts entries that are there already into empty slots */
@@ -335,6 +361,15 @@ struct kagg_step { /* set up and read out an aggregation */
     u64 *report;
     u32 one; /* no key: exactly one row */
     u32 pad;
+};
+
+/* Whether the tiles' bounds ascend. Every block checks a stretch and leaves its own bounds in
+ * `parts`; the last one to finish checks those. */
+struct kagg_order {
+    const u64 *bounds; /* as in struct kagg */
+    u64 count;
+    u64 *parts; /* three words a block; then the number of blocks that are done */
+    u64 *report;
 };
 
 #endif

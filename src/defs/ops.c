@@ -89,3 +89,17 @@ const struct op_ahead *op_ahead(u16 code) {
 }
 
 _Static_assert(OP_COUNT < 65535, "struct op holds the code in 16 bits");
+
+const struct op_made *op_made(u16 code) {
+    static const struct op_made made[] = {
+#define X(A, name, part, body) {OP_##name, #part, #body},
+        WF_OPS_MADE(X, )
+#undef X
+    };
+    for (i32 i = 0; i < COUNT_OF(made); i++) {
+        if (made[i].code == code) {
+            return &made[i];
+        }
+    }
+    return NULL;
+}

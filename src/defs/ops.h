@@ -94,4 +94,11 @@ struct op_ahead {
 };
 const struct op_ahead *op_ahead(u16 code);
 
+/* How a kernel makes a string: fn_<body>_size and fn_<body>_write. NULL: it does not. */
+struct op_made {
+    u16 code;
+    const char *part, *body;
+};
+const struct op_made *op_made(u16 code);
+
 #endif

@@ -271,6 +271,7 @@ enum exec_time { TIME_TRANSACTION, TIME_STATEMENT, TIME_CLOCK, TIME_COUNT };
 
 struct program {
     struct arena *arena;
+    u64 id; /* unique in the process: devices keep what they prepared by it; 0 = they keep nothing */
     u32 table_count;
     u64 *tables; /* table ids, resolved against the snapshot at run time */
     u32 var_count;

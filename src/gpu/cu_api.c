@@ -53,6 +53,9 @@ static i32 load_rtc(void *library) {
 #define X(A, field, symbol, params) complete = complete && find(library, #symbol, &api.field);
     WF_CU_NVRTC(X, )
 #undef X
+#define X(A, field, symbol, params) (void)(complete && find(library, #symbol, &api.field));
+    WF_CU_NVRTC_LATER(X, )
+#undef X
     return complete;
 }
 

@@ -11,6 +11,7 @@ struct cu_api {
 #define X(A, field, symbol, params) int(*field) params;
     WF_CU_DRIVER(X, )
     WF_CU_NVRTC(X, )
+    WF_CU_NVRTC_LATER(X, ) /* any of them may be NULL */
 #undef X
     i32 has_rtc;      /* NVRTC was found; its entry points are NULL otherwise */
     i32 is_simt;      /* WARPFOX_CUDA named the library */
@@ -21,6 +22,7 @@ struct cu_api {
 enum { /* attribute numbers of the driver's interface */
        CU_ATTR_SHARED_OPTIN = 97,
        CU_ATTR_L2_BYTES = 38,
+       CU_ATTR_SM_THREADS = 39,
        CU_ATTR_SM_COUNT = 16,
        CU_ATTR_MAJOR = 75,
        CU_ATTR_MINOR = 76,

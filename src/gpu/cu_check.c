@@ -85,6 +85,11 @@ WF_CU_NVRTC(OURS, )
                        __builtin_types_compatible_p(RESULT(symbol), theirs_rtc_##symbol),  \
                    "cuda.h: " #symbol);
 THEIRS(X)
+#if CUDA_VERSION >= 12080
+typedef nvrtcResult theirs_flow(nvrtcProgram, int (*)(void *, void *), void *);
+_Static_assert(__builtin_types_compatible_p(RESULT(nvrtcSetFlowCallback), theirs_flow),
+               "nvrtc.h: nvrtcSetFlowCallback");
+#endif
 #undef X
 #undef H
 #undef E

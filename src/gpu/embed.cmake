@@ -21,7 +21,9 @@ set(WF_EMBEDDED
   vm_rows.h=gpu/kernels/vm_rows.h
   vm_rows_small.h=gpu/kernels/vm_rows_small.h
   vm_agg.h=gpu/kernels/vm_agg.h
+  agg_runs.h=gpu/kernels/agg_runs.h
   build.h=gpu/kernels/build.h
+  standalone.h=gpu/kernels/standalone.h
   probe.h=gpu/kernels/probe.h
   defs/kprim.h=defs/kprim.h
   defs/korder.h=defs/korder.h
@@ -60,6 +62,9 @@ set(WF_EMBEDDED
   defs/fn_time.h=defs/fn_time.h
   defs/fn_str2.h=defs/fn_str2.h
   defs/fn_regex.h=defs/fn_regex.h
+  defs/case_map.h=defs/case_map.h
+  defs/fn_case.h=defs/fn_case.h
+  defs/fn_make.h=defs/fn_make.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h
   series.h=gpu/kernels/series.h

@@ -30,4 +30,10 @@ FALLIBLE gpu_cache_table(struct device *dev, struct table *table, struct table_v
  * Works without a device (dev NULL) and before the program has run. */
 FALLIBLE gpu_explain_cuda(struct device *dev, struct exec *x, struct text *out, struct error *err);
 
+/* EXPLAIN (CUDA, STANDALONE): an execution whose `capture` is set records its woven launches, whose
+ * programs are then printed. 0A000 when there was none. */
+struct gpu_capture;
+struct gpu_capture *gpu_capture_new(struct arena *arena);
+FALLIBLE gpu_capture_print(const struct gpu_capture *capture, struct text *out, struct error *err);
+
 #endif

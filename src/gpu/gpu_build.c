@@ -1,11 +1,12 @@
 /* gpu_build.c: STEP_BUILD on the card: an index over the rows of a variable.
  *
  * The form follows from what is known when the rows are there: direct addressing when the key range
- * is small against the rows, else open addressing at most half full, in slots of 4 + 4 bytes where the
- * range allows it. One launch assumes unique keys; when it meets a duplicate the index is built as
- * runs of row numbers: count, exclusive sums (the library's scan, as a job inside the step),
- * scatter. Before the table stands a bitmap of its keys, or of one column of them, where the range
- * allows it: most keys that pipelines ask for are not there. */
+ * is small against the rows; a bitmap with counts, which numbers the keys, up to 256 keys a row; else
+ * open addressing at most half full, in slots of 4 + 4 bytes where the range allows it. One launch
+ * assumes unique keys; when it meets a duplicate, of which a bitmap knows before, the index is built
+ * as runs of row numbers: count, exclusive sums (the library's scan, as a job inside the step),
+ * scatter. Before a hash table stands a bitmap of one column of its key, where its range allows it:
+ * most keys that pipelines ask for are not there. */
 #include "gpu/gpu_int.h"
 #include "prim/move.h"
 
@@ -15,6 +16,7 @@
 /* A filter is worth its place when it is at most this part of the budget, and has a bit for at most
  * this part of the keys set. */
 #define FILTER_BUDGET_PART 16
+#define RANK_BUDGET_PART 4
 #define FILTER_MOST_SET(count) ((count) / 4 * 3)
 
 struct build {
@@ -24,7 +26,9 @@ struct build {
     struct kbuild args;
     i64 rows;
     i64 blocks;
-    struct gpu_block *temps[4]; /* report, slot_of, cursor, the scan's workspace */
+    struct gpu_block
+        *temps[6]; /* report, slot_of, cursor, the scan's workspace, bits, their sums */
+    u64 span;      /* DIRECT, BITS, RANK: of the keys */
     struct kfilter filter;
     i64 set_count; /* bits of the filter */
     i64 most_matches;
@@ -41,22 +45,54 @@ static FALLIBLE zeroed(struct build *b, i64 bytes, struct gpu_block **out) {
 
 static FALLIBLE start(struct build *b, enum kernel_no kernel, i64 blocks, const void *args) {
     void *function = NULL;
-    TRY(gpu_kernel(b->g->card, kernel, &function, b->x->err));
+    TRY(gpu_kernel(b->g->card, kernel, b->x, &function, b->x->err));
     b->launches++;
     return gpu_launch(b->g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, b->g->streams[0],
                       args, b->x->err);
+}
+
+/* Whether a direct array is better numbered: it is sparse, and a cache holds little of it. */
+static bool is_sparse(const struct build *b, i128 span) {
+#ifdef WF_HARD
+    i64 cached = 0;
+#else
+    i64 cached = 2 * (i64)b->g->card->l2_bytes;
+#endif
+    return 2 * (i128)b->rows <= span && span * 4 > cached;
+}
+
+/* Room for the words of a bitmap with counts, and to make it; without it the keys are hashed. */
+static bool rank_room(struct build *b, i128 span) {
+    i64 words = (i64)(span / 32) + 1;
+    if (words * 16 > b->g->card->heap.budget_bytes / RANK_BUDGET_PART) {
+        return false;
+    }
+    b->gv->slots = gpu_alloc_try(b->g, words * 8);
+    b->temps[4] = b->gv->slots ? gpu_alloc_try(b->g, words * 4) : NULL;
+    b->temps[5] = b->temps[4] ? gpu_alloc_try(b->g, (words + 1) * 4) : NULL;
+    if (!b->temps[5]) {
+        gpu_heap_free(b->g->card, b->gv->slots);
+        b->gv->slots = NULL;
+    }
+    return b->temps[5] != NULL;
 }
 
 static FALLIBLE choose_form(struct build *b, const struct step *step) {
     struct range range = step->key_range;
     i128 span = range.hi - range.lo + 1;
     bool known = span > 0 && range.lo >= I64_MIN;
-    i64 most = b->args.set ? MAX_OF(BITS_PER_ROW * b->rows, BITS_LEAST_SLOTS)
-                           : MAX_OF(4 * b->rows, DIRECT_LEAST_SLOTS);
+    i64 most_bits = MAX_OF(BITS_PER_ROW * b->rows, BITS_LEAST_SLOTS);
+    i64 most = b->args.set ? most_bits : MAX_OF(4 * b->rows, DIRECT_LEAST_SLOTS);
+    bool direct = known && span <= most && (b->args.set || !is_sparse(b, span));
     b->args.key_lo = known ? (i64)range.lo : 0;
-    if (known && span <= most) {
+    b->span = known && span <= I64_MAX ? (u64)span : 0;
+    b->args.slot_count = b->span;
+    if (direct) {
         b->args.form = b->args.set ? KINDEX_BITS : KINDEX_DIRECT;
-        b->args.slot_count = (u64)span;
+        return ERR_OK;
+    }
+    if (known && span <= most_bits && rank_room(b, span)) {
+        b->args.form = KINDEX_RANK;
         return ERR_OK;
     }
     b->args.form = known && span <= (i128)1 << 32 ? KINDEX_PAIRS : KINDEX_RUNS;
@@ -70,31 +106,14 @@ static FALLIBLE choose_form(struct build *b, const struct step *step) {
     return ERR_OK;
 }
 
-/* Whether a direct array is worth a filter: it is sparse, and a cache holds little of it. */
-static bool is_sparse(const struct build *b) {
-#ifdef WF_HARD
-    i64 cached = 0;
-#else
-    i64 cached = 2 * (i64)b->g->card->l2_bytes;
-#endif
-    return 2 * (u64)b->rows <= b->args.slot_count && (i64)b->args.slot_count * 4 > cached;
-}
-
-/* What there may be a bitmap of: all of the key, else the column of it that has most values. */
+/* Of which column of its key a hash table has a bitmap: the one that has most values. */
 static void choose_filter(struct build *b, const struct step *step) {
-    i128 most = MAX_OF(BITS_PER_ROW * b->rows, BITS_LEAST_SLOTS);
-    i128 span = step->key_range.hi - step->key_range.lo + 1;
-    if (b->args.form == KINDEX_BITS || (b->args.form == KINDEX_DIRECT && !is_sparse(b))) {
-        return;
-    }
-    if (span > 0 && span <= most && step->key_range.lo >= I64_MIN) {
-        b->filter = (struct kfilter){.lo = b->args.key_lo, .count = (u64)span, .mask = ~0ULL};
-        return;
-    }
-    for (u32 i = 0; i < step->field_count; i++) {
+    u64 most = (u64)MAX_OF(BITS_PER_ROW * b->rows, BITS_LEAST_SLOTS);
+    bool hashed = b->args.form == KINDEX_PAIRS || b->args.form == KINDEX_RUNS;
+    for (u32 i = 0; hashed && i < step->field_count; i++) {
         const struct packed_field *field = &step->fields[i];
         u64 values = field->bits < 63 ? 1ULL << field->bits : ~0ULL;
-        if (values > b->filter.count && values <= (u64)most) {
+        if (values > b->filter.count && values <= most) {
             b->filter =
                 (struct kfilter){.count = values, .mask = values - 1, .shift = field->shift};
         }
@@ -118,29 +137,34 @@ static FALLIBLE filter_alloc(struct build *b) {
     return ERR_OK;
 }
 
+static i64 word_blocks(const struct build *b, u64 bits) {
+    i64 words = (i64)(bits / 32 + 1);
+    return MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, b->g->card->sm_count * 8LL);
+}
+
+static struct kbits bits_of(const struct build *b, struct kfilter to) {
+    return (struct kbits){.key = b->args.key,
+                          .nulls = b->args.nulls,
+                          .row_count = b->rows,
+                          .to = to,
+                          .report = b->args.report};
+}
+
 /* A bit a key: of a set that is nothing else, or of a filter, whose bits are counted. */
 static FALLIBLE build_bits(struct build *b) {
-    struct kbits bits = {.key = b->args.key,
-                         .nulls = b->args.nulls,
-                         .row_count = b->rows,
-                         .to = b->filter,
-                         .report = b->args.report};
     if (b->args.form == KINDEX_BITS) {
-        bits.to = (struct kfilter){.bits = b->args.heads,
-                                   .lo = b->args.key_lo,
-                                   .count = b->args.slot_count,
-                                   .mask = ~0ULL};
+        struct kbits bits = bits_of(
+            b, (struct kfilter){
+                   .bits = b->args.heads, .lo = b->args.key_lo, .count = b->span, .mask = ~0ULL});
         return start(b, KERNEL_BUILD_BITS, b->blocks, &bits);
     }
     TRY(filter_alloc(b));
-    bits.to.bits = b->filter.bits;
     if (!b->filter.bits) {
         return ERR_OK;
     }
+    struct kbits bits = bits_of(b, b->filter);
     TRY(start(b, KERNEL_BUILD_BITS, b->blocks, &bits));
-    i64 words = (i64)(b->filter.count / 32 + 1);
-    i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, b->g->card->sm_count * 8LL);
-    return start(b, KERNEL_BITS_COUNT, blocks, &bits);
+    return start(b, KERNEL_BITS_COUNT, word_blocks(b, b->filter.count), &bits);
 }
 
 static FALLIBLE read_report(struct build *b, u64 report[REPORT_WORDS]) {
@@ -153,11 +177,55 @@ static FALLIBLE read_report(struct build *b, u64 report[REPORT_WORDS]) {
     return ERR_OK;
 }
 
+/* Exclusive sums, in place, by the library. */
+static FALLIBLE scan(struct build *b, u32 *data, i64 count) {
+    struct prim_array sums = {.type = ELEM_U32, .data = data, .count = count};
+    struct prim_job job = prim_job_inside(b->x, &b->g->device);
+    TRY(prim_scan_array(&job, FOLD_ADD, false, sums, sums));
+    TRY(gpu_alloc(b->g, job.work_peak, &b->temps[3], b->x->err));
+    prim_job_go(&job, DEV(void *, b->temps[3]->addr));
+    TRY(prim_scan_array(&job, FOLD_ADD, false, sums, sums));
+    b->launches += job.launches;
+    return ERR_OK;
+}
+
+/* A bitmap with counts, and whether keys are repeated: then it has fewer bits than there are rows. */
+static FALLIBLE build_ranks(struct build *b, bool *out_duplicate) {
+    struct gpu *g = b->g;
+    struct error *err = b->x->err;
+    u64 report[REPORT_WORDS];
+    i64 words = (i64)(b->span / 32) + 1;
+    b->args.slots = DEV(u64 *, b->gv->slots->addr);
+    struct kbits bits = bits_of(b, (struct kfilter){.bits = DEV(u32 *, b->temps[4]->addr),
+                                                    .lo = b->args.key_lo,
+                                                    .count = b->span,
+                                                    .mask = ~0ULL});
+    bits.before = DEV(u32 *, b->temps[5]->addr);
+    bits.words = b->args.slots;
+    CU(g->api->set_bytes(b->temps[4]->addr, 0, (size_t)words * 4, g->streams[0]));
+    TRY(start(b, KERNEL_BUILD_BITS, b->blocks, &bits));
+    TRY(start(b, KERNEL_RANK_COUNT, word_blocks(b, b->span), &bits));
+    TRY(scan(b, bits.before, words));
+    TRY(start(b, KERNEL_RANK_WORDS, word_blocks(b, b->span), &bits));
+    TRY(read_report(b, report));
+    b->set_count = (i64)report[REPORT_ROWS];
+    *out_duplicate = report[REPORT_ROWS] != report[REPORT_COUNTS];
+    b->args.slot_count = (u64)b->set_count;
+    TRY(gpu_alloc(g, (b->set_count + 1) * 4, &b->gv->heads, err));
+    b->args.heads = DEV(u32 *, b->gv->heads->addr);
+    gpu_heap_free(g->card, b->temps[3]); /* of the scan; nobody is using it any more */
+    b->temps[3] = NULL;
+    return *out_duplicate ? ERR_OK : start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args);
+}
+
 static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
     i64 slots = (i64)b->args.slot_count;
     u64 report[REPORT_WORDS];
     TRY(zeroed(b, REPORT_WORDS * 8, &b->temps[0]));
     b->args.report = DEV(u64 *, b->temps[0]->addr);
+    if (b->args.form == KINDEX_RANK) {
+        return build_ranks(b, out_duplicate);
+    }
     if (b->args.form == KINDEX_DIRECT || b->args.form == KINDEX_BITS) {
         bool bits = b->args.form == KINDEX_BITS;
         TRY(zeroed(b, (bits ? slots / 32 + 1 : slots + 1) * 4, &b->gv->heads));
@@ -178,18 +246,6 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
         b->filter.bits = NULL;
     }
     b->set_count = (i64)report[REPORT_ROWS];
-    return ERR_OK;
-}
-
-/* Exclusive sums, in place, by the library. */
-static FALLIBLE scan(struct build *b, u32 *data, i64 count) {
-    struct prim_array sums = {.type = ELEM_U32, .data = data, .count = count};
-    struct prim_job job = prim_job_inside(b->x, &b->g->device);
-    TRY(prim_scan_array(&job, FOLD_ADD, false, sums, sums));
-    TRY(gpu_alloc(b->g, job.work_peak, &b->temps[3], b->x->err));
-    prim_job_go(&job, DEV(void *, b->temps[3]->addr));
-    TRY(prim_scan_array(&job, FOLD_ADD, false, sums, sums));
-    b->launches += job.launches;
     return ERR_OK;
 }
 
@@ -246,14 +302,18 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     metric->device_ns += (i64)((f64)ms * 1e6);
     b->gv->rows = b->rows;
     b->gv->most_matches = b->most_matches;
-    b->gv->filter_share = b->filter.bits ? (f64)b->set_count / (f64)b->filter.count : 1.0;
-    b->gv->index = (struct kindex){.form = b->args.form,
-                                   .unique = !duplicate,
-                                   .key_lo = b->args.key_lo,
-                                   .slot_count = b->args.slot_count,
-                                   .slots = b->args.slots,
-                                   .heads = b->args.heads,
-                                   .rows = b->args.rows};
+    b->gv->share = b->args.form == KINDEX_RANK   ? (f64)b->set_count / (f64)b->span
+                   : b->args.form == KINDEX_BITS ? (f64)b->rows / (f64)b->span
+                   : b->filter.bits              ? (f64)b->set_count / (f64)b->filter.count
+                                                 : 1.0;
+    b->gv->index =
+        (struct kindex){.form = b->args.form,
+                        .unique = !duplicate,
+                        .key_lo = b->args.key_lo,
+                        .slot_count = b->args.form == KINDEX_RANK ? b->span : b->args.slot_count,
+                        .slots = b->args.slots,
+                        .heads = b->args.heads,
+                        .rows = b->args.rows};
     if (b->filter.bits) {
         b->gv->index.filter = b->filter;
     }
@@ -263,8 +323,9 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
 /* How it was done, for EXPLAIN ANALYZE. */
 static const char *build_name(const struct build *b) {
     static const char *const names[][2] = {
-        [KINDEX_DIRECT] = {"gpu direct", "gpu direct+bitmap"},
-        [KINDEX_BITS] = {"gpu bitmap", "gpu bitmap"},
+        [KINDEX_DIRECT] = {"gpu direct"},
+        [KINDEX_BITS] = {"gpu bitmap"},
+        [KINDEX_RANK] = {"gpu numbered"},
         [KINDEX_PAIRS] = {"gpu hash", "gpu hash+bitmap"},
         [KINDEX_RUNS] = {"gpu wide hash", "gpu wide hash+bitmap"}};
     return names[b->args.form][b->filter.bits != NULL];

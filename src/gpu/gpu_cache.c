@@ -216,6 +216,7 @@ static void cache_drop(struct gpu_card *card, struct cached *c) {
     *at = c->chain;
     order_remove(cache, c);
     cache->count--;
+    cache->drop_no++;
     cache->bytes -= c->block ? c->block->bytes : 0;
     gpu_heap_free(card, c->block);
     mem_free(card->mem, c, (i64)sizeof *c);
@@ -286,6 +287,23 @@ static void *pending_copy(const struct gpu *g, const struct cached *c) {
         }
     }
     return NULL;
+}
+
+bool gpu_cache_holds(const struct gpu *g, const struct cached_at *at) {
+    const struct cached *c = cache_find(g->card, at->tablet_id, at->col);
+    return c && !c->loading && c->block && c->block->addr == at->addr && !pending_copy(g, c);
+}
+
+void gpu_cache_touch(struct gpu_card *card, const struct cached_at *at,
+                     const u64 used_by[GPU_WORKERS_MOST]) {
+    struct cached *c = cache_find(card, at->tablet_id, at->col);
+    for (i32 w = 0; c && w < GPU_WORKERS_MOST; w++) {
+        c->used_by[w] = MAX_OF(c->used_by[w], used_by[w]);
+    }
+    if (c) {
+        order_remove(&card->cache, c);
+        order_add(&card->cache, c);
+    }
 }
 
 /* Finds it, or enters it as loading. */
@@ -359,6 +377,7 @@ i64 gpu_cache_evict(struct gpu *g, i64 bytes) {
     struct gpu_card *card = g->card;
     i64 freed = 0;
     mutex_lock(&card->lock);
+    gpu_kept_settle(card);
     struct cached *c = card->cache.oldest;
     while (c && freed < bytes) {
         struct cached *newer = c->newer;
@@ -375,6 +394,7 @@ i64 gpu_cache_evict(struct gpu *g, i64 bytes) {
 i64 gpu_cache_evictable(struct gpu *g) {
     i64 bytes = 0;
     mutex_lock(&g->card->lock);
+    gpu_kept_settle(g->card);
     for (const struct cached *c = g->card->cache.newest; c; c = c->older) {
         bytes += !is_used(g->card, c) && c->block ? c->block->bytes : 0;
     }

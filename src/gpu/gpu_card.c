@@ -118,6 +118,7 @@ static void close_context(struct gpu_card *card) {
     (void)api->ctx_synchronize();
     gpu_codes_unload(card);
     gpu_unpin_all(card);
+    gpu_kept_fini(card);
     gpu_cache_fini(card);
     gpu_host_detach(card->host);
     for (i32 w = 0; w < GPU_WORKERS_MOST; w++) {
@@ -188,6 +189,7 @@ static FALLIBLE enter(struct gpu *g, bool alone, struct error *err) {
         card->alone = alone;
         g->inside = 1;
         g->had_company = 0;
+        g->widest = NULL;
         g->run_no = ++card->run_count;
         note_company(card);
     } else if (alone) { /* others waited for this one only */
@@ -247,7 +249,25 @@ wf_status gpu_launch(struct gpu *g, void *function, struct gpu_grid grid, void *
     void *params[1] = {(void *)(size_t)args};
     CU(g->api->launch(function, (unsigned)MAX_OF(grid.blocks, 1), 1, 1, grid.threads, 1, 1,
                       (unsigned)grid.shared_bytes, stream, params, NULL));
+    if (!g->widest ||
+        grid.blocks * grid.threads >= g->widest_grid.blocks * g->widest_grid.threads) {
+        g->widest = function;
+        g->widest_grid = grid;
+    }
     return ERR_OK;
+}
+
+struct kernel_use gpu_widest_use(struct gpu *g) {
+    int registers = 0, arrays = 0, per_sm = 0, most = 0;
+    struct gpu_grid grid = g->widest_grid;
+    if (!g->widest || g->api->func_attribute(&registers, CU_FUNC_REGS, g->widest) ||
+        g->api->func_attribute(&arrays, CU_FUNC_SHARED_BYTES, g->widest) ||
+        g->api->occupancy(&per_sm, g->widest, (int)grid.threads, (size_t)grid.shared_bytes) ||
+        g->api->device_attribute(&most, CU_ATTR_SM_THREADS, g->card->ordinal) || most <= 0) {
+        return (struct kernel_use){0};
+    }
+    return (struct kernel_use){registers, arrays + (i32)grid.shared_bytes,
+                               100 * per_sm * (i32)grid.threads / most};
 }
 
 wf_status gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shared, i32 *out,
@@ -332,6 +352,7 @@ static FALLIBLE card_open(struct memory *host_mem, const struct cu_api *api, i32
     cond_init(&card->changed);
     mutex_init(&card->heap.lock);
     gpu_codes_init(card);
+    gpu_kept_init(card);
     *out = card;
     return ERR_OK;
 }

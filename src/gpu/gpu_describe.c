@@ -24,11 +24,16 @@ static void describe_code(struct text *out, const struct gpu *g) {
                  "runs everything\n");
     }
     const struct gpu_image *image = gpu_image_find(g->card, "vm_rows");
-    if (image) {
-        text_print(out, "  fixed kernels: compiled ahead of time for sm_%d%s\n", image->chip,
-                   image->is_ptx ? ", as PTX" : "");
+    if (image && !image->is_ptx) {
+        text_print(out, "  fixed kernels: compiled ahead of time for sm_%d\n", image->chip);
+    } else if (image) {
+        text_print(out, "  fixed kernels: compiled ahead of time for sm_%d, as PTX\n", image->chip);
     } else {
         text_print(out, "  fixed kernels: compiled by NVRTC on first use, then cached on disk\n");
+    }
+    if (!g->card->codes.has_machine) {
+        text_print(out, "  no virtual machine for this chip: the first run of a step waits for a "
+                        "kernel that is compiled quickly\n");
     }
 }
 

@@ -15,6 +15,30 @@ static bool orders_rows(const struct step *step) {
     return step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT;
 }
 
+static const char *refuses_plan(const struct gpu *g, struct exec *x, const struct gpu_step *step) {
+    const struct gpu_plan *plan = &step->plan;
+    if (step->refusal) {
+        return arena_printf(x->arena, "%s", step->refusal);
+    }
+    i64 beside = 4096 + 2 * plan->tile_rows; /* a kernel's own arrays, and where rows go */
+    if (plan->slot_bytes + beside > g->card->shared_max) {
+        return gpu_refusal(x->arena, REFUSE_SHARED,
+                           arena_printf(x->arena, "%lld", plan->slot_bytes));
+    }
+    for (i64 i = 0; i < plan->patterns.count; i++) {
+        if (regex_table_make(x->arena, x->lits[plan->patterns.items[i]].str).len == 0) {
+            return gpu_refusal(x->arena, REFUSE_PATTERN, "");
+        }
+    }
+    if (plan->woven_op && x->settings->gpu_code == CODE_VM) {
+        return gpu_refusal(x->arena, REFUSE_CODE_VM, plan->woven_op);
+    }
+    if (plan->woven_op && !g->api->has_rtc) {
+        return gpu_refusal(x->arena, REFUSE_COMPILER, plan->woven_op);
+    }
+    return NULL;
+}
+
 static const char *gpu_refuses(struct device *dev, struct exec *x, const struct step *step) {
     struct gpu *g = dev->self;
     if (step->kind == STEP_BUILD) {
@@ -28,25 +52,13 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     if (step->kind != STEP_PIPELINE) {
         return gpu_refusal(x->arena, REFUSE_STEP, "");
     }
-    struct gpu_plan plan;
-    const char *refusal =
-        gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan);
-    i64 beside = 4096 + 2 * plan.tile_rows; /* a kernel's own arrays, and where rows go */
-    if (!refusal && plan.slot_bytes + beside > g->card->shared_max) {
-        return gpu_refusal(x->arena, REFUSE_SHARED,
-                           arena_printf(x->arena, "%lld", plan.slot_bytes));
+    struct gpu_step *kept = NULL;
+    if (gpu_step_take(g->card, x, step->pipeline, &kept)) { /* whoever runs it finds out */
+        error_reset(x->err);
+        return NULL;
     }
-    for (i64 i = 0; !refusal && i < plan.patterns.count; i++) {
-        if (regex_table_make(x->arena, x->lits[plan.patterns.items[i]].str).len == 0) {
-            return gpu_refusal(x->arena, REFUSE_PATTERN, "");
-        }
-    }
-    if (!refusal && plan.woven_op && x->settings->gpu_code == CODE_VM) {
-        return gpu_refusal(x->arena, REFUSE_CODE_VM, plan.woven_op);
-    }
-    if (!refusal && plan.woven_op && !g->api->has_rtc) {
-        return gpu_refusal(x->arena, REFUSE_COMPILER, plan.woven_op);
-    }
+    const char *refusal = refuses_plan(g, x, kept);
+    gpu_step_give(g->card, kept);
     return refusal;
 }
 
@@ -99,8 +111,10 @@ static i64 source_rows(const struct exec *x, const struct pipeline *pipe) {
 }
 
 /* What a step that needs a woven kernel waits for: worth it for many rows only. */
-static f64 compile_ns(struct exec *x, const struct pipeline *pipe, const struct gpu_plan *plan) {
-    return plan->woven_op && source_rows(x, pipe) < WEAVE_LEAST_ROWS ? 1e9 : 0;
+static f64 compile_ns(const struct gpu *g, struct exec *x, const struct pipeline *pipe,
+                      const struct gpu_plan *plan) {
+    bool waits = plan->woven_op || !g->card->codes.has_machine;
+    return waits && source_rows(x, pipe) < WEAVE_LEAST_ROWS ? 1e9 : 0;
 }
 
 /* Lookups that the second-level cache does not serve. */
@@ -108,9 +122,11 @@ static f64 places_of(const struct gpu *g, const struct exec *x, const struct pip
     f64 rows = (f64)source_rows(x, pipe);
     f64 places = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct variable *v =
-            gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
-        i64 bytes = !v ? 0 : is_here(g, v) ? gpu_index_bytes(v->copy) : v->index ? v->index->bytes : 0;
+        const struct variable *v = gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
+        i64 bytes = !v              ? 0
+                    : is_here(g, v) ? gpu_index_bytes(v->copy)
+                    : v->index      ? v->index->bytes
+                                    : 0;
         places += bytes > g->card->l2_bytes ? rows : 0;
     }
     return places;
@@ -173,25 +189,108 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
     } else if (orders_rows(step)) {
         order_bytes(g, x, step, &read, &moved);
     } else {
-        struct gpu_plan plan; /* it was asked before whether it can run here */
         ASSERT(step->kind == STEP_PIPELINE);
-        const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, false, &plan);
-        ASSERT(!refusal);
-        UNUSED(refusal);
-        ns += compile_ns(x, step->pipeline, &plan);
-        source_bytes(g, x, step->pipeline, &plan, &read, &moved);
+        struct gpu_step *kept = NULL;
+        if (gpu_step_take(g->card, x, step->pipeline, &kept)) { /* whoever runs it finds out */
+            error_reset(x->err);
+            return ns;
+        }
+        const struct gpu_plan *plan = &kept->plan;
+        ASSERT(!kept->refusal); /* it was asked before whether it can run here */
+        ns += compile_ns(g, x, step->pipeline, plan);
+        source_bytes(g, x, step->pipeline, plan, &read, &moved);
         places = places_of(g, x, step->pipeline);
-        for (i64 i = 0; i < plan.indexes.count; i++) {
-            const struct variable *v = &x->vars[plan.indexes.items[i]];
+        for (i64 i = 0; i < plan->indexes.count; i++) {
+            const struct variable *v = &x->vars[plan->indexes.items[i]];
             moved += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 16;
         }
+        gpu_step_give(g->card, kept);
     }
     return ns + moved / (rates.bus_bytes_per_ns * KERNELS_REACH) +
            read / (rates.bytes_per_ns * KERNELS_REACH) +
            places / (rates.probes_per_ns * KERNELS_REACH);
 }
 
+/* --- the text of a step before it runs --- */
+
+#define EXPLAIN_SHARED_BYTES (227LL << 10) /* a block's most, of a card that is not asked */
+
+/* The layout of the first tablet, or of the variable, stands for all. */
+static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
+                         struct weave_col *cols) {
+    const struct source *source = &plan->pipe->source;
+    for (u32 c = 0; c < source->col_count; c++) {
+        cols[c] = (struct weave_col){SEG_I64, NULLS_NONE};
+        if (source->kind == SOURCE_TABLE && x->versions[source->ref]->tablet_count > 0) {
+            const struct tablet *tablet = x->versions[source->ref]->tablets[0];
+            cols[c] = gpu_segment_form(&tablet->cols[source->cols[c]], 1);
+        } else if (source->kind == SOURCE_SERIES) {
+            cols[c].form = SEG_SERIES;
+        } else if (source->kind == SOURCE_VAR) {
+            cols[c] = gpu_kind_form(x->program->vars[source->ref].kinds[source->cols[c]], false);
+        }
+    }
+}
+
+/* Right where no index is looked into. */
+static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text *out) {
+    const struct pipeline *pipe = plan->pipe;
+    struct weave_col *cols = NEW_ARRAY(x->arena, struct weave_col, pipe->source.col_count + 1);
+    struct weave_index *indexes = NEW_ARRAY(x->arena, struct weave_index, plan->indexes.count + 1);
+    explain_cols(x, plan, cols);
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct op *op = &pipe->ops[i];
+        if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
+            indexes[plan->op_imm[i]] =
+                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 0};
+        }
+    }
+    struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes};
+    if (plan->sink->kind == SINK_AGG) {
+        const struct agg_room room = {.rows = pipe->source.rows,
+                                      .memory_bytes = I64_MAX,
+                                      .shared_max = EXPLAIN_SHARED_BYTES,
+                                      .in_runs = 1};
+        struct agg_shape *shape = NEW(x->arena, struct agg_shape);
+        gpu_agg_shape(x, plan, &room, shape);
+        gpu_agg_weave(shape, &weave);
+    }
+    gpu_weave_text(&weave, out);
+}
+
+/* A program's first step on a chip without a virtual machine: whatever of its texts can be known is
+ * compiled side by side. What looks into an index has to wait for it. */
+static FALLIBLE foresee(struct gpu *g, struct exec *x) {
+    if (g->foreseen == x->program) {
+        return ERR_OK;
+    }
+    g->foreseen = x->program;
+    for (u32 b = 0; b < x->program->block_count; b++) {
+        for (u32 s = 0; s < x->program->blocks[b].step_count; s++) {
+            const struct step *step = &x->program->blocks[b].steps[s];
+            struct gpu_plan plan;
+            if (step->kind != STEP_PIPELINE || step->pipeline->source.kind != SOURCE_TABLE ||
+                exec_provider(x, step->pipeline) ||
+                gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan) ||
+                plan.indexes.count) {
+                continue;
+            }
+            struct text text;
+            text_init(&text, x->arena);
+            likely_text(x, &plan, &text);
+            TRY(arena_check(x->arena, x->err));
+            gpu_woven_begin(g->card, &text);
+        }
+    }
+    return ERR_OK;
+}
+
+/* --- running --- */
+
 static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    if (!g->card->codes.has_machine && x->settings->gpu_code == CODE_AUTO) {
+        TRY(foresee(g, x));
+    }
     if (step->kind == STEP_PIPELINE) {
         return gpu_run_pipeline(g, x, step_no, step);
     }
@@ -214,6 +313,9 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
     (void)gpu_heap_mark(g->card);
     wf_status status = run_kind(g, x, step_no, step);
     x->metrics[step_no].device_peak = gpu_heap_mark(g->card);
+    if (x->profiles) {
+        x->metrics[step_no].kernel = gpu_widest_use(g);
+    }
     return status;
 }
 
@@ -319,47 +421,15 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
     return status;
 }
 
-/* The layout of the first tablet, or of the variable, stands for all. */
-static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
-                         struct weave_col *cols) {
-    const struct source *source = &plan->pipe->source;
-    for (u32 c = 0; c < source->col_count; c++) {
-        cols[c] = (struct weave_col){SEG_I64, NULLS_NONE};
-        if (source->kind == SOURCE_TABLE && x->versions[source->ref]->tablet_count > 0) {
-            const struct tablet *tablet = x->versions[source->ref]->tablets[0];
-            cols[c] = gpu_segment_form(&tablet->cols[source->cols[c]], 1);
-        } else if (source->kind == SOURCE_SERIES) {
-            cols[c].form = SEG_SERIES;
-        } else if (source->kind == SOURCE_VAR) {
-            cols[c] = gpu_kind_form(x->program->vars[source->ref].kinds[source->cols[c]], false);
-        }
-    }
-}
-
 static void explain_step(struct exec *x, const struct step *step, struct text *out) {
     struct gpu_plan plan;
     const char *refusal =
         gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan);
     if (refusal) {
         text_print(out, "/* not on the GPU: %s */\n", refusal);
-        return;
+    } else {
+        likely_text(x, &plan, out);
     }
-    u32 col_count = step->pipeline->source.col_count;
-    struct weave_col *cols = NEW_ARRAY(x->arena, struct weave_col, col_count + 1);
-    struct weave_index *indexes = NEW_ARRAY(x->arena, struct weave_index, plan.indexes.count + 1);
-    explain_cols(x, &plan, cols);
-    for (u32 i = 0; i < step->pipeline->op_count; i++) {
-        const struct op *op = &step->pipeline->ops[i];
-        if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
-            indexes[plan.op_imm[i]] = (struct weave_index){KINDEX_PAIRS, op->code == OP_PROBE, 1};
-        }
-    }
-    struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes};
-    const struct sink *sink = plan.sink;
-    weave.agg_form =
-        sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 16 ? AGG_HASH : AGG_DENSE;
-    weave.agg_copies = weave.agg_form == AGG_DENSE && (sink->key == NO_REG || sink->key_bits <= 8);
-    gpu_weave_text(&weave, out);
 }
 
 wf_status gpu_explain_cuda(struct device *dev, struct exec *x, struct text *out,

@@ -55,6 +55,8 @@ struct gpu_heap {
 /* NULL when the budget or the card refuses; never evicts. 256-byte aligned, at least 64 readable
  * bytes after the end. */
 struct gpu_block *gpu_heap_alloc(struct gpu_card *card, i64 bytes);
+/* The block in use that an address lies in; false when there is none. */
+bool gpu_heap_find(struct gpu_card *card, u64 addr, u64 *out_addr, i64 *out_bytes);
 /* Starts to watch for the peak anew; returns the last one. Workers of a card share it. */
 i64 gpu_heap_mark(struct gpu_card *card);
 void gpu_heap_free(struct gpu_card *card,
@@ -104,7 +106,13 @@ struct cached {
 struct gpu_cache {
     struct cached **slots;
     i64 slot_count, count, bytes;
+    u64 drop_no; /* segments dropped so far */
     struct cached *newest, *oldest;
+};
+struct cached_at { /* where a step found a segment */
+    u64 tablet_id;
+    u64 addr;
+    u32 col;
 };
 /* What of a tablet's column a kernel reads. Zero bytes: constant, or no NULLs. */
 struct seg_bytes {
@@ -123,6 +131,11 @@ bool gpu_cache_has(struct gpu_card *card, u64 tablet_id, u32 col);
  * after the copy, whoever queued it. *moved counts bytes. It stays until the step ends. */
 FALLIBLE gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows,
                         struct cached **out, i64 *moved, struct error *err);
+/* The segment is still there, and its copy is done. With the card's lock, like the next. */
+bool gpu_cache_holds(const struct gpu *g, const struct cached_at *at);
+/* It was used by these steps of the workers. */
+void gpu_cache_touch(struct gpu_card *card, const struct cached_at *at,
+                     const u64 used_by[GPU_WORKERS_MOST]);
 i64 gpu_cache_evict(struct gpu *g,
                     i64 bytes); /* least recently used first, none that a step uses; bytes freed */
 i64 gpu_cache_evictable(struct gpu *g);
@@ -140,11 +153,15 @@ enum code_state { CODE_QUEUED, CODE_COMPILED, CODE_LOADED, CODE_FAILED };
 struct code {
     u64 key;
     char *text; /* freed once loaded: an image that was not made from it here may be refused */
-    const char *options;
     _Atomic i32 state;
     char *image;
     i64 image_bytes;
-    b8 found; /* the image was compiled ahead of time or comes from the disk */
+    b8 found;    /* the image was compiled ahead of time or comes from the disk */
+    b8 quick;    /* compiled in a hurry; the same text, compiled well, follows */
+    b8 queued;   /* it is, or was, in the queue */
+    b8 looked;   /* on the disk, before it was queued */
+    i32 waiters; /* steps that cannot go on without it */
+    i64 gain;    /* what steps lost so far for want of it, in rows times opcodes */
     char log[400];
     void *module;
     void *function; /* woven code: its kernel */
@@ -152,6 +169,7 @@ struct code {
     struct code *next;
     struct code *queue_next;
 };
+enum { COMPILERS_MOST = 16 };
 struct gpu_made { /* a kernel of a template */
     u64 key;
     struct code *code;
@@ -162,10 +180,15 @@ struct gpu_codes {
     struct mutex lock; /* of all that follows and of every code; not held while compiling */
     struct cond ready; /* state changes and new work */
     struct code *list;
-    struct code *queue_head, *queue_tail;
-    struct thread *thread;
-    bool stop;
-    u64 base_key; /* of everything that goes into a cubin besides its text */
+    struct code *queue;
+    i32 queue_count;
+    i32 busy; /* being compiled */
+    struct thread *threads[COMPILERS_MOST];
+    i32 thread_count;
+    _Atomic b8 stop;
+    b8 has_machine; /* the virtual machine is there without being compiled */
+    b8 slow_only;   /* this NVRTC does not know how to hurry */
+    u64 base_key;   /* of everything that goes into a cubin besides its text */
     struct code *modules[MODULE_COUNT];
     _Atomic(void *) kernels[KERNEL_COUNT];
     struct gpu_made *made;
@@ -179,17 +202,68 @@ void gpu_codes_unload(struct gpu_card *card);
 /* The kernels of a module compiled ahead of time for this chip, or as PTX for an older one; NULL
  * when there are none. The simt driver always compiles the text. */
 const struct gpu_image *gpu_image_find(const struct gpu_card *card, const char *module);
-FALLIBLE gpu_kernel(struct gpu_card *card, enum kernel_no kernel, void **out, struct error *err);
+/* Waits for a compiler if need be; a statement (NULL: none) may be cancelled meanwhile. */
+FALLIBLE gpu_kernel(struct gpu_card *card, enum kernel_no kernel, struct exec *x, void **out,
+                    struct error *err);
 /* A kernel of kernels/<module>.h, compiled after the lines `defines`; kept like woven code. */
-FALLIBLE gpu_template_function(struct gpu_card *card, const char *module, const char *defines,
-                               const char *kernel, void **out, struct error *err);
-/* Woven code. With wait, compiles now; else queues and returns a NULL function until it is there.
- */
-FALLIBLE gpu_woven(struct gpu_card *card, const struct text *text, bool wait, void **out,
-                   struct error *err);
-/* Compiles without a device; for tests and EXPLAIN. `log` says why not. */
-bool gpu_compile(const struct cu_api *api, const char *text, const char *const *options,
-                 i32 option_count, char **out_image, i64 *out_bytes, char log[400]);
+FALLIBLE gpu_template_function(struct gpu_card *card, struct exec *x, const char *module,
+                               const char *defines, const char *kernel, void **out);
+/* Woven code. */
+enum woven_how {
+    WOVEN_LATER,   /* queue it; no function until it is there */
+    WOVEN_WAIT,    /* compile it well, now */
+    WOVEN_QUICKLY, /* the best there is, at least a quick one, now; a better one follows */
+};
+struct woven_ask {
+    const struct text *text;
+    enum woven_how how;
+    i64 gain;       /* see struct code; 0: a quick one is good enough */
+    struct exec *x; /* may be cancelled while it waits */
+    b8 is_quick;    /* out */
+};
+FALLIBLE gpu_woven(struct gpu_card *card, struct woven_ask *ask, void **out, struct error *err);
+/* Compiles it quickly, in the background: a step of this statement is likely to ask for it. */
+void gpu_woven_begin(struct gpu_card *card, const struct text *text);
+
+/* --- NVRTC (gpu_compile.c) --- */
+
+struct compile_job {
+    const char *text;
+    const char *const *options;
+    i32 sure_count;   /* options that every NVRTC knows */
+    i32 more_count;   /* behind them: those without which it only takes longer */
+    _Atomic b8 *stop; /* gives up once it is set, where NVRTC can; NULL: never */
+    b8 refused;       /* out: it did not know them all */
+};
+/* Compiles without a device; for tests and EXPLAIN, too. `log` says why not. */
+bool gpu_compile(const struct cu_api *api, struct compile_job *job, char **out_image,
+                 i64 *out_bytes, char log[400]);
+/* From the folder of compiled kernels; false: not there. */
+bool gpu_code_read(struct gpu_card *card, struct code *code);
+void gpu_code_compile(struct gpu_card *card, struct code *code); /* here and now */
+/* With the codes' lock, which is released while something is compiled or waited for. */
+void gpu_code_enqueue(struct gpu_card *card, struct code *code);
+/* Until it is compiled or has failed, or the statement (NULL: none) is cancelled. Tells the
+ * statement's session when that takes long. */
+FALLIBLE gpu_code_wait(struct gpu_card *card, struct code *code, struct exec *x);
+void gpu_compilers_stop(struct gpu_card *card); /* without finishing what is being compiled */
+
+/* --- prepared steps (gpu_kept.c) --- */
+
+struct gpu_step;
+struct gpu_kept {
+    struct memory mem; /* of the card's; no limit of its own */
+    struct gpu_step *slots[256];
+    struct gpu_step *newest, *oldest;
+    i64 found_count; /* scans that a step did not have to make */
+    u64 settled_no;  /* the card's count of steps when their uses were last told to the cache */
+};
+void gpu_kept_init(struct gpu_card *card);
+void gpu_kept_fini(struct gpu_card *card); /* with the card's lock, or alone */
+/* Tells the cache which segments kept scans used. With the card's lock. */
+void gpu_kept_settle(struct gpu_card *card);
+/* Those that no step uses: their memory on the card is wanted. */
+bool gpu_kept_drop_scans(struct gpu_card *card);
 
 /* --- cards and their workers (gpu_card.c) --- */
 
@@ -226,8 +300,15 @@ struct gpu_card {
     u64 epoch;
     struct gpu_heap heap;
     struct gpu_cache cache;
+    struct gpu_kept kept;
     struct gpu_codes codes;
     struct gpu_host *host;
+};
+
+struct gpu_grid { /* of a launch */
+    i64 blocks;
+    u32 threads;
+    i64 shared_bytes;
 };
 
 /* A worker: one step at a time, on streams of its own. */
@@ -253,6 +334,9 @@ struct gpu {
     void *down;                           /* the stream of rows to the host */
     void *uploaded;                       /* event: the segments loaded so far are there */
     struct gpu_fit fits[GPU_FITS];
+    void *widest; /* the kernel of the widest launch since gpu_enter, the last of equal ones */
+    struct gpu_grid widest_grid;
+    const void *foreseen; /* the program whose texts were compiled in advance */
 };
 /* Turns a driver code into ERR_GPU (or ERR_DEVICE_MEMORY); anything but 0 marks the card broken. */
 FALLIBLE gpu_check(struct gpu_card *card, int code, const char *what, struct error *err);
@@ -275,13 +359,10 @@ FALLIBLE gpu_event(struct gpu *g, i64 n, void **out, struct error *err); /* even
  * 48 KB without asking counts the kernel's own arrays, too. */
 FALLIBLE gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shared, i32 *out,
                            struct error *err);
-struct gpu_grid { /* of a launch */
-    i64 blocks;
-    u32 threads;
-    i64 shared_bytes;
-};
 FALLIBLE gpu_launch(struct gpu *g, void *function, struct gpu_grid grid, void *stream,
                     const void *args, struct error *err);
+/* Of the widest launch since gpu_enter; zeros where there was none or the driver does not say. */
+struct kernel_use gpu_widest_use(struct gpu *g);
 
 /* --- how fast it is (gpu_rates.c) --- */
 
@@ -314,7 +395,7 @@ struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
     const struct sink *sink;
-    struct u32_list lits; /* program literals, by kernel number */
+    struct u32_list lits;     /* program literals, by kernel number */
     struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
                                * numbers follow */
     struct u32_list luts;     /* variables */
@@ -333,6 +414,7 @@ struct gpu_plan {
     b8 has_match, has_each;
     b8 *col_used; /* source columns that are loaded */
     b8 has_text;  /* some register holds text */
+    i32 makes;    /* opcodes that make strings */
     VEC(struct plan_limbs) limbs;
     b8 *is_limb;     /* registers that are only part of those */
     b8 *host_text;   /* registers of text that keep the host's address: only rows take them */
@@ -364,6 +446,56 @@ struct weave_col {      /* the layout of a source column */
 /* The plan's opcodes with loads that know their form. */
 void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, struct kop *ops);
 
+/* --- groups (gpu_cells.c, gpu_agg.c) --- */
+
+enum { AGG_FIELDS = 40, AGG_CELLS = 32 };
+/* Words in cells of each thread's own: see gpu_cells.c. */
+struct agg_field {
+    u8 op; /* enum word_op */
+    u8 cell, shift, bits;
+    b8 is_signed;
+    b8 short_value; /* what is added has at most 32 bits and no sign */
+};
+struct agg_cells {
+    i64 rows; /* of a thread, after which sums may overflow */
+    u32 field_count;
+    struct agg_field
+        fields[AGG_FIELDS]; /* by word; behind them touches, where the state has a head */
+    u32 count;
+    struct agg_cell {
+        b8 narrow; /* 32 bits instead of 64 */
+        u32 place; /* among those of its width */
+    } cells[AGG_CELLS];
+    u32 wide_count, narrow_count;
+};
+/* False: words that cells cannot hold. */
+bool gpu_agg_cells(const struct gpu_plan *plan, bool head, i64 rows, struct agg_cells *out);
+i64 gpu_agg_cell_bytes(const struct agg_cells *cells); /* of a block, for a slot */
+/* The values that keys can have at this execution, a subset of those the program allows for. */
+struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan);
+/* A word whose total is not 0 where there was a row; -1: none. */
+i32 gpu_touch_word(const struct gpu_plan *plan);
+
+struct agg_room { /* what the form of a table depends on besides the pipeline */
+    i64 rows;     /* of the source */
+    i64 groups;   /* known to be needed */
+    i64 memory_bytes;
+    i64 shared_max;
+    b8 is_simt;
+    b8 in_runs; /* rows may come in the order of the key, if the sink says so */
+};
+struct agg_shape {
+    struct kagg agg;
+    struct agg_cells cells;
+    i64 own_bytes; /* of a block, in cells of each thread's own; 0 = not so */
+    i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
+    b8 copies;     /* tables of the block's own */
+};
+void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
+                   struct agg_shape *out);
+struct weave;
+void gpu_agg_weave(const struct agg_shape *shape, struct weave *out);
+
 /* --- the weaver (weave_text.c) --- */
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
@@ -371,17 +503,21 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
 struct weave_index {
     u8 form; /* enum kindex_form */
     b8 unique;
-    b8 filter;
+    b8 filter; /* a bitmap stands before it */
+    b8 few;    /* of the keys that may be asked for are there */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
     const struct weave_col *cols;      /* per source column */
     const struct weave_index *indexes; /* per plan index */
-    u32 agg_form;
-    b8 agg_copies;
-    b8 gone;             /* the source has deleted rows */
-    i32 rows_per_thread; /* out */
-    i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
+    const struct agg_cells *cells;     /* groups in each thread's own; NULL = not so */
+    /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
+    u32 agg_form, agg_head; /* of struct kagg */
+    i32 run_rows;           /* of struct agg_shape */
+    b8 agg_copies;          /* of the table, in shared memory */
+    b8 gone;                /* the source has deleted rows */
+    i32 rows_per_thread;    /* out */
+    i64 shared_bytes;       /* out: dynamic, without the aggregation's tables */
 };
 void gpu_weave_text(struct weave *w, struct text *out);
 const char *gpu_part_text(const char *part); /* includes that a part of op.def needs; NULL: none */
@@ -408,6 +544,35 @@ struct gpu_str_list {
     i64 count, cap;
 };
 
+/* A pipeline of a program, prepared: see gpu_kept.c. */
+struct gpu_woven_form { /* a function, and what its text was made for */
+    struct weave weave;
+    void *function;
+    struct gpu_woven_form *next;
+};
+struct gpu_scan;
+struct gpu_step {
+    u64 program_id;
+    b8 counts;  /* for EXPLAIN ANALYZE */
+    b8 is_kept; /* others can find it */
+    i32 users;
+    struct arena arena;
+    const char *refusal; /* NULL: the plan stands */
+    struct gpu_plan plan;
+    struct gpu_woven_form *woven;
+    struct gpu_scan *scans; /* the one used last first */
+    struct gpu_step *chain;
+    struct gpu_step *newer, *older;
+};
+/* Made when it is not kept; given back with gpu_step_give. From any thread. */
+FALLIBLE gpu_step_take(struct gpu_card *card, struct exec *x, const struct pipeline *pipe,
+                       struct gpu_step **out);
+void gpu_step_give(struct gpu_card *card, struct gpu_step *step);
+/* The function woven for this before, and what the weaver gave back; NULL: there is none yet. */
+void *gpu_step_woven(struct gpu_card *card, struct gpu_step *step, struct weave *weave);
+void gpu_step_keep_woven(struct gpu_card *card, struct gpu_step *step, const struct weave *weave,
+                         void *function);
+
 struct gpu_var {
     struct gpu_card *card;
     u64 epoch;
@@ -418,7 +583,7 @@ struct gpu_var {
     struct kindex index; /* INDEX: addresses on the card */
     struct gpu_block *slots, *heads, *index_rows, *filter;
     i64 most_matches; /* of one key */
-    f64 filter_share; /* of the filter's bits that are set; 1 without one */
+    f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */
@@ -454,9 +619,10 @@ FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, const struct row_fetch
 /* --- text (gpu_str.c) --- */
 
 /* Copies the bytes of n views into one buffer and lets the views point there. */
-FALLIBLE gpu_str_gather(struct exec *x, str *views, i64 n, struct buffer **out);
+FALLIBLE gpu_str_gather(struct memory *mem, str *views, i64 n, struct buffer **out,
+                        struct error *err);
 /* Takes the reference to the heap. */
-void gpu_str_add(struct exec *x, struct gpu_str_list *list, struct gpu_str text);
+void gpu_str_add(struct arena *arena, struct gpu_str_list *list, struct gpu_str text);
 void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list);
 /* The text's address on the card, copied there when missing. */
 FALLIBLE gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved);

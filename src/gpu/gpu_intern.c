@@ -75,7 +75,7 @@ static FALLIBLE fill(struct gpu *g, struct exec *x, struct gpu_var *gv, bool is_
     CU(g->api->copy_to_device(addr, counts, sizeof counts, g->streams[0]));
     if (gv->intern_count) {
         void *function = NULL;
-        TRY(gpu_kernel(g->card, KERNEL_INTERN_FILL, &function, err));
+        TRY(gpu_kernel(g->card, KERNEL_INTERN_FILL, x, &function, err));
         i64 blocks = MIN_OF((gv->intern_count + BLOCK_THREADS - 1) / BLOCK_THREADS,
                             (i64)g->card->sm_count * 8);
         TRY(gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0],

@@ -2,8 +2,9 @@
  *
  * A part is a tablet, or a whole variable. Parts of equal layout make a signature; a batch is a run
  * of parts of one signature and is one launch. Everything a kernel reaches through pointers, apart
- * from column data, lies in one argument block that is assembled in pinned memory and copied once
- * per step. */
+ * from column data, lies in an argument block of two parts, assembled in pinned memory: what the
+ * source, the plan and the literals that prune decide (`fixed`), and what every run has anew. The
+ * fixed part of a scan of cached columns stays on the card and is found there by the next run. */
 #ifndef WF_GPU_GPU_JOB_H
 #define WF_GPU_GPU_JOB_H
 
@@ -26,10 +27,13 @@ struct batch {
     i64 first, count; /* parts */
     i64 rows, max_rows;
     u32 sig;
-    i64 segs_at, rows_at, starts_at, zones_at; /* in the argument block; zones -1 = none */
+    i64 segs_at, rows_at, starts_at, zones_at; /* in the fixed part; zones -1 = none */
     i64 gone_at;                               /* addresses of bits of deleted rows; -1 = none */
-    i64 texts_at;                              /* device to host */
+    i64 bounds_at;                             /* numbers of first tiles; -1 = none */
+    i64 texts_at;                              /* device to host; in the other part */
     u32 text_count;
+    struct ktext *part_texts; /* those of them that lie in its segments */
+    u32 part_text_count;
     u32 zone_count;
 };
 
@@ -37,8 +41,8 @@ struct sig {
     struct weave_col *cols;
     struct text text; /* woven; empty until it is asked for */
     struct weave weave;
-    void *function; /* NULL until compiled */
-    i64 ops_at;     /* for the virtual machine, in the argument block */
+    void *function; /* NULL until compiled; never a quick one */
+    i64 ops_at;     /* for the virtual machine, in the fixed part */
 };
 
 struct job_text { /* a text that the step's views may point to */
@@ -51,12 +55,49 @@ struct dict_views { /* of a source column whose codes are loaded as text */
     i64 len;
 };
 
+struct fixed_part { /* offsets in it, besides those of signatures and batches */
+    i64 bytes;
+    i64 words_at, word_regs_at, limbs_at;
+};
+
+/* A table as a step reads it: one version, pruned by some literals. Kept when its columns are in
+ * the cache on the card. */
+struct gpu_scan {
+    struct gpu_step *step; /* whose list it is in */
+    struct gpu_scan *next;
+    struct arena arena;
+    struct sv key; /* version, literals, settings */
+    i32 users;
+    u64 use_no;                    /* the step that used it last, */
+    u64 used_by[GPU_WORKERS_MOST]; /* and each worker's last */
+    u64 checked_no;                /* drop_no of the cache when its segments were all there */
+    VEC(struct cached_at) segs;
+    u32 col_count;
+    i64 part_count;
+    struct part *parts;
+    u32 sig_count;
+    struct sig *sigs;
+    i64 batch_count;
+    struct batch *batches;
+    i64 source_rows, source_bytes, pruned_rows;
+    struct fixed_part layout;
+    struct gpu_block *fixed;
+    struct gpu_block *gone;        /* bits of deleted rows, of all parts */
+    struct gpu_str_list texts;     /* of dictionaries */
+    struct dict_views *dict_views; /* per source column; NULL = none */
+};
+
 struct job {
     struct gpu *g;
     struct exec *x;
     const struct step *step;
     const struct pipeline *pipe;
     struct step_metric *metric;
+    struct gpu_step *kept;
+    struct gpu_scan *scan; /* NULL: the source is no table */
+    b8 found;              /* the scan is from an earlier run */
+    b8 keeps;              /* the scan's fixed part stays on the card */
+    struct arena *arena;   /* of parts, signatures and batches: the scan's or the execution's */
     struct gpu_plan plan;
     u32 col_count;
     i64 part_count;
@@ -67,6 +108,7 @@ struct job {
     struct batch *batches;
     i64 source_rows;          /* of all parts */
     i64 rows_first, rows_end; /* of a table: those that have to be looked at */
+    i64 pruned_rows;
     i64 source_bytes;
     i32 place;             /* PLACE_CACHED, … */
     i32 slot_count;        /* batches in flight */
@@ -84,15 +126,23 @@ struct job {
     i64 capacity;
     u64 *out_at, *out_nulls_at; /* to_host: offsets of columns in a slot's rows */
     struct fetch_col *fetch;
-    struct kagg agg;
+    struct agg_shape shape;
     struct gpu_block *state;
+    struct gpu_block *bounds; /* of tiles, where rows are expected in order, and of blocks */
+    u64 tile_total;           /* tiles of all parts */
+    u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */
+    b8 out_of_order;          /* rows do not come in the order of their key */
+    b8 vm_only;               /* woven code is for another form of the table */
     i64 groups_wanted;
     /* argument block */
     u8 *blob;
     i64 blob_bytes;
-    i64 lits_at, luts_at, cols_at, indexes_at, outs_at, words_at, word_regs_at, reports_at;
+    struct fixed_part layout;
+    u8 *fixed; /* behind the blob while it is filled */
+    u64 fixed_addr;
+    b8 fixed_done; /* it lies in the scan's block */
+    i64 lits_at, luts_at, cols_at, indexes_at, outs_at, reports_at;
     i64 counts_at; /* behind the reports */
-    i64 limbs_at;
     i64 interns_at;
     struct kintern *interns;
     b8 interns_full; /* run again with larger ones */
@@ -100,19 +150,21 @@ struct job {
     u32 text_in_count;
     /* text */
     VEC(struct job_text) texts;    /* of variables, dictionaries and literals */
-    struct gpu_str_list own_texts; /* those that only this step holds */
+    struct gpu_str_list own_texts; /* those that only this run holds */
     str *lit_views;                /* per plan literal */
     str *pattern_views;            /* per plan pattern: its table */
-    struct dict_views *dict_views; /* per source column */
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
-    struct gpu_block *gone;        /* bits of deleted rows, of all parts */
+    struct gpu_block *made;        /* strings that the step makes: HEAP_HEAD and the bytes, */
+    i64 made_bytes;                /* which there is room for */
+    struct buffer *made_host;      /* where they will be on the host; NULL: they are not handed on */
+    i64 made_text;                 /* which of the texts they are; 0 = none, else its number + 1 */
     u32 mark_count;
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
     i64 old_rows;
     i64 event_count;
     u64 *counts; /* rows at the plan's places; NULL = not counted */
-    b8 used_vm, used_woven;
+    b8 used_vm, used_woven, used_quick;
 };
 
 /* Bytes that crossed the bus to the host. */
@@ -121,7 +173,23 @@ static inline void gpu_job_fetched(struct job *j, i64 bytes) {
     j->metric->bytes_fetched += bytes;
 }
 
+/* gpu_kept.c */
+FALLIBLE gpu_scan_new(struct gpu_card *card, struct sv key, struct gpu_scan **out,
+                      struct error *err);
+void gpu_scan_free(struct gpu_card *card, struct gpu_scan *scan);
+/* The one of this key, its segments still in place until it is given back; NULL: there is none. */
+struct gpu_scan *gpu_scan_take(struct gpu *g, struct gpu_step *step, struct sv key);
+void gpu_scan_give(struct gpu_card *card, struct gpu_scan *scan);
+/* A new one, once all that the step queued is done. Takes it. */
+void gpu_scan_keep(struct gpu *g, struct gpu_step *step, struct gpu_scan *scan);
+
 /* gpu_source.c */
+/* The bits of deleted rows in all parts; NULL: there are none. */
+static inline struct gpu_block *gpu_job_gone_bits(const struct job *j) {
+    return j->scan ? j->scan->gone : NULL;
+}
+FALLIBLE gpu_job_scan(struct job *j); /* a scan of a table: found, or a new one */
+void gpu_job_scan_end(struct job *j, wf_status status);
 FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
 FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */
 i64 gpu_job_slot_share(const struct job *j); /* of the card's memory, in bytes */
@@ -142,12 +210,21 @@ FALLIBLE gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes);
 FALLIBLE gpu_job_texts(struct job *j); /* finds and uploads what the step's text points to */
 void gpu_job_texts_drop(struct job *j);
 i64 gpu_job_text_room(const struct job *j, const struct batch *b); /* bytes of a table */
+/* Whether text is written that may point into a source column's copy on the card. */
+bool gpu_job_moves_text(const struct job *j);
 u32 gpu_job_texts_in(const struct job *j, struct ktext *out);
-u32 gpu_job_texts_out(const struct job *j, const struct batch *b, const struct kseg *segs,
-                      struct ktext *out);
+/* What a batch's segments have of text, where that is written. */
+void gpu_job_part_texts(struct job *j, struct batch *b, const struct kseg *segs);
+u32 gpu_job_texts_out(const struct job *j, const struct batch *b, struct ktext *out);
 /* The variable's views may point to any of the step's texts. out: its record on the card, or NULL.
  */
 void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out);
+
+/* gpu_made.c */
+FALLIBLE gpu_job_made_begin(struct job *j); /* room for strings that the step makes */
+/* Strings that are handed on, to the host. *out_again: there was too little room. */
+FALLIBLE gpu_job_made_end(struct job *j, bool *out_again);
+void gpu_job_made_drop(struct job *j);
 
 /* gpu_sink.c */
 FALLIBLE gpu_job_sink_begin(struct job *j);
@@ -161,6 +238,15 @@ i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);
 void gpu_job_sink_drop(struct job *j);
+
+/* gpu_run.c: the woven kernel of a layout; NULL when it is not there and nobody waits for it. */
+FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
+
+/* gpu_agg.c */
+FALLIBLE gpu_agg_begin(struct job *j);
+FALLIBLE gpu_agg_end(struct job *j, const u64 *report, bool *out_again);
+/* Shared memory of a block of so many threads for the table, and in how many copies; 0 copies:
+ * cells of each thread's own, or none. */
 i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies);
 
 #endif

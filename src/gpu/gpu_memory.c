@@ -181,6 +181,24 @@ struct gpu_block *gpu_heap_alloc(struct gpu_card *card, i64 bytes) {
     return block;
 }
 
+bool gpu_heap_find(struct gpu_card *card, u64 addr, u64 *out_addr, i64 *out_bytes) {
+    struct gpu_heap *heap = &card->heap;
+    bool found = false;
+    mutex_lock(&heap->lock);
+    for (const struct gpu_slab *slab = heap->slabs; slab && !found; slab = slab->next) {
+        if (addr < slab->addr || addr - slab->addr >= (u64)slab->bytes) {
+            continue;
+        }
+        for (const struct gpu_block *b = slab->first; b && !found; b = b->next) {
+            found = !b->is_free && addr >= b->addr && addr - b->addr < (u64)b->bytes;
+            *out_addr = b->addr;
+            *out_bytes = b->bytes;
+        }
+    }
+    mutex_unlock(&heap->lock);
+    return found;
+}
+
 i64 gpu_heap_mark(struct gpu_card *card) {
     struct gpu_heap *heap = &card->heap;
     mutex_lock(&heap->lock);
@@ -278,6 +296,9 @@ struct gpu_block *gpu_alloc_try(struct gpu *g, i64 bytes) {
     struct gpu_block *block = gpu_heap_alloc(g->card, bytes);
     if (!block && !g->card->broken) {
         drop_slots(g);
+        block = gpu_heap_alloc(g->card, bytes);
+    }
+    if (!block && !g->card->broken && gpu_kept_drop_scans(g->card)) {
         block = gpu_heap_alloc(g->card, bytes);
     }
     while (!block && !g->card->broken && gpu_cache_evict(g, bytes) > 0) {

@@ -45,7 +45,7 @@ wf_status order_start(struct order_step *s, enum kernel_no kernel, i64 blocks, u
                       const void *args) {
     void *function = NULL;
     TRY(exec_check(s->x));
-    TRY(gpu_kernel(s->g->card, kernel, &function, s->x->err));
+    TRY(gpu_kernel(s->g->card, kernel, s->x, &function, s->x->err));
     s->launches++;
     return gpu_launch(s->g, function, (struct gpu_grid){blocks, threads, 0}, s->g->streams[0], args,
                       s->x->err);

@@ -117,6 +117,7 @@ static wf_status job_end(struct prim_job *job, wf_status status) {
     struct gpu *g = gpu_of(job);
     if (!job->measuring) {
         status = status ? status : take_time(job);
+        job->kernel = gpu_widest_use(g);
         if (status) { /* whatever is queued still reads the arrays */
             (void)g->api->stream_synchronize(g->streams[0]);
         }
@@ -150,7 +151,7 @@ static FALLIBLE find_function(struct prim_job *job, const struct gpu_template *c
     for (i32 i = 0; !given && i < COUNT_OF(ahead); i++) {
         if (!strcmp(code->kernel, ahead[i].kernel) && !strcmp(code->module, ahead[i].module) &&
             !strcmp(code->defines, ahead[i].defines)) {
-            return gpu_kernel(gpu_of(job)->card, ahead[i].no, out, job->x->err);
+            return gpu_kernel(gpu_of(job)->card, ahead[i].no, job->x, out, job->x->err);
         }
     }
     char lines[1900];
@@ -168,8 +169,8 @@ static FALLIBLE find_function(struct prim_job *job, const struct gpu_template *c
         snprintf(lines + used, sizeof lines - used, "%s", defines);
         defines = lines;
     }
-    return gpu_template_function(gpu_of(job)->card, code->module, defines, code->kernel, out,
-                                 job->x->err);
+    return gpu_template_function(gpu_of(job)->card, job->x, code->module, defines, code->kernel,
+                                 out);
 }
 
 /* `resident`: no more blocks than the device holds at once. */
@@ -204,7 +205,7 @@ wf_status gpu_prim_launch_fixed(struct prim_job *job, enum kernel_no kernel,
     if (job->measuring || getenv("WARPFOX_PRIM_DEFINES")) {
         return launch_code(job, code, blocks, false, threads, 0, args);
     }
-    TRY(gpu_kernel(gpu_of(job)->card, kernel, &function, job->x->err));
+    TRY(gpu_kernel(gpu_of(job)->card, kernel, job->x, &function, job->x->err));
     return launch(job, function, blocks, threads, 0, args);
 }
 

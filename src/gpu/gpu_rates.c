@@ -88,7 +88,7 @@ f64 gpu_measure_mapped(struct gpu *g, i64 bytes) {
     struct gauge p = {.bytes = bytes};
     f64 rate = 0;
     if (word && !gpu_pinned_reserve(g, &host, bytes, &err) &&
-        !gpu_kernel(g->card, KERNEL_PROBE_READ, &p.function, &err)) {
+        !gpu_kernel(g->card, KERNEL_PROBE_READ, NULL, &p.function, &err)) {
         memset(host.host, 1, (size_t)bytes);
         p.from = host.addr;
         p.to = word->addr;
@@ -108,10 +108,10 @@ void gpu_measure_card(struct gpu *g, i64 bytes, struct card_rates *out) {
         struct gauge halves = {block->addr, block->addr + (u64)bytes / 2, NULL, bytes / 2, NULL};
         struct gauge all = {block->addr, block->addr + (u64)bytes, NULL, bytes, NULL};
         out->copy = 2 * fastest(g, copy_card, &halves);
-        if (!gpu_kernel(g->card, KERNEL_PROBE_READ, &all.function, &err)) {
+        if (!gpu_kernel(g->card, KERNEL_PROBE_READ, NULL, &all.function, &err)) {
             out->read = fastest(g, read_card, &all);
         }
-        if (!gpu_kernel(g->card, KERNEL_PROBE_PLACES, &all.function, &err)) {
+        if (!gpu_kernel(g->card, KERNEL_PROBE_PLACES, NULL, &all.function, &err)) {
             out->places = fastest(g, read_card, &all) / SECTOR_BYTES;
         }
     }
@@ -126,7 +126,7 @@ static f64 launch_ns(struct gpu *g) {
     struct gpu_block *word = gpu_heap_alloc(g->card, 256);
     struct gauge p = {.bytes = 16};
     i64 best = I64_MAX;
-    bool fine = word && !gpu_kernel(g->card, KERNEL_PROBE_READ, &p.function, &err);
+    bool fine = word && !gpu_kernel(g->card, KERNEL_PROBE_READ, NULL, &p.function, &err);
     p.from = p.to = word ? word->addr : 0;
     for (i32 round = 0; fine && round < ROUNDS; round++) {
         i64 start = clock_ns();

@@ -1,8 +1,8 @@
 /* gpu_run.c: STEP_PIPELINE on the card: argument block, code, launches, what they report.
  *
- * Under auto a step starts on the virtual machine while its woven kernel is compiled in the
- * background. It changes over between two launches: both take the same arguments and leave the same
- * state.
+ * Under auto a step starts on the virtual machine, or where there is none on a kernel woven in a
+ * hurry, while its woven kernel is compiled in the background. It changes over between two launches:
+ * all take the same arguments and leave the same state.
  *
  * Batches of a cached source follow each other on one stream. Those of a streamed or mapped one
  * take turns on several, and rows go to the host on a stream of their own. While the host waits for
@@ -11,6 +11,7 @@
  *
  * Cancellation is looked at before every launch; a launch covers few enough rows to end within 100
  * ms. */
+#include "gpu/gpu_capture.h"
 #include "gpu/gpu_job.h"
 
 #include "codes/loop.h"
@@ -25,9 +26,9 @@
 
 /* --- the argument block --- */
 
-static i64 take(struct job *j, i64 bytes) {
-    i64 at = j->blob_bytes;
-    j->blob_bytes = ALIGN_UP(at + MAX_OF(bytes, 1), 256);
+static i64 take(i64 *bytes, i64 more) {
+    i64 at = *bytes;
+    *bytes = ALIGN_UP(at + MAX_OF(more, 1), 256);
     return at;
 }
 
@@ -44,42 +45,54 @@ static i64 count_bytes(const struct job *j) {
     return j->plan.count_places ? (i64)COUNT_COPIES * COUNT_PLACES * 8 : 0;
 }
 
+static void lay_out_batch(struct job *j, struct batch *b) {
+    i64 *bytes = &j->layout.bytes;
+    b->segs_at = take(bytes, b->count * j->col_count * (i64)sizeof(struct kseg));
+    b->rows_at = take(bytes, b->count * 8);
+    b->starts_at = take(bytes, b->count * 8);
+    b->zone_count = (u32)((b->max_rows + ZONE_ROWS - 1) >> ZONE_SHIFT);
+    b->zones_at = -1;
+    b->gone_at = gpu_job_gone_bits(j) ? take(bytes, b->count * 8) : -1;
+    for (i64 p = b->first; p < b->first + b->count && b->zones_at < 0; p++) {
+        if (j->parts[p].keep) {
+            b->zones_at = take(bytes, b->count * b->zone_count);
+        }
+    }
+}
+
+static void lay_out_fixed(struct job *j) {
+    const struct sink *sink = j->plan.sink;
+    i64 *bytes = &j->layout.bytes;
+    *bytes = 0;
+    for (u32 i = 0; i < j->sig_count; i++) {
+        j->sigs[i].ops_at = take(bytes, j->plan.ops.count * (i64)sizeof(struct kop));
+    }
+    j->layout.words_at = take(bytes, sink->word_count);
+    j->layout.word_regs_at = take(bytes, sink->word_count * (i64)sizeof(u16));
+    j->layout.limbs_at = take(bytes, j->plan.limbs.count * (i64)sizeof(struct klimbs));
+    for (i64 i = 0; i < j->batch_count; i++) {
+        lay_out_batch(j, &j->batches[i]);
+    }
+}
+
 static void lay_out(struct job *j) {
     const struct gpu_plan *plan = &j->plan;
-    const struct sink *sink = plan->sink;
-    j->blob_bytes = 0;
-    (void)take(j,
-               8 * (1 + (i64)sink->word_count)); /* gpu_job_sink_end puts column addresses here */
-    j->lits_at = take(j, (plan->lits.count + plan->patterns.count) * (i64)sizeof(struct klit));
-    j->luts_at = take(j, plan->luts.count * (i64)sizeof(struct kcol));
-    j->cols_at = take(j, plan->cols.count * (i64)sizeof(struct kcol));
-    j->indexes_at = take(j, plan->indexes.count * (i64)sizeof(struct kindex));
-    for (u32 i = 0; i < j->sig_count; i++) {
-        j->sigs[i].ops_at = take(j, plan->ops.count * (i64)sizeof(struct kop));
-    }
-    j->interns_at = take(j, plan->interns.count * (i64)sizeof(struct kintern));
-    j->texts_in_at = take(j, gpu_job_text_room(j, NULL));
+    i64 *bytes = &j->blob_bytes;
+    *bytes = 0;
+    (void)take(bytes, 8 * (1 + (i64)plan->sink->word_count)); /* for gpu_job_sink_end */
+    j->lits_at = take(bytes, (plan->lits.count + plan->patterns.count) * (i64)sizeof(struct klit));
+    j->luts_at = take(bytes, plan->luts.count * (i64)sizeof(struct kcol));
+    j->cols_at = take(bytes, plan->cols.count * (i64)sizeof(struct kcol));
+    j->indexes_at = take(bytes, plan->indexes.count * (i64)sizeof(struct kindex));
+    j->interns_at = take(bytes, plan->interns.count * (i64)sizeof(struct kintern));
+    j->texts_in_at = take(bytes, gpu_job_text_room(j, NULL));
     i64 outs = gpu_job_out_count(j) + j->mark_count;
-    j->outs_at = take(j, outs * j->slot_count * (i64)sizeof(struct kout));
-    j->words_at = take(j, sink->word_count);
-    j->word_regs_at = take(j, sink->word_count * (i64)sizeof(u16));
-    j->limbs_at = take(j, plan->limbs.count * (i64)sizeof(struct klimbs));
-    j->reports_at = take(j, report_bytes(j) + count_bytes(j));
+    j->outs_at = take(bytes, outs * j->slot_count * (i64)sizeof(struct kout));
+    j->reports_at = take(bytes, report_bytes(j) + count_bytes(j));
     j->counts_at = j->reports_at + report_bytes(j);
     for (i64 i = 0; i < j->batch_count; i++) {
-        struct batch *b = &j->batches[i];
-        b->segs_at = take(j, b->count * j->col_count * (i64)sizeof(struct kseg));
-        b->rows_at = take(j, b->count * 8);
-        b->starts_at = take(j, b->count * 8);
-        b->texts_at = take(j, gpu_job_text_room(j, b));
-        b->zone_count = (u32)((b->max_rows + ZONE_ROWS - 1) >> ZONE_SHIFT);
-        b->zones_at = -1;
-        b->gone_at = j->gone ? take(j, b->count * 8) : -1;
-        for (i64 p = b->first; p < b->first + b->count && b->zones_at < 0; p++) {
-            if (j->parts[p].keep) {
-                b->zones_at = take(j, b->count * b->zone_count);
-            }
-        }
+        j->batches[i].texts_at = take(bytes, gpu_job_text_room(j, &j->batches[i]));
+        j->batches[i].bounds_at = j->shape.run_rows ? take(bytes, j->batches[i].count * 8) : -1;
     }
 }
 
@@ -117,21 +130,18 @@ static FALLIBLE fill_operands(struct job *j) {
                sizeof(struct kintern) * (size_t)plan->interns.count);
     }
     j->text_in_count = gpu_job_texts_in(j, (struct ktext *)(void *)(j->blob + j->texts_in_at));
-    for (u32 i = 0; i < j->sig_count; i++) {
-        gpu_plan_forms(plan, j->sigs[i].cols, (struct kop *)(void *)(j->blob + j->sigs[i].ops_at));
-    }
     return ERR_OK;
 }
 
-static void fill_sink(struct job *j) {
+static void fill_words(struct job *j) {
     const struct sink *sink = j->plan.sink;
-    u16 *regs = (u16 *)(void *)(j->blob + j->word_regs_at);
+    u16 *regs = (u16 *)(void *)(j->fixed + j->layout.word_regs_at);
     for (u32 w = 0; sink->kind == SINK_AGG && w < sink->word_count; w++) {
-        j->blob[j->words_at + w] = sink->words[w];
+        j->fixed[j->layout.words_at + w] = sink->words[w];
         u16 reg = sink->word_regs[w];
         regs[w] = j->plan.is_limb[reg] ? (u16)AGG_NO_REG : j->plan.places[reg];
     }
-    struct klimbs *limbs = (struct klimbs *)(void *)(j->blob + j->limbs_at);
+    struct klimbs *limbs = (struct klimbs *)(void *)(j->fixed + j->layout.limbs_at);
     for (i64 i = 0; i < j->plan.limbs.count; i++) {
         const struct plan_limbs *run = &j->plan.limbs.items[i];
         limbs[i] = (struct klimbs){j->plan.places[run->reg],
@@ -141,13 +151,15 @@ static void fill_sink(struct job *j) {
                                    run->first,
                                    run->code == OP_FSQUARE_F64};
     }
+}
+
+static void fill_sink(struct job *j) {
     struct kout *outs = (struct kout *)(void *)(j->blob + j->outs_at);
     i64 count = gpu_job_out_count(j) + j->mark_count;
     for (i32 s = 0; s < j->slot_count; s++) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
     u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
-    memset(reports, 0, (size_t)(report_bytes(j) + count_bytes(j)));
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
         reports[r * REPORT_WORDS + REPORT_ROWS] = (u64)j->old_rows;
@@ -157,9 +169,9 @@ static void fill_sink(struct job *j) {
 
 static FALLIBLE fill_batch(struct job *j, i64 i) {
     struct batch *b = &j->batches[i];
-    struct kseg *segs = (struct kseg *)(void *)(j->blob + b->segs_at);
-    i64 *rows = (i64 *)(void *)(j->blob + b->rows_at);
-    i64 *starts = (i64 *)(void *)(j->blob + b->starts_at);
+    struct kseg *segs = (struct kseg *)(void *)(j->fixed + b->segs_at);
+    i64 *rows = (i64 *)(void *)(j->fixed + b->rows_at);
+    i64 *starts = (i64 *)(void *)(j->fixed + b->starts_at);
     i64 slot_at = 0;
     for (u32 c = 0; c < j->col_count; c++) {
         for (i64 p = 0; p < b->count; p++) {
@@ -167,16 +179,16 @@ static FALLIBLE fill_batch(struct job *j, i64 i) {
                                 &segs[(i64)c * b->count + p]));
         }
     }
-    b->text_count = gpu_job_texts_out(j, b, segs, (struct ktext *)(void *)(j->blob + b->texts_at));
+    gpu_job_part_texts(j, b, segs);
     for (i64 p = 0; p < b->count; p++) {
         const struct part *part = &j->parts[b->first + p];
         rows[p] = part->rows;
         if (b->gone_at >= 0) {
-            ((u64 *)(void *)(j->blob + b->gone_at))[p] = part->gone_addr;
+            ((u64 *)(void *)(j->fixed + b->gone_at))[p] = part->gone_addr;
         }
         starts[p] = part->row_start;
         if (b->zones_at >= 0) {
-            u8 *zones = j->blob + b->zones_at + p * b->zone_count;
+            u8 *zones = j->fixed + b->zones_at + p * b->zone_count;
             i64 count = (part->rows + ZONE_ROWS - 1) >> ZONE_SHIFT;
             memset(zones, 1, b->zone_count);
             if (part->keep) {
@@ -187,27 +199,77 @@ static FALLIBLE fill_batch(struct job *j, i64 i) {
     return ERR_OK;
 }
 
-static FALLIBLE send_args(struct job *j) {
+static FALLIBLE fill_fixed(struct job *j) {
+    for (u32 i = 0; i < j->sig_count; i++) {
+        gpu_plan_forms(&j->plan, j->sigs[i].cols,
+                       (struct kop *)(void *)(j->fixed + j->sigs[i].ops_at));
+    }
+    fill_words(j);
+    if (j->keeps) {
+        j->scan->segs.count = 0;
+    }
+    for (i64 b = 0; b < j->batch_count; b++) {
+        TRY(fill_batch(j, b));
+    }
+    return ERR_OK;
+}
+
+/* Makes room for the block on both sides: in pinned memory all of it, on the card but for a fixed
+ * part that the scan keeps. */
+static FALLIBLE reserve_args(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
-    lay_out(j);
-    TRY(gpu_pinned_reserve(g, &g->args, j->blob_bytes, err));
+    i64 all = j->blob_bytes + (j->fixed_done ? 0 : j->layout.bytes);
+    i64 here = j->keeps ? j->blob_bytes : all;
+    TRY(gpu_pinned_reserve(g, &g->args, all, err));
     TRY(gpu_pinned_reserve(g, &g->reports, report_bytes(j) + count_bytes(j), err));
-    if (g->args_block && g->args_block->bytes < j->blob_bytes + 64) {
+    if (g->args_block && g->args_block->bytes < here + 64) {
         gpu_heap_free(g->card, g->args_block);
         g->args_block = NULL;
     }
     if (!g->args_block) {
-        TRY(gpu_alloc(g, MAX_OF(j->blob_bytes, ARGS_LEAST_BYTES), &g->args_block, err));
+        TRY(gpu_alloc(g, MAX_OF(here, ARGS_LEAST_BYTES), &g->args_block, err));
     }
+    if (j->keeps && !j->fixed_done) {
+        gpu_heap_free(g->card, j->scan->fixed);
+        j->scan->fixed = NULL;
+        TRY(gpu_alloc(g, j->layout.bytes, &j->scan->fixed, err));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE send_args(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    if (!j->fixed_done) {
+        lay_out_fixed(j);
+    }
+    lay_out(j);
+    TRY(reserve_args(j));
     j->blob = g->args.host;
-    memset(j->blob, 0, (size_t)j->blob_bytes);
+    j->fixed = j->blob + j->blob_bytes;
+    memset(j->blob, 0, (size_t)(j->blob_bytes + (j->fixed_done ? 0 : j->layout.bytes)));
+    u64 addr = g->args_block->addr;
+    i64 bytes = j->blob_bytes;
+    if (!j->fixed_done) {
+        TRY(fill_fixed(j));
+        j->fixed_addr = j->keeps ? j->scan->fixed->addr : addr + (u64)bytes;
+        bytes += j->keeps ? 0 : j->layout.bytes;
+    }
     TRY(fill_operands(j));
     fill_sink(j);
-    for (i64 b = 0; b < j->batch_count; b++) {
-        TRY(fill_batch(j, b));
+    for (i64 i = 0; i < j->batch_count; i++) {
+        struct batch *b = &j->batches[i];
+        b->text_count = gpu_job_texts_out(j, b, (struct ktext *)(void *)(j->blob + b->texts_at));
+        if (b->bounds_at >= 0) {
+            memcpy(j->blob + b->bounds_at, j->tile_starts + b->first, (size_t)b->count * 8);
+        }
     }
-    CU(g->api->copy_to_device(g->args_block->addr, j->blob, (size_t)j->blob_bytes, g->streams[0]));
+    CU(g->api->copy_to_device(addr, j->blob, (size_t)bytes, g->streams[0]));
+    if (j->keeps && !j->fixed_done) {
+        CU(g->api->copy_to_device(j->fixed_addr, j->fixed, (size_t)j->layout.bytes, g->streams[0]));
+        j->fixed_done = 1;
+    }
     return ERR_OK;
 }
 
@@ -229,43 +291,75 @@ static FALLIBLE spread(struct job *j) {
 
 /* --- code --- */
 
-static void make_text(struct job *j, struct sig *sig) {
+/* Up to this share of keys that are there, the rows that are left go on as a list. */
+#ifdef WF_HARD
+static const f64 FEW_SHARE = 2.0; /* all */
+#else
+static const f64 FEW_SHARE = 0.15;
+#endif
+
+/* What the text is made for. */
+static void describe_weave(struct job *j, struct sig *sig) {
     struct weave_index *indexes =
         NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
         const struct kindex *index = &j->indexes[i];
+        const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
         indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
-                                          index->filter.bits != NULL};
+                                          index->filter.bits != NULL, gv->share <= FEW_SHARE};
     }
-    u32 copies = 0;
-    (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);
-    sig->weave = (struct weave){.plan = &j->plan,
-                                .cols = sig->cols,
-                                .indexes = indexes,
-                                .agg_form = j->agg.form,
-                                .agg_copies = copies > 0,
-                                .gone = j->gone != NULL};
-    text_init(&sig->text, j->x->arena);
-    gpu_weave_text(&sig->weave, &sig->text);
+    memset(&sig->weave, 0, sizeof sig->weave);
+    sig->weave.plan = &j->plan;
+    sig->weave.cols = sig->cols;
+    sig->weave.indexes = indexes;
+    sig->weave.gone = gpu_job_gone_bits(j) != NULL;
+    gpu_agg_weave(&j->shape, &sig->weave);
 }
 
-/* NULL: use the virtual machine. A step with an opcode that it does not have waits. */
-static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
-    i64 code = j->plan.woven_op ? CODE_WOVEN : j->x->settings->gpu_code;
-    *out = sig->function;
-#ifndef WF_HARD
-    if (code == CODE_AUTO && j->source_rows < WEAVE_LEAST_ROWS) {
-        return ERR_OK;
-    }
+/* Under auto: whether the step is worth a compiler's time. */
+static bool is_worth_weaving(const struct job *j) {
+#ifdef WF_HARD
+    UNUSED(j);
+    return true;
+#else
+    return j->source_rows >= WEAVE_LEAST_ROWS;
 #endif
-    if (code == CODE_VM || sig->function) {
+}
+
+/* NULL: use the virtual machine. A step with an opcode that it does not have, or on a card that has
+ * no machine, waits for a kernel that is compiled quickly. */
+wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
+    struct woven_ask ask = {.text = &sig->text, .how = WOVEN_WAIT, .x = j->x};
+    i64 code = j->x->settings->gpu_code;
+    *out = sig->function;
+    if (code == CODE_AUTO) {
+        bool machine = j->g->card->codes.has_machine && !j->plan.woven_op;
+        ask.how = machine ? WOVEN_LATER : WOVEN_QUICKLY;
+        ask.gain = is_worth_weaving(j) ? j->source_rows * j->pipe->op_count : 0;
+    }
+    if (sig->function || j->vm_only || (code == CODE_VM && !j->plan.woven_op) ||
+        (ask.how == WOVEN_LATER && !ask.gain)) {
         return ERR_OK;
     }
-    if (!sig->text.ptr || !sig->text.len) {
-        make_text(j, sig);
+    struct gpu_card *card = j->g->card;
+    if (!sig->text.len) {
+        describe_weave(j, sig);
+        sig->function = gpu_step_woven(card, j->kept, &sig->weave);
     }
-    TRY(gpu_woven(j->g->card, &sig->text, code == CODE_WOVEN, &sig->function, j->x->err));
     *out = sig->function;
+    if (sig->function) {
+        return ERR_OK;
+    }
+    if (!sig->text.len) {
+        text_init(&sig->text, j->x->arena);
+        gpu_weave_text(&sig->weave, &sig->text);
+    }
+    TRY(gpu_woven(card, &ask, out, j->x->err));
+    j->used_quick |= ask.is_quick;
+    if (*out && !ask.is_quick) {
+        sig->function = *out;
+        gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);
+    }
     return ERR_OK;
 }
 
@@ -293,16 +387,17 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     bool stops = sink->kind == SINK_ROWS && j->capacity >= sink->limit;
     i64 limit = stops ? sink->limit : -1;
 #define AT(type, at) DEV(type, base + (u64)(at))
+#define FIXED(type, at) DEV(type, j->fixed_addr + (u64)(at))
     struct kargs args = {
-        .segs = AT(const struct kseg *, b->segs_at),
-        .tablet_rows = AT(const i64 *, b->rows_at),
-        .row_starts = AT(const i64 *, b->starts_at),
-        .zones = b->zones_at < 0 ? NULL : AT(const u8 *, b->zones_at),
-        .gone = b->gone_at < 0 ? NULL : AT(const u64 *const *, b->gone_at),
+        .segs = FIXED(const struct kseg *, b->segs_at),
+        .tablet_rows = FIXED(const i64 *, b->rows_at),
+        .row_starts = FIXED(const i64 *, b->starts_at),
+        .zones = b->zones_at < 0 ? NULL : FIXED(const u8 *, b->zones_at),
+        .gone = b->gone_at < 0 ? NULL : FIXED(const u64 *const *, b->gone_at),
         .zone_count = b->zone_count,
         .tablet_count = (u32)b->count,
         .op_count = (u32)j->plan.ops.count,
-        .ops = AT(const struct kop *, j->sigs[b->sig].ops_at),
+        .ops = FIXED(const struct kop *, j->sigs[b->sig].ops_at),
         .hoist_count = j->plan.hoist_count,
         .slot_bytes = (u32)j->plan.slot_bytes,
         .lits = AT(const struct klit *, j->lits_at),
@@ -314,14 +409,18 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .out_count = (u32)gpu_job_out_count(j),
         .capacity = j->capacity,
         .limit = limit,
-        .agg = j->agg,
+        .agg = j->shape.agg,
         .report = AT(u64 *, j->reports_at + report),
+        .heap = DEV(u8 *, j->made ? j->made->addr : 0),
+        .heap_bytes = (u64)j->made_bytes,
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
-    args.agg.word_ops = AT(const u8 *, j->words_at);
-    args.agg.word_regs = AT(const u16 *, j->word_regs_at);
-    args.agg.limbs = AT(const struct klimbs *, j->limbs_at);
+    args.agg.bound_starts = b->bounds_at < 0 ? NULL : AT(const u64 *, b->bounds_at);
+    args.agg.word_ops = FIXED(const u8 *, j->layout.words_at);
+    args.agg.word_regs = FIXED(const u16 *, j->layout.word_regs_at);
+    args.agg.limbs = FIXED(const struct klimbs *, j->layout.limbs_at);
     args.agg.limb_count = (u32)j->plan.limbs.count;
+#undef FIXED
 #undef AT
     return args;
 }
@@ -376,12 +475,12 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     struct sig *sig = &j->sigs[b->sig];
     bool rows = j->plan.sink->kind == SINK_ROWS;
     if (l->tile == 0) { /* a tile means other rows to the other code */
-        TRY(woven_function(j, sig, &l->function));
+        TRY(gpu_job_woven(j, sig, &l->function));
     }
     *out_function = l->function;
     *out_tile_rows = (i64)WOVEN_BLOCK * sig->weave.rows_per_thread;
     *out_shared = sig->weave.shared_bytes;
-    j->used_woven |= l->function != NULL;
+    j->used_woven |= sig->function != NULL;
     j->used_vm |= l->function == NULL;
     if (!l->function) {
         bool large = j->plan.tile_rows == VM_TILE_LARGE;
@@ -389,12 +488,27 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
                        !rows   ? KERNEL_VM_AGG
                        : large ? KERNEL_VM_ROWS
                                : KERNEL_VM_ROWS_SMALL,
-                       out_function, j->x->err));
+                       j->x, out_function, j->x->err));
         *out_tile_rows = j->plan.tile_rows;
         *out_shared = j->plan.slot_bytes + (rows ? 2 * j->plan.tile_rows : 0);
     }
     set_tiles(j, b, *out_tile_rows, args);
     return ERR_OK;
+}
+
+static FALLIBLE capture_before(struct job *j, const struct batch *b, struct gpu_grid grid,
+                               const struct kargs *args) {
+    struct sig *sig = &j->sigs[b->sig];
+    if (!sig->text.len) { /* the kernel was found by its description */
+        text_init(&sig->text, j->x->arena);
+        gpu_weave_text(&sig->weave, &sig->text);
+    }
+    struct gpu_launched launched = {(u32)(j->metric - j->x->metrics),
+                                    j->step->label,
+                                    {sig->text.ptr, sig->text.len},
+                                    grid,
+                                    args};
+    return gpu_capture_before(j->g, j->x, &launched);
 }
 
 static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *l) {
@@ -417,11 +531,16 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
     TRY(gpu_event(g, 1 + j->event_count, &first, err));
     TRY(gpu_event(g, 2 + j->event_count, &last, err));
     j->event_count += 2;
+    struct gpu_grid grid = {blocks, threads, shared};
+    bool captured = j->x->capture && l->function;
+    if (captured) {
+        TRY(capture_before(j, b, grid, &args));
+    }
     CU(g->api->event_record(first, stream));
-    TRY(gpu_launch(g, function, (struct gpu_grid){blocks, threads, shared}, stream, &args, err));
+    TRY(gpu_launch(g, function, grid, stream, &args, err));
     CU(g->api->event_record(last, stream));
     j->metric->launches++;
-    return ERR_OK;
+    return captured ? gpu_capture_after(g, j->x) : ERR_OK;
 }
 
 static void progress(struct job *j, const struct batch *b) {
@@ -461,7 +580,7 @@ static bool has_enough(const struct job *j) {
     memcpy(report, j->g->reports.host, sizeof report);
     i64 rows = (i64)report[REPORT_ROWS];
     bool hopeless = rows > j->g->card->heap.budget_bytes / MAX_OF(gpu_job_row_bytes(j), 1);
-    return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN)) ||
+    return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN | RETRY_ORDER)) ||
            ((report[REPORT_RETRY] & RETRY_OUTPUT) && hopeless) ||
            (sink->kind == SINK_ROWS && sink->limit >= 0 && rows >= sink->limit);
 }
@@ -578,10 +697,10 @@ static FALLIBLE init_state(struct job *j) {
         return ERR_OK;
     }
     void *function = NULL;
-    TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, &function, j->x->err));
-    struct kagg_step args = {.agg = j->agg};
-    args.agg.word_ops = DEV(const u8 *, j->g->args_block->addr + (u64)j->words_at);
-    i64 words = (i64)((j->agg.slot_count + 1) * (1u + j->agg.word_count));
+    TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, j->x, &function, j->x->err));
+    struct kagg_step args = {.agg = j->shape.agg};
+    args.agg.word_ops = DEV(const u8 *, j->fixed_addr + (u64)j->layout.words_at);
+    i64 words = (i64)((j->shape.agg.slot_count + 1) * (1u + j->shape.agg.word_count));
     i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL);
     j->metric->launches++;
     return gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0],
@@ -631,6 +750,7 @@ static FALLIBLE close_interns(struct job *j) {
 
 static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(open_interns(j));
+    TRY(gpu_job_made_begin(j));
     TRY(gpu_job_sink_begin(j));
     TRY(send_args(j));
     TRY(init_state(j));
@@ -642,7 +762,10 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     }
     TRY(collect(j));
     TRY(close_interns(j));
-    TRY(gpu_job_sink_end(j, out_again));
+    TRY(gpu_job_made_end(j, out_again));
+    if (!*out_again) { /* else rows, groups and faults may come from strings that were not made */
+        TRY(gpu_job_sink_end(j, out_again));
+    }
     gpu_job_sink_drop(j);
     return ERR_OK;
 }
@@ -686,18 +809,22 @@ static FALLIBLE make_room(struct job *j) {
 
 static FALLIBLE run_job(struct job *j) {
     struct exec *x = j->x;
-    const char *refusal = gpu_plan_make(x->arena, x->program, j->pipe, x->counts_rows, &j->plan);
-    if (refusal) {
-        FAIL(x->err, NOT_SUPPORTED, "cannot run on the GPU: %s", refusal);
+    TRY(gpu_step_take(j->g->card, x, j->pipe, &j->kept));
+    if (j->kept->refusal) {
+        FAIL(x->err, NOT_SUPPORTED, "cannot run on the GPU: %s", j->kept->refusal);
     }
+    j->plan = j->kept->plan;
     j->indexes = NEW_ARRAY(x->arena, struct kindex, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
         TRY(gpu_var_index(j->g, x, j->plan.indexes.items[i], &j->indexes[i],
                           &j->metric->bytes_moved));
     }
-    TRY(gpu_job_source(j));
-    TRY(gpu_job_place(j));
-    TRY(gpu_job_gone(j));
+    TRY(gpu_job_scan(j));
+    if (!j->found) {
+        TRY(gpu_job_source(j));
+        TRY(gpu_job_place(j));
+        TRY(gpu_job_gone(j));
+    }
     TRY(gpu_job_texts(j));
     bool again = true;
     while (again) {
@@ -724,6 +851,14 @@ static void put_back_old(struct job *j) {
     j->old = NULL;
 }
 
+/* Which code ran, for EXPLAIN ANALYZE. */
+static const char *code_name(const struct job *j) {
+    if (j->used_quick) {
+        return j->used_woven ? "gpu quick+woven" : "gpu quick";
+    }
+    return !j->used_woven ? "gpu vm" : j->used_vm ? "gpu vm+woven" : "gpu woven";
+}
+
 wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct job j = {.g = g, .x = x, .step = step, .pipe = step->pipeline};
     j.metric = &x->metrics[step_no];
@@ -733,7 +868,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     }
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
-    gpu_heap_free(g->card, j.gone);
+    gpu_job_made_drop(&j);
     if (j.old && status) {
         put_back_old(&j);
     }
@@ -744,9 +879,14 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     if (x->counts_rows && !status) {
         gpu_job_marks(&j);
     }
-    metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
+    metric->device = code_name(&j);
     metric->rows_in += j.source_rows;
     metric->bytes_read += j.source_bytes;
+    metric->tablets_pruned_rows += j.pruned_rows;
     metric->bytes_moved += j.place == PLACE_MAPPED ? j.source_bytes : 0;
+    gpu_job_scan_end(&j, status);
+    if (j.kept) {
+        gpu_step_give(g->card, j.kept);
+    }
     return status;
 }

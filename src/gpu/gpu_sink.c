@@ -9,15 +9,10 @@
  * Room for output on the card is an upper bound where that is affordable. A kernel that runs out of
  * it counts on, and the step runs once more with exact room. Rows that do not fit the card at all,
  * and that only the host wants, go in batches, too. A batch is cut smaller where its rows multiply
- * beyond a slot's share. An aggregation's table starts at twice the estimated groups and grows in
- * the same way. */
+ * beyond a slot's share. Groups are gpu_agg.c's. */
 #include "gpu/gpu_job.h"
 
 #include "codes/control.h"
-
-#define AGG_DENSE_BITS 16
-#define AGG_LEAST_SLOTS 1024
-#define AGG_SHARED_BYTES (64LL << 10)
 
 static const struct sink *job_sink(const struct job *j) {
     return j->plan.sink;
@@ -64,7 +59,8 @@ i64 gpu_job_row_bytes(const struct job *j) {
 }
 
 i64 gpu_job_out_count(const struct job *j) {
-    return job_sink(j)->kind == SINK_ROWS ? job_sink(j)->col_count : 0;
+    const struct sink *sink = job_sink(j);
+    return sink->kind == SINK_ROWS ? sink->col_count : j->shape.run_rows ? 1 + sink->word_count : 0;
 }
 
 /* --- marks --- */
@@ -205,6 +201,9 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
                           (!j->plan.host_text[col->reg] || (outs[c].reg & KOP_ASIDE));
         outs[c].null_reg = col->null_reg != NO_REG ? j->plan.places[col->null_reg] : 0;
     }
+    for (i64 c = 0; sink->kind == SINK_AGG && c < gpu_job_out_count(j); c++) {
+        outs[c] = (struct kout){.data = DEV(u8 *, j->out->cols[c].addr), .bytes = 8};
+    }
     for (u32 m = 0; m < j->mark_count; m++) {
         outs[gpu_job_out_count(j) + m] =
             (struct kout){.data = DEV(u8 *, j->marks[m]->cols[0].addr), .bytes = 1};
@@ -266,98 +265,11 @@ wf_status gpu_job_harvest(struct job *j, i64 batch) {
     return ERR_OK;
 }
 
-/* --- aggregation --- */
-
-i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies) {
-    const struct kagg *agg = &j->agg;
-    i64 table = (i64)(agg->slot_count * (1u + agg->word_count)) * 8;
-    i64 most = MIN_OF(AGG_SHARED_BYTES, j->g->card->shared_max - other_bytes - 2048);
-    *out_copies = 0;
-    if (job_sink(j)->kind != SINK_AGG || agg->form != AGG_DENSE) {
-        return 0;
-    }
-    for (u32 copies = threads; copies > 0; copies /= 2) {
-        if (table * copies <= most) {
-            *out_copies = copies;
-            return table * copies;
-        }
-    }
-    return 0;
-}
-
-static FALLIBLE agg_start(struct job *j, enum kernel_no kernel, const struct kagg_step *args) {
-    struct gpu *g = j->g;
-    void *function = NULL;
-    TRY(gpu_kernel(g->card, kernel, &function, j->x->err));
-    i64 blocks = (i64)((args->agg.slot_count + 256) / 256 * (kernel == KERNEL_AGG_INIT ? 4 : 1));
-    blocks = MAX_OF(MIN_OF(blocks, g->card->sm_count * 8LL), 1);
-    j->metric->launches++;
-    return gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0], args,
-                      j->x->err);
-}
-
-static FALLIBLE agg_begin(struct job *j) {
-    const struct sink *sink = job_sink(j);
-    struct kagg *agg = &j->agg;
-    *agg = (struct kagg){.word_count = sink->word_count, .has_key = sink->key != NO_REG};
-    if (sink->key == NO_REG) {
-        agg->slot_count = 1;
-    } else if (sink->key_bits <= AGG_DENSE_BITS) {
-        agg->slot_count = 1ULL << sink->key_bits;
-        agg->key = j->plan.places[sink->key];
-    } else {
-        i64 groups = MAX_OF(j->groups_wanted, MIN_OF(sink->groups, j->source_rows));
-        agg->form = AGG_HASH;
-        agg->key = j->plan.places[sink->key];
-        agg->slot_count = AGG_LEAST_SLOTS;
-        while (agg->slot_count < 2 * (u64)groups) {
-            agg->slot_count *= 2;
-        }
-        agg->group_limit = agg->slot_count / 4 * 3;
-    }
-    i64 bytes = (i64)((agg->slot_count + 1) * (1u + agg->word_count)) * 8;
-    TRY(gpu_alloc(j->g, bytes, &j->state, j->x->err));
-    agg->state = DEV(u64 *, j->state->addr);
-    return ERR_OK;
-}
-
-static FALLIBLE agg_extract(struct job *j, i64 groups) {
-    struct gpu *g = j->g;
-    struct error *err = j->x->err;
-    const struct sink *sink = job_sink(j);
-    u32 col_count = 1 + sink->word_count;
-    TRY(gpu_var_new(g, j->x, sink->var, col_count, &j->out));
-    /* The argument block's first page is free again: it carries the columns' addresses. */
-    u64 *cols = (u64 *)(void *)g->args.host;
-    for (u32 c = 0; c < col_count; c++) {
-        struct gpu_col *col = &j->out->cols[c];
-        TRY(gpu_alloc(g, MAX_OF(groups, 1) * 8, &col->data, err));
-        col->addr = col->data->addr;
-        cols[c] = col->addr;
-    }
-    u64 cols_addr = j->g->args_block->addr;
-    u64 report = j->g->args_block->addr + (u64)j->reports_at;
-    CU(g->api->copy_to_device(cols_addr, cols, col_count * 8, g->streams[0]));
-    CU(g->api->set_bytes(report, 0, REPORT_WORDS * 8, g->streams[0]));
-    struct kagg_step args = {.agg = j->agg,
-                             .cols = DEV(u64 *const *, cols_addr),
-                             .report = DEV(u64 *, report),
-                             .one = sink->key == NO_REG};
-    TRY(agg_start(j, KERNEL_AGG_EXTRACT, &args));
-    CU(g->api->copy_to_host(g->reports.host, report, REPORT_WORDS * 8, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
-    u64 words[REPORT_WORDS];
-    memcpy(words, g->reports.host, sizeof words);
-    j->out->rows = (i64)words[REPORT_ROWS];
-    j->x->vars[sink->var].rows = j->out->rows;
-    return ERR_OK;
-}
-
 /* --- both --- */
 
 bool gpu_job_can_send(const struct job *j) {
     const struct sink *sink = job_sink(j);
-    return sink->kind == SINK_ROWS && !j->plan.adds_interns && !sink->append &&
+    return sink->kind == SINK_ROWS && !j->plan.adds_interns && !j->plan.makes && !sink->append &&
            j->pipe->source.kind == SOURCE_TABLE && j->x->settings->gpu_result == RESULT_HOST &&
            feeds_host(j->x->program, sink->var, true);
 }
@@ -370,7 +282,7 @@ wf_status gpu_job_sink_begin(struct job *j) {
     }
     variable_reset(&j->x->vars[sink->var]);
     if (sink->kind == SINK_AGG) {
-        return agg_begin(j);
+        return gpu_agg_begin(j);
     }
     bool crosses = j->place != PLACE_CACHED && !j->plan.has_match &&
                    feeds_host(j->x->program, sink->var, false);
@@ -429,12 +341,8 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
         *out_again = true;
     } else if (sink->kind == SINK_ROWS) {
         TRY(rows_end(j, report, out_again));
-    } else if (report[REPORT_RETRY] & RETRY_TABLE) {
-        j->groups_wanted = MAX_OF((i64)report[REPORT_ROWS], (i64)j->agg.slot_count) * 2;
-        *out_again = true;
     } else {
-        i64 groups = j->agg.form == AGG_HASH ? (i64)report[REPORT_ROWS] : (i64)j->agg.slot_count;
-        TRY(agg_extract(j, groups));
+        TRY(gpu_agg_end(j, report, out_again));
     }
     if (!*out_again) {
         count_out(j);
@@ -444,5 +352,6 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
 
 void gpu_job_sink_drop(struct job *j) {
     gpu_heap_free(j->g->card, j->state);
-    j->state = NULL;
+    gpu_heap_free(j->g->card, j->bounds);
+    j->state = j->bounds = NULL;
 }

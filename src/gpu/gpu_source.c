@@ -85,14 +85,128 @@ static u32 find_sig(struct job *j, const struct weave_col *cols) {
             return s;
         }
     }
-    struct sig *grown = NEW_ARRAY(j->x->arena, struct sig, j->sig_count + 1);
+    struct sig *grown = NEW_ARRAY(j->arena, struct sig, j->sig_count + 1);
     if (j->sig_count) {
         memcpy(grown, j->sigs, sizeof *grown * j->sig_count);
     }
     j->sigs = grown;
-    j->sigs[j->sig_count].cols = NEW_ARRAY(j->x->arena, struct weave_col, j->col_count + 1);
+    j->sigs[j->sig_count].cols = NEW_ARRAY(j->arena, struct weave_col, j->col_count + 1);
     memcpy(j->sigs[j->sig_count].cols, cols, bytes);
     return j->sig_count++;
+}
+
+/* --- scans that are kept --- */
+
+/* What decides parts, layouts and batches besides the pipeline. */
+static struct sv scan_key(const struct job *j) {
+    const struct exec *x = j->x;
+    struct text key;
+    text_init(&key, x->arena);
+    u64 head[2] = {x->versions[j->pipe->source.ref]->id, (u64)x->settings->gpu_placement};
+    text_append(&key, (struct sv){(const char *)head, (i64)sizeof head});
+    for (u32 i = 0; i < j->pipe->prune_count; i++) {
+        const struct prune *p = &j->pipe->prunes[i];
+        for (u32 side = 0; side < 2; side++) {
+            u32 lit = side ? p->hi_lit : p->lo_lit;
+            const union lit *value = lit == NO_LIT ? NULL : &x->lits[lit];
+            bool text = value && p->kind == KIND_STR;
+            u64 length = text ? value->str.len : value ? kind_bytes[p->kind] : ~0ULL;
+            text_append(&key, (struct sv){(const char *)&length, (i64)sizeof length});
+            if (value) {
+                const void *bytes = text ? (const void *)(size_t)value->str.addr : value;
+                text_append(&key, (struct sv){bytes, (i64)length});
+            }
+        }
+    }
+    return (struct sv){key.ptr, key.len};
+}
+
+/* Signatures and batches take what this run finds out, so each has its own. */
+static void copy_lists(struct arena *arena, struct sig **sigs, u32 sig_count,
+                       struct batch **batches, i64 batch_count) {
+    struct sig *own_sigs = NEW_ARRAY(arena, struct sig, sig_count + 1);
+    struct batch *own_batches = NEW_ARRAY(arena, struct batch, batch_count + 1);
+    for (u32 s = 0; s < sig_count; s++) {
+        own_sigs[s] = (struct sig){.cols = (*sigs)[s].cols, .ops_at = (*sigs)[s].ops_at};
+    }
+    for (i64 b = 0; b < batch_count; b++) {
+        own_batches[b] = (*batches)[b];
+    }
+    *sigs = own_sigs;
+    *batches = own_batches;
+}
+
+static void scan_to_job(struct job *j) {
+    const struct gpu_scan *scan = j->scan;
+    j->found = j->fixed_done = 1;
+    j->part_count = scan->part_count;
+    j->parts = scan->parts;
+    j->sig_count = scan->sig_count;
+    j->sigs = scan->sigs;
+    j->batch_count = scan->batch_count;
+    j->batches = scan->batches;
+    copy_lists(j->x->arena, &j->sigs, j->sig_count, &j->batches, j->batch_count);
+    j->source_rows = scan->source_rows;
+    j->source_bytes = scan->source_bytes;
+    j->pruned_rows = scan->pruned_rows;
+    j->layout = scan->layout;
+    j->fixed_addr = scan->fixed->addr;
+    j->place = PLACE_CACHED;
+    j->slot_count = 1;
+}
+
+static void job_to_scan(struct job *j) {
+    struct gpu_scan *scan = j->scan;
+    scan->part_count = j->part_count;
+    scan->parts = j->parts;
+    scan->sig_count = j->sig_count;
+    scan->sigs = j->sigs;
+    scan->batch_count = j->batch_count;
+    scan->batches = j->batches;
+    copy_lists(&scan->arena, &scan->sigs, scan->sig_count, &scan->batches, scan->batch_count);
+    scan->source_rows = j->source_rows;
+    scan->source_bytes = j->source_bytes;
+    scan->pruned_rows = j->pruned_rows;
+    scan->layout = j->layout;
+}
+
+wf_status gpu_job_scan(struct job *j) {
+    j->col_count = j->pipe->source.col_count;
+    j->arena = j->x->arena;
+    if (j->pipe->source.kind != SOURCE_TABLE) {
+        return ERR_OK;
+    }
+    struct sv key = scan_key(j);
+    j->scan = gpu_scan_take(j->g, j->kept, key);
+    if (j->scan) {
+        scan_to_job(j);
+        return ERR_OK;
+    }
+    TRY(gpu_scan_new(j->g->card, key, &j->scan, j->x->err));
+    j->scan->col_count = j->col_count;
+    j->arena = &j->scan->arena;
+    return ERR_OK;
+}
+
+void gpu_job_scan_end(struct job *j, wf_status status) {
+    struct gpu_scan *scan = j->scan;
+    if (!scan) {
+        return;
+    }
+    if (j->found) {
+        gpu_scan_give(j->g->card, scan);
+        return;
+    }
+    bool keeps = !status && j->keeps && j->fixed_done;
+    if (keeps) {
+        job_to_scan(j);
+    }
+    if (keeps && !scan->arena.refused_bytes) {
+        gpu_scan_keep(j->g, j->kept, scan);
+    } else {
+        gpu_scan_free(j->g->card, scan);
+    }
+    j->scan = NULL;
 }
 
 /* --- pruning --- */
@@ -102,7 +216,7 @@ static i64 prune_part(struct job *j, struct part *part) {
     const struct pipeline *pipe = j->pipe;
     i64 zones = (part->rows + ZONE_ROWS - 1) >> ZONE_SHIFT;
     i64 dropped = 0;
-    u8 *keep = pipe->prune_count ? NEW_ARRAY(j->x->arena, u8, zones) : NULL;
+    u8 *keep = pipe->prune_count ? NEW_ARRAY(j->arena, u8, zones) : NULL;
     for (i64 z = 0; keep && z < zones; z++) {
         keep[z] = 1;
         for (u32 i = 0; i < pipe->prune_count; i++) {
@@ -119,7 +233,7 @@ static i64 prune_part(struct job *j, struct part *part) {
         dropped += keep[z] ? 0 : MIN_OF(part->rows - (z << ZONE_SHIFT), ZONE_ROWS);
     }
     part->keep = dropped ? keep : NULL;
-    j->metric->tablets_pruned_rows += dropped;
+    j->pruned_rows += dropped;
     return part->rows - dropped;
 }
 
@@ -129,7 +243,7 @@ static FALLIBLE table_parts(struct job *j) {
     const struct source *source = &j->pipe->source;
     const struct table_version *version = j->x->versions[source->ref];
     struct weave_col *cols = NEW_ARRAY(j->x->arena, struct weave_col, j->col_count + 1);
-    j->parts = NEW_ARRAY(j->x->arena, struct part, version->tablet_count + 1);
+    j->parts = NEW_ARRAY(j->arena, struct part, version->tablet_count + 1);
     exec_row_range(j->x, j->pipe, &j->rows_first, &j->rows_end);
     for (i64 t = 0; t < version->tablet_count; t++) {
         struct part part = {.tablet = version->tablets[t],
@@ -213,7 +327,7 @@ static FALLIBLE series_part(struct job *j) {
 }
 
 static void group_parts(struct job *j) { /* by signature, in order otherwise */
-    struct part *sorted = NEW_ARRAY(j->x->arena, struct part, j->part_count + 1);
+    struct part *sorted = NEW_ARRAY(j->arena, struct part, j->part_count + 1);
     i64 at = 0;
     for (u32 s = 0; s < j->sig_count; s++) {
         for (i64 p = 0; p < j->part_count; p++) {
@@ -226,7 +340,6 @@ static void group_parts(struct job *j) { /* by signature, in order otherwise */
 }
 
 wf_status gpu_job_source(struct job *j) {
-    j->col_count = j->pipe->source.col_count;
     if (j->pipe->source.kind == SOURCE_TABLE) {
         TRY(table_parts(j));
         if (j->sig_count > 1) {
@@ -237,8 +350,6 @@ wf_status gpu_job_source(struct job *j) {
     return j->pipe->source.kind == SOURCE_SERIES ? series_part(j) : single_part(j);
 }
 
-/* Bits change with every version of the table, so they are not cached: a few per cent of a column.
- */
 /* Deleted rows of a part, in the zones that are read. */
 static i64 gone_rows(const struct part *part) {
     const u64 *bits = (const u64 *)(const void *)part->gone->data;
@@ -280,6 +391,7 @@ void gpu_job_marks(struct job *j) {
     }
 }
 
+/* Bits change with every version of the table: they are the scan's, not the cache's. */
 wf_status gpu_job_gone(struct job *j) {
     i64 bytes = 0;
     for (i64 p = 0; p < j->part_count; p++) {
@@ -288,8 +400,9 @@ wf_status gpu_job_gone(struct job *j) {
     if (!bytes) {
         return ERR_OK;
     }
-    TRY(gpu_alloc(j->g, bytes, &j->gone, j->x->err));
-    u64 at = j->gone->addr;
+    struct gpu_block **gone = &j->scan->gone;
+    TRY(gpu_alloc(j->g, bytes, gone, j->x->err));
+    u64 at = (*gone)->addr;
     for (i64 p = 0; p < j->part_count; p++) {
         struct part *part = &j->parts[p];
         if (part->gone) {
@@ -433,6 +546,9 @@ wf_status gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes) {
 
 wf_status gpu_job_place(struct job *j) {
     j->place = choose_place(j);
+    /* Batches that had to be cut again are this run's. */
+    j->keeps = j->scan && !j->found && j->place == PLACE_CACHED && !j->sends && !j->batch_rows;
+    j->fixed_done = 0;
     bool slots = j->place == PLACE_STREAMED || j->place == PLACE_SERIAL;
     bool whole = j->place == PLACE_CACHED && !j->sends;
     j->slot_count = whole || j->place == PLACE_SERIAL ? 1 : GPU_STREAMS;
@@ -507,8 +623,8 @@ static void set_text(const struct job *j, u32 col, const struct seg_bytes *seg, 
     if (out->form == SEG_STR) {
         out->bytes = DEV(const u8 *, text);
         out->base = (u64)(size_t)seg->text;
-    } else if (j->text_cols && j->text_cols[col]) {
-        const struct dict_views *dict = &j->dict_views[col];
+    } else if (j->scan->dict_views && j->text_cols && j->text_cols[col]) {
+        const struct dict_views *dict = &j->scan->dict_views[col];
         out->bytes = DEV(const u8 *, dict->block ? dict->block->addr : 0);
         out->base_high = (u64)dict->len;
     }
@@ -547,6 +663,10 @@ wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, 
         TRY(gpu_cache_load(j->g, part->tablet, table_col, part->rows, &cached,
                            &j->metric->bytes_moved, j->x->err));
         at = (struct addrs){cached->data, cached->nulls, cached->text};
+        if (j->keeps && cached->block) {
+            struct cached_at where = {part->tablet->id, cached->block->addr, table_col};
+            VEC_PUSH(&j->scan->arena, &j->scan->segs, where);
+        }
     }
     out->data = DEV(const u8 *, at.data);
     out->nulls = DEV(const u8 *, at.nulls);

@@ -17,14 +17,15 @@
 
 #include <stdlib.h>
 
-wf_status gpu_str_gather(struct exec *x, str *views, i64 n, struct buffer **out) {
+wf_status gpu_str_gather(struct memory *mem, str *views, i64 n, struct buffer **out,
+                         struct error *err) {
     i64 bytes = 0;
     for (i64 i = 0; i < n; i++) {
         bytes += views[i].len;
     }
-    struct buffer *heap = buffer_new(x->mem, MAX_OF(bytes, 1));
+    struct buffer *heap = buffer_new(mem, MAX_OF(bytes, 1));
     if (!heap) {
-        return memory_refused(x->mem, x->err, bytes);
+        return memory_refused(mem, err, bytes);
     }
     u8 *to = heap->data;
     for (i64 i = 0; i < n; i++) {
@@ -38,8 +39,8 @@ wf_status gpu_str_gather(struct exec *x, str *views, i64 n, struct buffer **out)
     return ERR_OK;
 }
 
-void gpu_str_add(struct exec *x, struct gpu_str_list *list, struct gpu_str text) {
-    VEC_PUSH(x->arena, list, text);
+void gpu_str_add(struct arena *arena, struct gpu_str_list *list, struct gpu_str text) {
+    VEC_PUSH(arena, list, text);
 }
 
 void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list) {
@@ -87,13 +88,16 @@ static FALLIBLE var_texts(struct job *j, u32 var, bool resident) {
     return ERR_OK;
 }
 
-/* Scattered strings as a text that this step owns; the views then hold addresses of the card. */
-static FALLIBLE own_text(struct job *j, str *views, i64 n) {
+/* Scattered strings as a text that this run owns, or its scan; the views then hold addresses of the
+ * card. */
+static FALLIBLE own_text(struct job *j, bool of_scan, str *views, i64 n) {
     struct buffer *heap = NULL;
-    TRY(gpu_str_gather(j->x, views, n, &heap));
+    struct gpu_str_list *list = of_scan ? &j->scan->texts : &j->own_texts;
+    struct arena *arena = of_scan ? &j->scan->arena : j->x->arena;
+    TRY(gpu_str_gather(of_scan ? arena->mem : j->x->mem, views, n, &heap, j->x->err));
     struct gpu_str text = {.host = heap->data, .bytes = heap->bytes, .heap = heap};
-    gpu_str_add(j->x, &j->own_texts, text);
-    struct gpu_str *own = &j->own_texts.items[j->own_texts.count - 1];
+    gpu_str_add(arena, list, text);
+    struct gpu_str *own = &list->items[list->count - 1];
     u64 addr = 0;
     TRY(gpu_str_addr(j->g, j->x, own, &addr, &j->metric->bytes_moved));
     add_text(j, own, addr);
@@ -114,7 +118,7 @@ static FALLIBLE literal_texts(struct job *j) {
         }
     }
     if (count) {
-        TRY(own_text(j, found, count));
+        TRY(own_text(j, false, found, count));
     }
     count = 0;
     for (i64 i = 0; i < lits->count; i++) {
@@ -133,7 +137,7 @@ static FALLIBLE pattern_texts(struct job *j) {
         struct sv table = regex_table_make(j->x->arena, j->x->lits[patterns->items[i]].str);
         ASSERT(table.len > 0); /* it was asked before whether there is one */
         j->pattern_views[i] = str_from(table);
-        TRY(own_text(j, &j->pattern_views[i], 1));
+        TRY(own_text(j, false, &j->pattern_views[i], 1));
     }
     return ERR_OK;
 }
@@ -166,13 +170,32 @@ static FALLIBLE dict_texts(struct job *j, u32 col) {
     for (i64 i = 0; i < len; i++) {
         views[i] = str_from(dict_get(dict, (i32)i));
     }
-    TRY(own_text(j, views, len));
-    struct gpu_block **block = &j->dict_views[col].block;
+    TRY(own_text(j, true, views, len));
+    struct gpu_block **block = &j->scan->dict_views[col].block;
     TRY(gpu_alloc(g, MAX_OF(len, 1) * (i64)sizeof(str), block, x->err));
-    j->dict_views[col].len = len;
+    j->scan->dict_views[col].len = len;
     j->metric->bytes_moved += len * (i64)sizeof(str);
     return gpu_upload(g, (*block)->addr, views, len * (i64)sizeof(str), NULL, g->streams[0],
                       x->err);
+}
+
+/* Columns of text; of a table the dictionaries, which a scan that was found has. */
+static FALLIBLE source_texts(struct job *j) {
+    bool is_new = j->scan && !j->found;
+    j->text_cols = NEW_ARRAY(j->x->arena, b8, j->col_count + 1);
+    if (is_new) {
+        j->scan->dict_views = NEW_ARRAY(j->arena, struct dict_views, j->col_count + 1);
+    }
+    for (u32 c = 0; c < j->col_count; c++) {
+        j->text_cols[c] = loads_text(j, c);
+        if (is_new && j->text_cols[c]) {
+            TRY(dict_texts(j, c));
+        }
+    }
+    for (i64 i = 0; j->found && i < j->scan->texts.count; i++) {
+        add_text(j, &j->scan->texts.items[i], j->scan->texts.items[i].block->addr);
+    }
+    return ERR_OK;
 }
 
 /* Whether some opcode looks at the bytes of a variable's text. */
@@ -198,15 +221,7 @@ wf_status gpu_job_texts(struct job *j) {
     }
     TRY(literal_texts(j));
     TRY(pattern_texts(j));
-    j->dict_views = NEW_ARRAY(x->arena, struct dict_views, j->col_count + 1);
-    j->text_cols = NEW_ARRAY(x->arena, b8, j->col_count + 1);
-    bool is_table = j->pipe->source.kind == SOURCE_TABLE;
-    for (u32 c = 0; c < j->col_count; c++) {
-        j->text_cols[c] = loads_text(j, c);
-        if (is_table && j->text_cols[c]) {
-            TRY(dict_texts(j, c));
-        }
-    }
+    TRY(source_texts(j));
     b8 *seen = NEW_ARRAY(x->arena, b8, x->program->var_count + 1);
     for (i64 i = 0; i < plan->cols.count; i++) {
         struct kcol col;
@@ -237,10 +252,6 @@ wf_status gpu_job_texts(struct job *j) {
 
 void gpu_job_texts_drop(struct job *j) {
     gpu_str_drop(j->g->card, &j->own_texts);
-    for (u32 c = 0; j->dict_views && c < j->col_count; c++) {
-        gpu_heap_free(j->g->card, j->dict_views[c].block);
-        j->dict_views[c].block = NULL;
-    }
 }
 
 /* --- tables for kernels --- */
@@ -251,9 +262,20 @@ static int by_from(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+bool gpu_job_moves_text(const struct job *j) {
+    const struct sink *sink = j->plan.sink;
+    bool moves = false;
+    for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
+        u16 reg = sink->cols[c].reg;
+        moves = moves || (j->pipe->regs[reg].kind == KIND_STR && !j->plan.host_text[reg]);
+    }
+    return moves;
+}
+
 i64 gpu_job_text_room(const struct job *j, const struct batch *b) {
     i64 count = j->texts.count;
-    for (u32 c = 0; j->text_cols && b && c < j->col_count; c++) {
+    bool of_parts = b && j->text_cols && gpu_job_moves_text(j);
+    for (u32 c = 0; of_parts && c < j->col_count; c++) {
         count += j->text_cols[c] ? b->count : 0;
     }
     return count * (i64)sizeof(struct ktext);
@@ -271,8 +293,30 @@ u32 gpu_job_texts_in(const struct job *j, struct ktext *out) {
     return count;
 }
 
-u32 gpu_job_texts_out(const struct job *j, const struct batch *b, const struct kseg *segs,
-                      struct ktext *out) {
+void gpu_job_part_texts(struct job *j, struct batch *b, const struct kseg *segs) {
+    b->part_texts = NULL;
+    b->part_text_count = 0;
+    if (!j->text_cols || !j->scan || !gpu_job_moves_text(j)) {
+        return;
+    }
+    i64 most = gpu_job_text_room(j, b) / (i64)sizeof(struct ktext);
+    b->part_texts = NEW_ARRAY(j->arena, struct ktext, most + 1);
+    for (u32 c = 0; c < j->col_count; c++) {
+        for (i64 p = 0; j->text_cols[c] && p < b->count; p++) {
+            const struct kseg *seg = &segs[(i64)c * b->count + p];
+            const struct part *part = &j->parts[b->first + p];
+            if (seg->form == SEG_STR) {
+                struct seg_bytes bytes =
+                    gpu_segment_bytes(part->tablet, j->pipe->source.cols[c], part->rows);
+                b->part_texts[b->part_text_count++] =
+                    (struct ktext){(u64)(size_t)seg->bytes, (u64)(size_t)bytes.text,
+                                   (u64)bytes.text_bytes};
+            }
+        }
+    }
+}
+
+u32 gpu_job_texts_out(const struct job *j, const struct batch *b, struct ktext *out) {
     u32 count = 0;
     for (i64 i = 0; i < j->texts.count; i++) {
         const struct job_text *t = &j->texts.items[i];
@@ -280,17 +324,8 @@ u32 gpu_job_texts_out(const struct job *j, const struct batch *b, const struct k
             out[count++] = (struct ktext){t->addr, (u64)(size_t)t->text.host, (u64)t->text.bytes};
         }
     }
-    for (u32 c = 0; j->text_cols && c < j->col_count; c++) {
-        for (i64 p = 0; j->text_cols[c] && p < b->count; p++) {
-            const struct kseg *seg = &segs[(i64)c * b->count + p];
-            const struct part *part = &j->parts[b->first + p];
-            if (seg->form == SEG_STR) {
-                struct seg_bytes bytes =
-                    gpu_segment_bytes(part->tablet, j->pipe->source.cols[c], part->rows);
-                out[count++] = (struct ktext){(u64)(size_t)seg->bytes, (u64)(size_t)bytes.text,
-                                              (u64)bytes.text_bytes};
-            }
-        }
+    for (u32 i = 0; i < b->part_text_count; i++) {
+        out[count++] = b->part_texts[i];
     }
     qsort(out, count, sizeof *out, by_from);
     return count;
@@ -304,16 +339,28 @@ static int by_host(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+static bool writes_text(const struct job *j) {
+    const struct sink *sink = j->plan.sink;
+    bool writes = false;
+    for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
+        writes = writes || j->pipe->regs[sink->cols[c].reg].kind == KIND_STR;
+    }
+    return writes;
+}
+
 void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
     struct exec *x = j->x;
     struct gpu_str_list all = {0};
+    if (!writes_text(j)) {
+        return;
+    }
     for (i64 i = 0; i < j->texts.count; i++) {
-        gpu_str_add(x, &all, j->texts.items[i].text);
+        gpu_str_add(x->arena, &all, j->texts.items[i].text);
     }
     for (i64 i = 0; j->old && i < j->old->texts.count; i++) {
         struct gpu_str text = j->old->texts.items[i];
         text.block = NULL;
-        gpu_str_add(x, &all, text);
+        gpu_str_add(x->arena, &all, text);
     }
     for (i64 p = 0; p < j->part_count; p++) {
         const struct part *part = &j->parts[p];
@@ -324,7 +371,7 @@ void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
             text.host = bytes.text;
             text.bytes = bytes.text_bytes;
             if (j->text_cols[c] && text.bytes) {
-                gpu_str_add(x, &all, text);
+                gpu_str_add(x->arena, &all, text);
             }
         }
     }
@@ -343,7 +390,7 @@ void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
         }
         if (out) {
             text.heap = text.heap ? buffer_retain(text.heap) : NULL;
-            gpu_str_add(x, &out->texts, text);
+            gpu_str_add(x->arena, &out->texts, text);
         }
     }
 }

@@ -93,10 +93,10 @@ static FALLIBLE upload_text(struct gpu *g, struct exec *x, const struct variable
         }
     }
     struct buffer *heap = NULL;
-    status = status ? status : gpu_str_gather(x, views, v->rows, &heap);
+    status = status ? status : gpu_str_gather(x->mem, views, v->rows, &heap, x->err);
     if (!status) {
         struct gpu_str text = {.host = heap->data, .bytes = heap->bytes, .heap = heap};
-        gpu_str_add(x, &gv->texts, text);
+        gpu_str_add(x->arena, &gv->texts, text);
         status = upload_new(g, x, views, MAX_OF(v->rows, 1) * (i64)sizeof(str), &to->data, moved);
     }
     if (!status && with_nulls) {
@@ -167,9 +167,9 @@ static FALLIBLE upload_views(struct gpu *g, struct exec *x, const struct variabl
     str *views = NEW_ARRAY(x->arena, str, v->lut_len + 1);
     memcpy(views, v->lut, (size_t)v->lut_len * sizeof *views);
     struct buffer *heap = NULL;
-    TRY(gpu_str_gather(x, views, v->lut_len, &heap));
+    TRY(gpu_str_gather(x->mem, views, v->lut_len, &heap, x->err));
     struct gpu_str text = {.host = heap->data, .bytes = heap->bytes, .heap = heap};
-    gpu_str_add(x, &gv->texts, text);
+    gpu_str_add(x->arena, &gv->texts, text);
     u64 addr = 0;
     TRY(gpu_str_addr(g, x, &gv->texts.items[gv->texts.count - 1], &addr, moved));
     for (i64 i = 0; i < v->lut_len; i++) {
@@ -226,7 +226,7 @@ static FALLIBLE upload_index(struct gpu *g, struct exec *x, struct index *index,
         TRY(upload_new(g, x, index->rows, index->row_count * 4, &gv->index_rows, moved));
     }
     gv->most_matches = index_most(index);
-    gv->filter_share = 1.0;
+    gv->share = index->form == INDEX_BITS ? (f64)index->row_count / (f64)index->slot_count : 1.0;
     gv->index =
         (struct kindex){.form = index->form == INDEX_BITS ? KINDEX_BITS
                                 : index->slots            ? KINDEX_RUNS
@@ -243,6 +243,7 @@ static FALLIBLE upload_index(struct gpu *g, struct exec *x, struct index *index,
     if (gv->filter) {
         TRY(gpu_upload(g, gv->filter->addr, index->filter, bytes, NULL, g->streams[0], x->err));
         *moved += bytes;
+        gv->share = (f64)index->row_count / (f64)index->filter_bits;
         gv->index.filter = (struct kfilter){.bits = DEV(u32 *, gv->filter->addr),
                                             .lo = index->filter_lo,
                                             .count = (u64)index->filter_bits,

@@ -227,7 +227,7 @@ static void pass_texts(struct exec *x, u32 src, u32 dst, const struct gpu_var *f
         struct gpu_str text = from->texts.items[i];
         text.block = NULL;
         text.heap = text.heap ? buffer_retain(text.heap) : NULL;
-        gpu_str_add(x, &out->texts, text);
+        gpu_str_add(x->arena, &out->texts, text);
         if (text.heap) {
             variable_keep_heap(x, dst, buffer_retain(text.heap));
         }

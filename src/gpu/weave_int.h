@@ -1,5 +1,6 @@
 /* weave_int.h: what the files of the weaver share: weave_text.c writes a kernel's frame and its
- * opcodes, weave_probe.c how keys are looked up, weave_sink.c what becomes of the rows. */
+ * opcodes, weave_probe.c how keys are looked up, weave_list.c how few rows or several matches go on,
+ * weave_sink.c what becomes of the rows. */
 #ifndef WF_GPU_WEAVE_INT_H
 #define WF_GPU_WEAVE_INT_H
 
@@ -8,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+enum { WEAVE_TESTS = 8 };
 struct weaver {
     struct weave *w;
     const struct gpu_plan *plan;
@@ -23,7 +25,18 @@ struct weaver {
     b8 *loaded;         /* columns whose pointers are declared */
     b8 *loaded_outside; /* and were so before EACH */
     u32 each;           /* the open one */
-    i32 rows;
+    i32 rows;           /* a thread has */
+    /* weave_list.c */
+    u32 ask_at;             /* the first opcode that looks into an index; op_count = none */
+    u32 tests[WEAVE_TESTS]; /* lookups whose bitmaps are asked before it, in order */
+    u32 test_count;
+    b8 few;        /* rows are left then */
+    b8 list;       /* from ask_at on rows come from a list; */
+    b8 listed;     /* now they do, one a thread */
+    i32 tile_rows; /* rows that a thread had before */
+    b8 *again;     /* opcodes that are repeated for rows of the list */
+    b8 *early;     /* opcodes that were written before their turn */
+    b8 *tested;    /* lookups whose bitmaps were asked */
 };
 
 __attribute__((format(printf, 2, 3))) static inline void line(struct weaver *v, const char *format,
@@ -45,6 +58,18 @@ static inline const char *operand(const struct weaver *v, u16 reg, char buf[24])
 #define EACH "UNROLL for (u32 i = 0; i < R; i++) "
 #define EACH_GROUP "UNROLL for (u32 g = 0; g < R / 4; g++) "
 
+void weave_op(struct weaver *v, u32 at); /* weave_text.c */
+
+/* weave_list.c */
+void weave_list_plan(struct weaver *v);  /* first of all */
+void weave_list_setup(struct weaver *v); /* before the tiles */
+void weave_ask(struct weaver *v);        /* before opcode ask_at */
+void weave_list_end(struct weaver *v);
+bool weave_spreads(const struct weaver *v,
+                   u32 at); /* whether this MATCH takes the matches of 256 rows together */
+void weave_spread(struct weaver *v, u32 at, u16 number);
+void weave_spread_end(struct weaver *v);
+
 /* weave_probe.c */
 void weave_probe(struct weaver *v, u32 at, const struct op *op, u16 number);
 void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number);
@@ -54,6 +79,7 @@ void weave_any(struct weaver *v, const struct op *op);
 
 /* weave_sink.c */
 i64 weave_stage_bytes(const struct gpu_plan *plan); /* of the widest column of rows */
+void weave_sink_functions(struct weaver *v);        /* before the kernel */
 void weave_sink_setup(struct weaver *v);            /* before the tiles */
 void weave_emit(struct weaver *v, u32 sink);        /* the active rows of a tile */
 void weave_finish(struct weaver *v);                /* after the tiles */

@@ -21,6 +21,7 @@ static void put_fault(struct weaver *v, const struct op *op, const char *fault) 
 
 static const char *const run_names[] = {
     [KINDEX_DIRECT] = "find_direct_run",
+    [KINDEX_RANK] = "find_rank_run",
     [KINDEX_PAIRS] = "find_pair_run",
     [KINDEX_RUNS] = "find_slot_run",
 };
@@ -30,7 +31,7 @@ static const char *const run_names[] = {
 static void put_filter(struct weaver *v, u32 at, const struct op *op, u16 number, char looks[64]) {
     char key[24];
     looks_up(v, op, looks);
-    if (!v->w->indexes[number].filter) {
+    if (!v->w->indexes[number].filter || v->tested[at]) {
         return;
     }
     operand(v, op->a, key);
@@ -46,28 +47,35 @@ static void put_unique_heads(struct weaver *v, u32 at, const struct op *op, u16 
     operand(v, op->a, key);
     switch (v->w->indexes[number].form) {
     case KINDEX_PAIRS:
-        line(v, "u64 p%u[R];", at);
-        line(v, "u64 q%u[R];", at);
+        line(v, "u64 slot%u[R];", at);
+        line(v, "u64 held%u[R];", at);
         line(v, EACH "{");
         line(v, "    const u64 no = pair_number(&x%u, %s);", number, key);
-        line(v, "    p%u[i] = pair_first(&x%u, no);", at, number);
-        line(v, "    q%u[i] = %s && !(no >> 32) ? x%u.slots[p%u[i]] : 0u;", at, looks, number, at);
+        line(v, "    slot%u[i] = pair_first(&x%u, no);", at, number);
+        line(v, "    held%u[i] = %s && !(no >> 32) ? x%u.slots[slot%u[i]] : 0u;", at, looks, number,
+             at);
         line(v, "}");
         line(v, EACH "{");
         line(v, "    const u64 no = pair_number(&x%u, %s);", number, key);
-        line(v, "    h%u[i] = find_pair_from(&x%u, no, p%u[i], q%u[i]);", at, number, at, at);
+        line(v, "    h%u[i] = find_pair_from(&x%u, no, slot%u[i], held%u[i]);", at, number, at, at);
         line(v, "}");
         break;
+    case KINDEX_RANK:
+        line(v, "u64 held%u[R];", at);
+        line(v, EACH "{ held%u[i] = %s ? rank_word(&x%u, (u64)%s - (u64)x%u.key_lo) : 0u; }", at,
+             looks, number, key, number);
+        line(v, EACH "{ h%u[i] = find_rank_from(&x%u, %s, held%u[i]); }", at, number, key, at);
+        break;
     case KINDEX_RUNS:
-        line(v, "u64 p%u[R];", at);
-        line(v, "vec16 q%u[R];", at);
+        line(v, "u64 slot%u[R];", at);
+        line(v, "vec16 held%u[R];", at);
         line(v, EACH "{");
-        line(v, "    p%u[i] = slot_first(&x%u, %s);", at, number, key);
-        line(v, "    q%u[i] = %s ? load16(x%u.slots + 2 * p%u[i]) : vec_of(0, 0);", at, looks,
+        line(v, "    slot%u[i] = slot_first(&x%u, %s);", at, number, key);
+        line(v, "    held%u[i] = %s ? load16(x%u.slots + 2 * slot%u[i]) : vec_of(0, 0);", at, looks,
              number, at);
         line(v, "}");
-        line(v, EACH "{ h%u[i] = (u32)(find_slot_from(&x%u, %s, p%u[i], q%u[i]) >> 32); }", at,
-             number, key, at, at);
+        line(v, EACH "{ h%u[i] = (u32)(find_slot_from(&x%u, %s, slot%u[i], held%u[i]) >> 32); }",
+             at, number, key, at, at);
         break;
     default:
         line(v, EACH "{ h%u[i] = %s ? find_%s(&x%u, %s) : 0u; }", at, looks,
@@ -102,6 +110,10 @@ static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number)
 }
 
 void weave_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    if (v->tested[at] && v->w->indexes[number].form == KINDEX_BITS) { /* all are row 0 */
+        line(v, EACH "{ r%u[i] = 0; }", op->dst);
+        return;
+    }
     put_heads(v, at, op, number);
     line(v, EACH "{");
     if (probe_flags(op) & PROBE_OUTER) {
@@ -142,7 +154,16 @@ static void put_matched(struct weaver *v, u32 at, const struct op *op, u16 numbe
 }
 
 void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    if (v->w->indexes[number].unique) {
+        weave_probe(v, at, op, number);
+        return;
+    }
     put_runs(v, at, op, number);
+    v->matches[v->match_count++] = at;
+    if (weave_spreads(v, at)) {
+        weave_spread(v, at, number);
+        return;
+    }
     line(v, "for (;;) {");
     v->depth++;
     line(v, "act = 0;");
@@ -151,11 +172,14 @@ void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
     line(v, "    break;");
     line(v, "}");
     put_matched(v, at, op, number);
-    v->matches[v->match_count++] = at;
 }
 
 void weave_next_match(struct weaver *v) {
     u32 at = v->matches[--v->match_count];
+    if (weave_spreads(v, at)) {
+        weave_spread_end(v);
+        return;
+    }
     line(v, EACH "{ at%u[i] += at%u[i] != end%u[i]; }", at, at, at);
     v->depth--;
     line(v, "}");

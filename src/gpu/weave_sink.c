@@ -30,7 +30,310 @@ static bool accumulates(const struct weaver *v) {
     return sink->key == NO_REG && words <= MOST_ACCUMULATORS;
 }
 
+/* --- groups in cells of each thread's own: see gpu_cells.c --- */
+
+static const char *cell_array(const struct agg_cell *cell) {
+    return cell->narrow ? "narrow" : "wide";
+}
+
+static u32 cell_at(const struct agg_cell *cell) {
+    return cell->place * WOVEN_BLOCK;
+}
+
+/* What an untouched cell holds. Sums share cells; another word is alone in its own. */
+static const char *cell_identity(const struct agg_cells *cells, u32 cell, char buf[48]) {
+    snprintf(buf, 48, "0");
+    for (u32 w = 0; w < cells->field_count; w++) {
+        const struct agg_field *f = &cells->fields[w];
+        if (f->cell == cell && f->op != WORD_ADD) {
+            snprintf(buf, 48, "(u64)word_identity(%s)", word_names[f->op]);
+        }
+    }
+    return buf;
+}
+
+/* A row's part in a field, at its place in the cell. */
+static void field_text(const struct weaver *v, const struct agg_cells *cells, u32 w,
+                       char buf[120]) {
+    const struct agg_field *f = &cells->fields[w];
+    const char *kind = cells->cells[f->cell].narrow ? "u32" : "u64";
+    char reg[24] = "1";
+    if (w < v->plan->sink->word_count) {
+        operand(v, v->plan->sink->word_regs[w], reg);
+    }
+    const char *shortened = f->short_value ? "(u32)" : "";
+    if (f->shift) {
+        snprintf(buf, 120, "((%s)%s%s << %u)", kind, shortened, reg, f->shift);
+    } else {
+        snprintf(buf, 120, "(%s)%s%s", kind, shortened, reg);
+    }
+}
+
+static void put_cells_row(struct weaver *v) {
+    const struct agg_cells *cells = v->w->cells;
+    char buf[120];
+    line(v, "const u32 slot = (u32)((u64)%s - (u64)args.agg.key_lo);",
+         operand(v, v->plan->sink->key, buf));
+    for (u32 c = 0; c < cells->count; c++) {
+        const struct agg_cell *cell = &cells->cells[c];
+        char sum[700] = "";
+        i32 n = 0;
+        line(v, "{");
+        line(v, "    %s *const cell = %s + slot * %uu + %uu;", cell->narrow ? "u32" : "u64",
+             cell_array(cell),
+             WOVEN_BLOCK * (cell->narrow ? cells->narrow_count : cells->wide_count), cell_at(cell));
+        for (u32 w = 0; w < cells->field_count; w++) {
+            const struct agg_field *f = &cells->fields[w];
+            if (f->cell != c) {
+                continue;
+            }
+            field_text(v, cells, w, buf);
+            if (f->op == WORD_ADD) {
+                n += snprintf(sum + n, sizeof sum - (size_t)n, "%s%s", n ? " + " : "", buf);
+            } else {
+                line(v, "    *cell = (u64)word_merge(%s, (i64)*cell, (i64)%s);", word_names[f->op],
+                     buf);
+            }
+        }
+        if (n) {
+            line(v, "    *cell += %s;", sum);
+        }
+        line(v, "}");
+    }
+}
+
+/* The fields of one cell of a slot: the sums of all threads' copies, from the lowest field up. */
+static void put_cell_fields(struct weaver *v, u32 c) {
+    const struct agg_cells *cells = v->w->cells;
+    const struct agg_cell *cell = &cells->cells[c];
+    char identity[48];
+    u32 order[AGG_FIELDS];
+    u32 count = 0;
+    for (u32 shift = 0; shift < 64; shift++) {
+        for (u32 w = 0; w < cells->field_count; w++) {
+            if (cells->fields[w].cell == c && cells->fields[w].shift == shift) {
+                order[count++] = w;
+            }
+        }
+    }
+    line(v, "{");
+    v->depth++;
+    line(v, "%s *const at = %s + slot * %uu + %uu;", cell->narrow ? "u32" : "u64", cell_array(cell),
+         WOVEN_BLOCK * (cell->narrow ? cells->narrow_count : cells->wide_count), cell_at(cell));
+    for (u32 k = 0; k < count; k++) {
+        line(v, "i64 f%u = word_identity(%s);", order[k], word_names[cells->fields[order[k]].op]);
+    }
+    line(v, "NO_UNROLL for (u32 k = t_lane(); k < %uu; k += 32u) {", WOVEN_BLOCK);
+    v->depth++;
+    line(v, "u64 x = at[k];");
+    line(v, "at[k] = %s;", cell_identity(cells, c, identity));
+    for (u32 k = 0; k < count; k++) {
+        const struct agg_field *f = &cells->fields[order[k]];
+        const char *op = word_names[f->op];
+        if (f->bits == 64) {
+            line(v, "f%u = word_merge(%s, f%u, (i64)x);", order[k], op, order[k]);
+        } else {
+            line(v, "f%u += %s(x, %u);", order[k], f->is_signed ? "bits_signed" : "bits_below",
+                 f->bits);
+        }
+        if (k + 1 < count) {
+            line(v, "x = (x - (u64)%s(x, %u)) >> %u;", f->is_signed ? "bits_signed" : "bits_below",
+                 f->bits, f->bits);
+        }
+    }
+    v->depth--;
+    line(v, "}");
+    for (u32 k = 0; k < count; k++) {
+        u32 w = order[k];
+        const char *op = word_names[cells->fields[w].op];
+        u32 word = w < v->plan->sink->word_count ? v->w->agg_head + w : 0;
+        line(v, "f%u = w_word_merge(%s, f%u);", w, op, w);
+        line(v, "if (t_lane() == 0) {");
+        line(v, "    word_atom(%s, state + slot * %u + %u, f%u);", op,
+             v->w->agg_head + v->plan->sink->word_count, word, w);
+        line(v, "}");
+    }
+    v->depth--;
+    line(v, "}");
+}
+
+static void put_cells_function(struct weaver *v) {
+    const struct agg_cells *cells = v->w->cells;
+    line(v, "FN_SLOW void b_cells_add(u64 *wide, u32 *narrow, u64 slot_count, u64 *state) {");
+    line(v, "    b_sync();");
+    line(v, "    NO_UNROLL for (u64 slot = t_id() / 32u; slot < slot_count; slot += %uu) {",
+         WOVEN_BLOCK / 32);
+    v->depth += 2;
+    for (u32 c = 0; c < cells->count; c++) {
+        put_cell_fields(v, c);
+    }
+    v->depth -= 2;
+    line(v, "    }");
+    line(v, "    b_sync();");
+    line(v, "}");
+}
+
+static void put_cells_setup(struct weaver *v) {
+    const struct agg_cells *cells = v->w->cells;
+    char identity[48];
+    line(v, "u64 *const all_wide = (u64 *)s_bytes;");
+    line(v, "u32 *const all_narrow = (u32 *)(all_wide + args.agg.slot_count * %uu);",
+         cells->wide_count * WOVEN_BLOCK);
+    line(v, "u64 *const wide = all_wide + t_id();");
+    line(v, "u32 *const narrow = all_narrow + t_id();");
+    line(v, "u32 emits = 0;");
+    line(v, "NO_UNROLL for (u64 slot = 0; slot < args.agg.slot_count; slot++) {");
+    for (u32 c = 0; c < cells->count; c++) {
+        const struct agg_cell *cell = &cells->cells[c];
+        line(v, "    %s[slot * %uu + %uu] = %s;", cell_array(cell),
+             WOVEN_BLOCK * (cell->narrow ? cells->narrow_count : cells->wide_count), cell_at(cell),
+             cell_identity(cells, c, identity));
+    }
+    line(v, "}");
+}
+
+#define CELLS_ADD "b_cells_add(all_wide, all_narrow, args.agg.slot_count, args.agg.state);"
+
+/* After every emission: sums are added up before they can overflow. */
+static void put_cells_emitted(struct weaver *v) {
+    line(v, "if (++emits == %lldu) {", (long long)MAX_OF(v->w->cells->rows / v->rows, 1));
+    line(v, "    " CELLS_ADD);
+    line(v, "    emits = 0;");
+    line(v, "}");
+}
+
+/* --- groups as runs of the sorted key: see agg_runs.h --- */
+
+static u32 run_bytes(const struct weaver *v) {
+    return 8u * (u32)(v->rows * WOVEN_BLOCK) * (1 + v->plan->sink->word_count);
+}
+
+static void put_runs_setup(struct weaver *v) {
+    line(v, "SHARED(u32, s_sums, 32);");
+    line(v, "SHARED(u64, s_base, 1);");
+    line(v, "SHARED(i64, s_last, %d);", WOVEN_BLOCK / 32 * v->rows / 4);
+    line(v, "SHARED(u32, s_some, %d);", WOVEN_BLOCK / 32 * v->rows / 4);
+    line(v, "u64 *const keys = (u64 *)s_bytes;");
+    for (u32 w = 0; w < v->plan->sink->word_count; w++) {
+        line(v, "u64 *const sums%u = keys + %u * TILE;", w, 1 + w);
+    }
+}
+
+/* Word w of the runs that this thread begins, stored; more<w>: of those it goes on with. */
+static void put_run_word(struct weaver *v, u32 w) {
+    const struct sink *sink = v->plan->sink;
+    const char *op = word_names[sink->words[w]];
+    char x[24];
+    line(v, "i64 more%u[R / 4];", w);
+    line(v, EACH_GROUP "{");
+    v->depth++;
+    line(v, "u32 at = runs.first[g];");
+    line(v, "i64 sum = word_identity(%s);", op);
+    line(v, "more%u[g] = sum;", w);
+    line(v, "u32 begun = 0;");
+    line(v, "UNROLL for (u32 i = 4 * g; i < 4 * g + 4; i++) {");
+    line(v, "    if (heads >> i & 1u) {");
+    line(v, "        if (begun) {");
+    line(v, "            sums%u[at++] = (u64)sum;", w);
+    line(v, "        } else {");
+    line(v, "            more%u[g] = sum;", w);
+    line(v, "        }");
+    line(v, "        begun = 1;");
+    line(v, "        sum = word_identity(%s);", op);
+    line(v, "    }");
+    line(v, "    if (act >> i & 1u) {");
+    line(v, "        sum = word_merge(%s, sum, %s);", op, operand(v, sink->word_regs[w], x));
+    line(v, "    }");
+    line(v, "}");
+    line(v, "if (begun) {");
+    line(v, "    sums%u[at] = (u64)sum;", w);
+    line(v, "} else {");
+    line(v, "    more%u[g] = sum;", w);
+    line(v, "}");
+    v->depth--;
+    line(v, "}");
+}
+
+/* The first or last run of the tile, to the table of those. */
+static void put_edge(struct weaver *v, const char *run) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "    u64 *at = agg_find(args.agg.state, args.agg.slot_count, args.agg.group_limit, %u,",
+         sink->word_count);
+    line(v, "                       (i64)keys[%s], args.report);", run);
+    line(v, "    if (at) {");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, "        word_atom(%s, at + %u, (i64)sums%u[%s]);", word_names[sink->words[w]],
+             1 + w, w, run);
+    }
+    line(v, "    }");
+}
+
+static void put_runs_out(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "const u32 fits = out_fits(runs.inner, args.capacity, -1, args.report);");
+    line(v, "for (u32 k = t_id(); k < fits; k += %d) {", WOVEN_BLOCK);
+    line(v, "    ((u64 *)args.outs[0].data)[runs.inner.base + k] = keys[1u + k];");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, "    ((u64 *)args.outs[%u].data)[runs.inner.base + k] = sums%u[1u + k];", 1 + w, w);
+    }
+    line(v, "}");
+    line(v, "if (t_id() == 0) {");
+    line(v, "    u64 *const bound = args.agg.bounds +");
+    line(v, "                       3 * (args.agg.bound_starts[tablet] + (u64)first / TILE);");
+    line(v, "    bound[0] = 1;");
+    line(v, "    bound[1] = keys[0];");
+    line(v, "    bound[2] = keys[runs.total - 1u];");
+    put_edge(v, "0");
+    line(v, "}");
+    line(v, "if (t_id() == 32u && runs.total > 1u) {");
+    put_edge(v, "runs.total - 1u");
+    line(v, "}");
+}
+
+static void put_emit_runs(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "u32 descends = 0;");
+    line(v, "const u32 heads = b_run_heads(r%u, act, s_last, s_some, &descends);", sink->key);
+    line(v, "const struct b_runs runs =");
+    line(v, "    b_run_places(heads, s_sums, s_base, &args.report[REPORT_ROWS]);");
+    line(v, "if (descends) {");
+    line(v, "    atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_ORDER);");
+    line(v, "}");
+    line(v, "if (runs.total) {");
+    v->depth++;
+    line(v, EACH "{");
+    line(v, "    if (heads >> i & 1u) {");
+    line(v, "        keys[run_of_head(&runs, heads, i)] = (u64)r%u[i];", sink->key);
+    line(v, "    }");
+    line(v, "}");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        put_run_word(v, w);
+    }
+    line(v, "b_sync();");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, EACH_GROUP "{");
+        line(v, "    w_run_go_on(%s, sums%u, runs.first[g], act >> (4 * g) & 15u,",
+             word_names[sink->words[w]], w);
+        line(v, "                heads >> (4 * g) & 15u, more%u[g]);", w);
+        line(v, "}");
+    }
+    line(v, "b_sync();");
+    put_runs_out(v);
+    v->depth--;
+    line(v, "}");
+}
+
 /* --- what is set up before the tiles --- */
+
+void weave_sink_functions(struct weaver *v) {
+    if (v->plan->sink->kind == SINK_AGG && v->w->cells) {
+        put_cells_function(v);
+    }
+    if (v->plan->sink->kind == SINK_AGG && v->w->run_rows) {
+        line(v, "#include \"agg_runs.h\"");
+        v->w->shared_bytes = run_bytes(v);
+    }
+}
 
 void weave_sink_setup(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
@@ -41,10 +344,13 @@ void weave_sink_setup(struct weaver *v) {
     if (sink->kind != SINK_AGG) {
         return;
     }
-    if (v->w->agg_copies) {
+    if (v->w->cells) {
+        put_cells_setup(v);
+    } else if (v->w->run_rows) {
+        put_runs_setup(v);
+    } else if (v->w->agg_copies) {
         line(v, "u64 *table = (u64 *)s_bytes;");
-        line(v, "b_agg_begin(table, args.agg.copies, args.agg.slot_count, %u, args.agg.word_ops);",
-             sink->word_count);
+        line(v, "b_agg_begin(table, &args.agg, %u, %u);", v->w->agg_head, sink->word_count);
     }
     for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
         if (is_limb(v, w)) {
@@ -138,9 +444,9 @@ static void put_agg_limbs(struct weaver *v, bool shared) {
         if (shared) {
             line(v,
                  "        agg_shared_word(table, args.agg.copies, at + %u + no, WORD_ADD, part);",
-                 1 + run->word);
+                 v->w->agg_head + run->word);
         } else {
-            line(v, "        atom_add_u64(at + %u + no, (u64)part);", 1 + run->word);
+            line(v, "        atom_add_u64(at + %u + no, (u64)part);", v->w->agg_head + run->word);
         }
         line(v, "    }");
         line(v, "}");
@@ -157,66 +463,91 @@ static void put_agg_words(struct weaver *v, bool shared) {
         const char *x = operand(v, sink->word_regs[w], buf);
         const char *op = word_names[sink->words[w]];
         if (shared) {
-            line(v, "agg_shared_word(table, args.agg.copies, at + %u, %s, %s);", 1 + w, op, x);
+            line(v, "agg_shared_word(table, args.agg.copies, at + %u, %s, %s);", v->w->agg_head + w,
+                 op, x);
         } else {
-            line(v, "word_atom(%s, at + %u, %s);", op, 1 + w, x);
+            line(v, "word_atom(%s, at + %u, %s);", op, v->w->agg_head + w, x);
         }
     }
     put_agg_limbs(v, shared);
 }
 
-static void put_emit_agg(struct weaver *v) {
+/* Row i, added to what registers hold of the only group. */
+static void put_accumulate(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
-    char key[24] = "";
     char buf[24];
-    line(v, EACH "{");
-    v->depth++;
-    line(v, "if (act >> i & 1u) {");
-    v->depth++;
-    if (accumulates(v)) {
-        for (u32 w = 0; w < sink->word_count; w++) {
-            if (is_limb(v, w)) {
-                continue;
-            }
+    for (u32 w = 0; w < sink->word_count; w++) {
+        if (!is_limb(v, w)) {
             line(v, "acc%u = word_merge(%s, acc%u, %s);", w, word_names[sink->words[w]], w,
                  operand(v, sink->word_regs[w], buf));
         }
-        if (v->plan->limbs.count) {
-            line(v, "const u64 at = 0;");
-            put_agg_limbs(v, true);
-        }
-    } else if (sink->key == NO_REG) {
+    }
+    if (v->plan->limbs.count) {
         line(v, "const u64 at = 0;");
-        put_agg_words(v, true);
-    } else if (v->w->agg_copies) {
-        operand(v, sink->key, key);
-        line(v, "const u64 at = (u64)%s * %u;", key, 1 + sink->word_count);
-        line(v, "agg_shared_word(table, args.agg.copies, at, WORD_ADD, 1);");
-        put_agg_words(v, true);
-    } else {
-        operand(v, sink->key, key);
-        if (v->w->agg_form == AGG_HASH) {
-            line(
-                v,
-                "u64 *at = agg_find(args.agg.state, args.agg.slot_count, args.agg.group_limit, %u,",
-                sink->word_count);
-            line(v, "                   %s, args.report);", key);
-        } else {
-            line(v, "u64 *at = args.agg.state + (u64)%s * %u;", key, 1 + sink->word_count);
-            line(v, "if (!read_u64(at)) {");
-            line(v, "    atom_add_u64(at, 1);");
-            line(v, "}");
-        }
+        put_agg_limbs(v, true);
+    }
+}
+
+/* Row i, to its group in a table of the block, or in the one that the launch shares. */
+static void put_to_table(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    char key[24] = "";
+    operand(v, sink->key, key);
+    if (v->w->agg_form == AGG_HASH) {
+        line(v, "u64 *at = agg_find(args.agg.state, args.agg.slot_count, args.agg.group_limit, %u,",
+             sink->word_count);
+        line(v, "                   %s, args.report);", key);
         line(v, "if (at) {");
         v->depth++;
         put_agg_words(v, false);
         v->depth--;
         line(v, "}");
+        return;
+    }
+    line(v, "const u64 slot = ((u64)%s - (u64)args.agg.key_lo) * %u;", key,
+         v->w->agg_head + sink->word_count);
+    if (v->w->agg_copies) {
+        line(v, "const u64 at = slot;");
+        if (v->w->agg_head) {
+            line(v, "agg_shared_word(table, args.agg.copies, at, WORD_ADD, 1);");
+        }
+    } else {
+        line(v, "u64 *at = args.agg.state + slot;");
+        if (v->w->agg_head) {
+            line(v, "if (!read_u64(at)) {");
+            line(v, "    atom_add_u64(at, 1);");
+            line(v, "}");
+        }
+    }
+    put_agg_words(v, v->w->agg_copies);
+}
+
+static void put_emit_agg(struct weaver *v) {
+    if (v->w->run_rows) {
+        put_emit_runs(v);
+        return;
+    }
+    line(v, EACH "{");
+    v->depth++;
+    line(v, "if (act >> i & 1u) {");
+    v->depth++;
+    if (accumulates(v)) {
+        put_accumulate(v);
+    } else if (v->plan->sink->key == NO_REG) {
+        line(v, "const u64 at = 0;");
+        put_agg_words(v, true);
+    } else if (v->w->cells) {
+        put_cells_row(v);
+    } else {
+        put_to_table(v);
     }
     v->depth--;
     line(v, "}");
     v->depth--;
     line(v, "}");
+    if (v->w->cells) {
+        put_cells_emitted(v);
+    }
 }
 
 /* --- marks --- */
@@ -248,17 +579,17 @@ void weave_emit(struct weaver *v, u32 sink) {
 
 void weave_finish(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
-    if (sink->kind == SINK_AGG && v->w->agg_copies) {
+    if (sink->kind == SINK_AGG && v->w->cells) {
+        line(v, CELLS_ADD);
+    } else if (sink->kind == SINK_AGG && v->w->agg_copies) {
         for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
             if (is_limb(v, w)) {
                 continue;
             }
-            line(v, "agg_shared_word(table, args.agg.copies, %u, %s, acc%u);", 1 + w,
+            line(v, "agg_shared_word(table, args.agg.copies, %u, %s, acc%u);", w,
                  word_names[sink->words[w]], w);
         }
-        line(v, "b_agg_end(table, args.agg.copies, args.agg.slot_count, %u, args.agg.word_ops,",
-             sink->word_count);
-        line(v, "          args.agg.state);");
+        line(v, "b_agg_end(table, &args.agg, %u, %u);", v->w->agg_head, sink->word_count);
     }
     line(v, "if (fault != ~0ULL) {");
     line(v, "    atom_min_u64(&args.report[REPORT_FAULT], fault);");

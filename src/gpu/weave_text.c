@@ -27,10 +27,10 @@ static i32 kind_words(u8 kind) {
     return MAX_OF(kind_bytes[kind] / 4, 1);
 }
 
-static i32 live_words(const struct gpu_plan *plan) {
+static i32 live_words(const struct gpu_plan *plan, u32 from, u32 to) {
     const struct pipeline *pipe = plan->pipe;
     i32 most = 1;
-    for (u32 at = 0; at < pipe->op_count; at++) {
+    for (u32 at = from; at < to; at++) {
         i32 words = 0;
         for (u32 r = 0; r < pipe->reg_count; r++) {
             bool alive = plan->first[r] <= at && plan->last[r] >= at && !pipe->regs[r].is_const;
@@ -47,11 +47,27 @@ static bool goes_apart(const struct gpu_plan *plan) {
     return plan->has_match || plan->has_each || plan->has_text || plan->interns.count > 0;
 }
 
-static i32 rows_per_thread(const struct gpu_plan *plan) {
-    i32 words = live_words(plan);
+enum { CELL_WORDS = 16 };
+
+/* Of a tile whose rows go on as a list: few are left, so that they are taken from many. */
+static i32 rows_before_list(const struct weaver *v) {
+    return v->few && live_words(v->plan, 0, v->ask_at) <= 4 ? 16 : 8;
+}
+
+static i32 rows_per_thread(const struct weaver *v) {
+    const struct gpu_plan *plan = v->plan;
+    if (v->w->run_rows) {
+        return v->w->run_rows;
+    }
+    if (v->list) {
+        return rows_before_list(v);
+    }
+    i32 words = live_words(plan, 0, v->pipe->op_count);
     /* Sixteen rows measured no faster, in fewer blocks. */
     i32 rows = words <= 10 && !goes_apart(plan) ? 8 : 4;
-    if (plan->sink->kind == SINK_AGG) {
+    if (v->w->cells && words <= CELL_WORDS && !goes_apart(plan)) {
+        rows = 8; /* rows end in cells one by one: few of their registers live at once */
+    } else if (plan->sink->kind == SINK_AGG) {
         rows = MIN_OF(rows, plan->sink->word_count > 2 && plan->sink->key != NO_REG ? 4 : 8);
     }
     if (plan->indexes.count) {
@@ -64,9 +80,16 @@ static i32 rows_per_thread(const struct gpu_plan *plan) {
 }
 
 /* Blocks per multiprocessor the compiler has to make room for: few live registers, many blocks. */
-static i32 min_blocks(const struct gpu_plan *plan) {
-    i32 words = live_words(plan) * rows_per_thread(plan);
-    return words <= 40 && !goes_apart(plan) ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+static i32 min_blocks(const struct weaver *v) {
+    u32 all = v->pipe->op_count;
+    i32 words = live_words(v->plan, 0, v->list ? v->ask_at : all) * v->rows;
+    if (v->list) { /* one row a thread, and what addresses take */
+        words = MAX_OF(words, live_words(v->plan, v->ask_at, all) + 24);
+    }
+    bool many = words <= 40 && (v->list || !goes_apart(v->plan));
+    i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    bool cells = v->w->cells && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
+    return cells ? MAX_OF(blocks, 4) : blocks;
 }
 
 /* --- functions --- */
@@ -97,6 +120,9 @@ const char *gpu_part_text(const char *part) {
                  "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"},
         {"str", "#include \"defs/fn_str.h\"\n"},
         {"like", "#include \"defs/fn_str.h\"\n#include \"defs/fn_like.h\"\n"},
+        {"case", "#include \"defs/fn_str.h\"\n#include \"defs/case_map.h\"\n"
+                 "#include \"defs/fn_case.h\"\n"},
+        {"make", "#include \"defs/fn_str.h\"\n#include \"defs/fn_make.h\"\n"},
         {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_regex.h\"\n"},
         {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
     };
@@ -110,7 +136,8 @@ const char *gpu_part_text(const char *part) {
 
 static const char *part_of(u16 code) {
     const struct op_ahead *ahead = op_ahead(code);
-    return ahead ? ahead->part : op_infos[code].part;
+    const struct op_made *made = op_made(code);
+    return ahead ? ahead->part : made ? made->part : op_infos[code].part;
 }
 
 static const char *expr_of(u16 code) {
@@ -119,7 +146,7 @@ static const char *expr_of(u16 code) {
 }
 
 static void put_functions(struct weaver *v) {
-    line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v->plan));
+    line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v));
     line(v, "#include \"block.h\"");
     line(v, "#include \"defs/fault.h\"");
     if (v->plan->has_text || v->plan->interns.count) {
@@ -137,7 +164,8 @@ static void put_functions(struct weaver *v) {
     line(v, "#define ROW(i) ((i64)((i) / 4 * SPAN + (i) %% 4))");
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op_info *info = &op_infos[v->pipe->ops[i].code];
-        if ((info->flags & OP_CONTROL) || used_before(v->pipe, i)) {
+        bool made = op_made(v->pipe->ops[i].code) != NULL;
+        if ((info->flags & OP_CONTROL) || made || used_before(v->pipe, i)) {
             continue;
         }
         text_print(v->out, "%s %s op_%s(", info->cost >= 40 ? "FN_SLOW" : "FN",
@@ -196,6 +224,7 @@ static void put_setup(struct weaver *v) {
     for (i64 i = 0; i < v->plan->luts.count; i++) {
         line(v, "const struct kcol t%lld = args.luts[%lld];", i, i);
     }
+    weave_list_setup(v);
     weave_sink_setup(v);
 }
 
@@ -319,6 +348,19 @@ static const char *element(u32 op, u8 form, char buf[160]) {
     return buf;
 }
 
+/* The same of a list's row, read by itself. */
+static const char *row_element(u32 col, u8 form, char buf[160]) {
+    static const char *const types[] = {
+        [SEG_U8] = "u8",   [SEG_U16] = "u16", [SEG_U32] = "u32", [SEG_U64] = "u64",
+        [SEG_I32] = "i32", [SEG_I64] = "i64", [SEG_F32] = "u32", [SEG_F64] = "u64"};
+    if (form == SEG_U128) {
+        snprintf(buf, 160, "vec_i128(act ? load16(s%u.data + row * 16) : vec_of(0, 0))", col);
+    } else {
+        snprintf(buf, 160, "(act ? ((const %s *)s%u.data)[row] : 0)", types[form], col);
+    }
+    return buf;
+}
+
 static void put_load_text(struct weaver *v, const struct op *op) {
     bool keep = v->when_depth && v->seen[op->dst];
     line(v, EACH "{");
@@ -344,13 +386,13 @@ static void put_load(struct weaver *v, u32 at, const struct op *op) {
     u32 col = op->imm;
     char elem[160] = "0";
     declare_column(v, col);
-    for (i32 piece = 0; piece < raws[form].pieces; piece++) {
+    for (i32 piece = 0; !v->listed && piece < raws[form].pieces; piece++) {
         put_raw(v, at, col, &raws[form], piece);
     }
     if (form == SEG_SERIES) {
         snprintf(elem, sizeof elem, "(u64)(row + ROW(i)) * s%u.base_high", col);
     } else if (form != SEG_CONST) {
-        (void)element(at, form, elem);
+        (void)(v->listed ? row_element(col, form, elem) : element(at, form, elem));
     }
     char value[300];
     char base[24];
@@ -396,6 +438,11 @@ static void put_load_nulls(struct weaver *v, u32 at, const struct op *op) {
         return;
     }
     declare_column(v, col);
+    if (v->listed) {
+        line(v, EACH "{ %sr%u[i] = act ? row_null(s%u.nulls, %s, row) : (b8)0; }", only, op->dst,
+             col, forms[v->w->cols[col].null_form]);
+        return;
+    }
     line(v, "u32 n%u = 0;", at);
     line(v, EACH_GROUP "{");
     line(v, "    if (act >> (4 * g) & 15u) {");
@@ -497,6 +544,43 @@ static void put_scalar(struct weaver *v, const struct op *op, u16 number) {
     line(v, "}");
 }
 
+/* Strings that are made: sizes, one reservation for a thread's rows, then the bytes. */
+static void put_make(struct weaver *v, u32 at, const struct op *op) {
+    const struct op_info *info = &op_infos[op->code];
+    const char *body = op_made(op->code)->body;
+    bool keep = v->when_depth > 0 && v->seen[op->dst];
+    char operands[60];
+    char buf[24];
+    snprintf(operands, sizeof operands, "%s", operand(v, op->a, buf));
+    if (info->arity > 1) {
+        size_t n = strlen(operands);
+        snprintf(operands + n, sizeof operands - n, ", %s", operand(v, op->b, buf));
+    }
+    line(v, "u32 size%u[R];", at);
+    line(v, "u64 sum%u = 0;", at);
+    line(v, EACH "{");
+    line(v, "    size%u[i] = act >> i & 1u ? (u32)fn_%s_size(%s) : 0u;", at, body, operands);
+    line(v, "    sum%u += size%u[i];", at, at);
+    line(v, "}");
+    line(v, "u8 *to%u = (u8 *)0;", at);
+    line(v, "if (sum%u) {", at);
+    line(v, "    to%u = heap_take(args.heap, args.heap_bytes, sum%u, args.report);", at, at);
+    line(v, "}");
+    line(v, EACH "{");
+    if (!keep) {
+        line(v, "    r%u[i] = str_none();", op->dst);
+    }
+    line(v, "    if (act >> i & 1u) {");
+    line(v, "        r%u[i] = str_none();", op->dst);
+    line(v, "        if (to%u && size%u[i]) {", at, at);
+    line(v, "            fn_%s_write(to%u, %s);", body, at, operands);
+    line(v, "            r%u[i] = str_made(to%u, size%u[i]);", op->dst, at, at);
+    line(v, "            to%u += size%u[i];", at, at);
+    line(v, "        }");
+    line(v, "    }");
+    line(v, "}");
+}
+
 /* --- control opcodes --- */
 
 static void put_mask(struct weaver *v, u16 reg) {
@@ -538,7 +622,7 @@ static void put_intern(struct weaver *v, const struct op *op, u16 number) {
 
 /* --- the body --- */
 
-static void put_op(struct weaver *v, u32 at) {
+void weave_op(struct weaver *v, u32 at) {
     const struct op *op = &v->pipe->ops[at];
     u16 number = v->plan->op_imm[at];
     switch (op->code) {
@@ -598,7 +682,9 @@ static void put_op(struct weaver *v, u32 at) {
         weave_emit(v, op->imm);
         break;
     default:
-        if (!v->plan->is_limb[op->dst]) {
+        if (op_made(op->code)) {
+            put_make(v, at, op);
+        } else if (!v->plan->is_limb[op->dst]) {
             put_scalar(v, op, number);
         }
         break;
@@ -620,23 +706,31 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
-    v.rows = rows_per_thread(plan);
+    weave_list_plan(&v);
+    v.rows = rows_per_thread(&v);
     w->rows_per_thread = v.rows;
-    i64 stage = (i64)WOVEN_BLOCK * v.rows * weave_stage_bytes(plan);
+    i64 stage = (i64)WOVEN_BLOCK * (v.list ? 1 : v.rows) * weave_stage_bytes(plan);
     w->shared_bytes = plan->sink->kind == SINK_ROWS ? 2 * stage : 0;
     put_functions(&v);
     line(&v, "#define STAGE %lldu", stage);
+    weave_sink_functions(&v);
     line(&v, "KERNEL(k_woven, struct kargs, %d) {", WOVEN_BLOCK);
     v.depth = 1;
     put_setup(&v);
     put_tile_head(&v);
     for (u32 i = 0; i < plan->pipe->op_count; i++) {
-        put_op(&v, i);
+        if (i == v.ask_at) {
+            weave_ask(&v);
+        }
+        if (!v.early[i]) {
+            weave_op(&v, i);
+        }
         put_count(&v, i);
     }
     while (v.match_count > 0) {
         weave_next_match(&v);
     }
+    weave_list_end(&v);
     v.depth--;
     line(&v, "}");
     weave_finish(&v);

@@ -10,6 +10,10 @@
 #include "defs/value.h"
 #include "host/chars.h"
 
+#include "defs/host_words.h"
+#include "defs/fn_str.h"
+#include "defs/fn_make.h"
+
 #define PARSE(name, r)                                   \
     r fn_parse_##name(str a, u8 *f) {                    \
         r value = 0;                                     \
@@ -134,16 +138,19 @@ void mk_lower_write(u8 *out, str a) {
 }
 
 i64 mk_concat_size(str a, str b) {
-    return (i64)a.len + (i64)b.len;
+    return fn_concat_size(a, b);
 }
 
 void mk_concat_write(u8 *out, str a, str b) {
-    if (a.len) {
-        memcpy(out, sv_of(a).ptr, a.len);
-    }
-    if (b.len) {
-        memcpy(out + a.len, sv_of(b).ptr, b.len);
-    }
+    fn_concat_write(out, a, b);
+}
+
+i64 mk_i64_size(i64 a) {
+    return fn_i64_size(a);
+}
+
+void mk_i64_write(u8 *out, i64 a) {
+    fn_i64_write(out, a);
 }
 
 #define FORMAT(name, k)                        \
@@ -156,18 +163,17 @@ void mk_concat_write(u8 *out, str a, str b) {
         i32 len = value_format_##name(a, buf); \
         memcpy(out, buf, (size_t)len);         \
     }
-FORMAT(i64, i64)
 FORMAT(f32, f32)
 FORMAT(f64, f64)
 FORMAT(date, i32)
 #undef FORMAT
 
 i64 mk_boolean_size(b8 a) {
-    return a ? 4 : 5;
+    return fn_boolean_size(a);
 }
 
 void mk_boolean_write(u8 *out, b8 a) {
-    memcpy(out, a ? "true" : "false", a ? 4 : 5);
+    fn_boolean_write(out, a);
 }
 
 i64 mk_dec_size(i128 a, i32 scale) {

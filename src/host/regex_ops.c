@@ -253,7 +253,7 @@ static void put(struct replacing *r, const char *from, i64 len) {
 
 static void put_replacement(struct replacing *r, const struct call *call, struct sv text,
                             struct sv s, const i64 *slots) {
-    for (i64 i = 0; i < s.len; i++) {
+    for (i64 i = 0; i < s.len; i += 2) { /* an escape has two bytes */
         const char *slash = memchr(s.ptr + i, '\\', (size_t)(s.len - i));
         i64 plain = slash && slash + 1 < s.ptr + s.len ? slash - s.ptr - i : s.len - i;
         put(r, s.ptr + i, plain);
@@ -269,7 +269,6 @@ static void put_replacement(struct replacing *r, const struct call *call, struct
         } else if (part < 0) { /* no such escape: as written */
             put(r, next == '\\' ? "\\" : s.ptr + i, next == '\\' ? 1 : 2);
         }
-        i++;
     }
 }
 

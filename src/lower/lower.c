@@ -292,6 +292,8 @@ static void init_program(struct lower *l) {
     l->program = p;
 }
 
+static _Atomic u64 last_program_id;
+
 FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, struct arena *arena,
                     struct program **out, struct error *err) {
     enum { MOST_TRIES = 32 }; /* each cuts one place of every pipeline that is too large */
@@ -318,6 +320,7 @@ FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, 
 #ifdef WF_HARD
     TRY(program_verify(l.program, err));
 #endif
+    l.program->id = atomic_fetch_add(&last_program_id, 1) + 1;
     *out = l.program;
     return ERR_OK;
 }

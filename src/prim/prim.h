@@ -64,6 +64,7 @@ struct prim_job {
     i64 bytes_moved;
     i64 stages[PRIM_STAGES]; /* of a profiled join: see api/prim.c */
     i64 cub;                 /* 1: CUB did the work */
+    struct kernel_use kernel;
 };
 enum { PRIM_ALIGN = 256 };
 /* A piece of the workspace, aligned to PRIM_ALIGN; NULL while measuring, and only then: a body

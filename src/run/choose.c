@@ -101,7 +101,7 @@ static bool reads_groups(const struct exec *x, const struct step *step) {
 
 /* Why only the host runs it; NULL when others may. */
 static const char *host_only(const struct exec *x, const struct step *step) {
-    i32 at = 0;
+    u32 at = 0;
     if (step->kind == STEP_PIPELINE) {
         at = host_pipeline(x, step->pipeline);
         ASSERT(at == HOST_COUNT || host_steps[at].kind == STEP_PIPELINE);

@@ -13,14 +13,23 @@
 #include "store/store.h"
 
 /* What a step did, for EXPLAIN ANALYZE and the footer. */
+/* What the widest launch of a step or primitive takes of a multiprocessor; all 0 = not asked, or
+ * none. */
+struct kernel_use {
+    i32 registers;    /* of a thread */
+    i32 shared_bytes; /* of a block */
+    i32 occupancy;    /* percent: threads at once, of those there is room for */
+};
+
 struct step_metric {
     u32 device_no;      /* of the list */
     const char *device; /* its name, and how it ran the step */
     const char *why;    /* why there */
+    const char *how;    /* what is to be said of the way it took; NULL = nothing */
     i64 ns;
     i64 device_ns; /* kernels only; 0 = not told apart */
     i64 rows_in;
-    i64 rows_out; /* handed on: rows, groups, entries of a table */
+    i64 rows_out;      /* handed on: rows, groups, entries of a table */
     i64 bytes_read;    /* from columns */
     i64 bytes_written; /* rows handed on */
     i64 bytes_moved;   /* across the bus */
@@ -29,6 +38,7 @@ struct step_metric {
     i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
     i64 device_peak; /* bytes of the device's own memory in use, at most; 0 = it has none */
+    struct kernel_use kernel; /* only where exec.profiles */
     i64 tablets_pruned_rows;
     i64 *marks; /* rows at each mark of the pipeline; -1 = not counted */
 };
@@ -82,8 +92,15 @@ struct exec {
     wf_status (*serial)(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
                         struct error *err);
     void *serial_arg;
-    b8 counts_rows;        /* EXPLAIN ANALYZE: devices count rows at marks */
-    struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
+    /* Says something to the session, on the thread that runs the statement; NULL = nobody listens. */
+    void (*tell)(void *arg, const char *text);
+    void *tell_arg;
+    i64 compiling_ns;            /* a device waited for its compiler */
+    b8 compiling_told;           /* and said so */
+    b8 counts_rows;              /* EXPLAIN ANALYZE: devices count rows at marks */
+    b8 profiles;                 /* kernel_use of steps is asked for */
+    struct gpu_capture *capture; /* launches are recorded in it; NULL = they are not */
+    struct stream *stream;       /* the answer is computed as it is read; NULL = it is all there */
 };
 
 /* The provider a pipeline's rows come from; NULL when they are tablets or a variable's. */

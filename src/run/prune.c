@@ -122,8 +122,9 @@ void exec_row_range(const struct exec *x, const struct pipeline *pipe, i64 *out_
     for (u32 k = 0; pipe->prune_count && k < table->key_count; k++) {
         i64 row = -1;
         if (key_row(x, pipe, k, &row)) {
-            *out_first = MAX_OF(row, 0);
-            *out_end = row + 1;
+            bool there = row < *out_end; /* a sample may end before it */
+            *out_first = there ? MAX_OF(row, 0) : 0;
+            *out_end = there ? row + 1 : 0;
             return;
         }
     }

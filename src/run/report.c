@@ -77,6 +77,9 @@ static void print_words(struct text *out, const struct report *report, const str
     if (m->device && m->why && !report->why) {
         text_print(out, "; %s", m->why);
     }
+    if (m->device && m->how) {
+        text_print(out, "; %s", m->how);
+    }
     if (m->tablets_pruned_rows > 0) {
         text_print(out, "; %lld rows skipped by zone maps and keys", m->tablets_pruned_rows);
     }
@@ -188,9 +191,10 @@ static void report_init(struct report *report, struct exec *x, const struct run_
 }
 
 const char *const exec_step_cols[EXEC_STEP_COLS] = {
-    "step",          "device",   "operators",   "ns",          "kernel_ns",     "floor_ns",
-    "bound_by",      "rows_in",  "rows_out",    "bytes_read",  "bytes_written", "bytes_sent",
-    "bytes_fetched", "launches", "device_peak", "rows_skipped"};
+    "step",          "device",     "operators",     "ns",       "kernel_ns",
+    "floor_ns",      "bound_by",   "rows_in",       "rows_out", "bytes_read",
+    "bytes_written", "bytes_sent", "bytes_fetched", "launches", "device_peak",
+    "rows_skipped",  "registers",  "shared_bytes",  "occupancy"};
 
 i64 exec_step_table(struct exec *x, const struct run_devices *devices, struct sv **out_cells) {
     const struct program *program = x->program;
@@ -222,7 +226,10 @@ i64 exec_step_table(struct exec *x, const struct run_devices *devices, struct sv
                                                  m->bytes_fetched,
                                                  m->launches,
                                                  m->device_peak,
-                                                 m->tablets_pruned_rows};
+                                                 m->tablets_pruned_rows,
+                                                 m->kernel.registers,
+                                                 m->kernel.shared_bytes,
+                                                 m->kernel.occupancy};
             for (i64 c = 0; c < EXEC_STEP_COLS; c++) {
                 if (!row[c].ptr) {
                     row[c] = sv_from(arena_printf(x->arena, "%lld", numbers[c]));

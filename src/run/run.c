@@ -294,6 +294,9 @@ static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, u32 
         step_inputs(step, bring_one, &bring);
         TRY(bring.status);
         forget_outputs(&bring, step);
+        if (step->kind == STEP_SORT && !device->space) { /* in place: a copy would be as before */
+            variable_drop_copy(&x->vars[step->src]);
+        }
     }
     return run_on(x, device, step_no, step, streams);
 }

@@ -99,6 +99,10 @@ void rowset_set_texts(struct rowset *rows, i32 col_count, const char *const *nam
     *rows->answer.slices = (struct slice){chunk, 0, count};
 }
 
+static void tell_session(void *arg, const char *text) {
+    notice(arg, "NOTICE", "%s", text);
+}
+
 /* The facts an execution starts from. A table that is gone means the catalog has changed since
  * compiling. */
 static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool *out_gone) {
@@ -116,6 +120,8 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     x->times_us[TIME_STATEMENT] = conn->statement_us;
     x->serial = session_serial;
     x->serial_arg = conn;
+    x->tell = tell_session;
+    x->tell_arg = conn;
     x->tables = NEW_ARRAY(x->arena, struct table *, program->table_count + 1);
     x->versions = NEW_ARRAY(x->arena, struct table_version *, program->table_count + 1);
     x->providers = NEW_ARRAY(x->arena, struct scan_provider *, program->table_count + 1);
@@ -253,6 +259,7 @@ static void sum_metrics(struct rowset *rows) {
     i64 *sums = rows->metrics;
     memset(sums, 0, sizeof rows->metrics);
     sums[METRIC_compilations] = rows->compile_count;
+    sums[METRIC_peak_bytes] = atomic_load(&rows->mem.peak_bytes);
     for (u32 i = 0; i < steps; i++) {
         const struct step_metric *m = &rows->exec.metrics[i];
         sums[METRIC_ns] += m->ns;
@@ -265,7 +272,7 @@ static void sum_metrics(struct rowset *rows) {
         sums[METRIC_pruned_rows] += m->tablets_pruned_rows;
     }
 }
-_Static_assert(METRIC_COUNT == 9, "sum_metrics adds every metric");
+_Static_assert(METRIC_COUNT == 10, "sum_metrics adds every metric");
 
 static FALLIBLE collect_columns(struct rowset *rows) {
     struct exec *x = &rows->exec;

@@ -67,6 +67,7 @@ static FALLIBLE analyze(struct wf_connection *conn, const struct run_request *re
     const struct compiled *c = rows->compiled;
     u8 kind = rowset_statement(rows)->kind;
     rows->exec.counts_rows = !out->plain;
+    rows->exec.profiles = 1;
     if (kind != STATEMENT_SELECT) {
         TRY(rowset_run_exec(conn, rows));
     } else {
@@ -114,6 +115,42 @@ static FALLIBLE explain_steps(struct wf_connection *conn, const struct run_reque
     return ERR_OK;
 }
 
+enum { SAMPLE_ROWS = 4096 }; /* of every table: two tiles of most kernels */
+
+/* Runs the statement on the first rows of its tables, on the GPU by woven kernels that read columns
+ * copied for them, since the card's cache knows columns by their tablets. */
+static FALLIBLE explain_standalone(struct wf_connection *conn, const struct run_request *request,
+                                   struct rowset *rows) {
+    if (rowset_statement(rows)->kind != STATEMENT_SELECT) {
+        FAIL(&conn->err, NOT_SUPPORTED, "EXPLAIN (CUDA, STANDALONE) of anything but SELECT");
+    }
+    if (!database_gpu(conn->db)) {
+        FAIL(&conn->err, NO_DEVICE,
+             "EXPLAIN (CUDA, STANDALONE) runs the statement on samples, which needs a GPU: %s",
+             conn->db->no_gpu);
+    }
+    rows->settings.device = DEVICE_GPU;
+    rows->settings.gpu_code = CODE_WOVEN;
+    rows->settings.gpu_placement = PLACE_SERIAL;
+    TRY(rowset_open_exec(conn, request, rows));
+    struct exec *x = &rows->exec;
+    for (u32 i = 0; i < x->program->table_count; i++) {
+        if (!x->providers[i]) {
+            x->versions[i] = version_sample(&rows->arena, x->versions[i], SAMPLE_ROWS);
+        }
+    }
+    x->capture = gpu_capture_new(&rows->arena);
+    TRY(rowset_start_exec(conn, rows));
+    TRY(rowset_finish(conn, rows));
+    struct text out;
+    text_init(&out, &rows->arena);
+    TRY(gpu_capture_print(x->capture, &out, &conn->err));
+    rows->answer_first = 0;
+    set_lines(rows, (struct sv){out.ptr, out.len});
+    rows->tag = "EXPLAIN";
+    return ERR_OK;
+}
+
 struct print_job {
     struct text *out;
     const struct plan *plan;
@@ -146,6 +183,9 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     rows->explains = 1;
     if (levels & EXPLAIN_STEPS) {
         return explain_steps(conn, request, rows);
+    }
+    if (levels & EXPLAIN_STANDALONE) {
+        return explain_standalone(conn, request, rows);
     }
     if (!(levels & (EXPLAIN_PLAN | EXPLAIN_PROGRAM | EXPLAIN_OPCODES | EXPLAIN_CUDA))) {
         levels |= EXPLAIN_PLAN;

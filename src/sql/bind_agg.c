@@ -17,37 +17,47 @@ static FALLIBLE check_place(struct bind *b, struct query *q, i32 position) {
     return ERR_OK;
 }
 
-static FALLIBLE check_form(struct bind *b, const char *name, i32 agg, const struct json *body) {
-    i32 position = json_position(body);
+/* A call that no aggregate of the name takes: what it says is looked at first. */
+static FALLIBLE wrong_form(struct bind *b, struct query *q, const char *name,
+                           const struct json *body, const char *why) {
+    struct expr **args = NULL;
+    i32 count = 0, position = json_position(body);
+    TRY(bind_list(b, q, json_get(bind_call_ordered(b, body), "args"), &args, &count));
+    TRY(bind_call_filter(b, q, body));
+    if (!why) {
+        return call_undefined(b->t, name, args, count, position);
+    }
+    FAIL_AT(b->err, WRONG_OBJECT, position, why, name);
+}
+
+static FALLIBLE check_form(struct bind *b, struct query *q, const char *name, i32 agg,
+                           const struct json *body) {
     bool within = json_flag(body, "agg_within_group");
     TRY(bind_only(b, body,
                   "funcname args funcformat agg_star agg_distinct agg_filter agg_order "
                   "agg_within_group over location",
-                  position));
+                  json_position(body)));
     i32 count = json_count(json_get(body, "args"));
     bool star = json_flag(body, "agg_star");
     bool plain = strcmp(name, "median") == 0;
     bool set = agg_is_ordered_set(agg) && !plain;
     if (count == 0 && !within && agg == AGG_COUNT && !star) {
-        FAIL_AT(b->err, WRONG_OBJECT, position,
-                "count(*) must be used to call a parameterless aggregate function");
+        return wrong_form(b, q, name, body,
+                          "%s(*) must be used to call a parameterless aggregate function");
     }
     if (star && agg != AGG_COUNT && !(within && agg == AGG_MODE)) {
-        FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s() does not exist", name);
+        return wrong_form(b, q, name, body, NULL);
     }
     if (!within && set && count == (agg == AGG_MODE ? 1 : 2)) {
-        FAIL_AT(b->err, WRONG_OBJECT, position,
-                "WITHIN GROUP is required for ordered-set aggregate %s", name);
+        return wrong_form(b, q, name, body,
+                          "WITHIN GROUP is required for ordered-set aggregate %s");
     }
-    if (within && !set && count == 0 && json_count(json_get(body, "agg_order")) == 1) {
-        FAIL_AT(b->err, WRONG_OBJECT, position,
-                "%s is not an ordered-set aggregate, so it cannot have WITHIN GROUP", name);
+    bool one = count == 0 && json_count(json_get(body, "agg_order")) == 1;
+    if (within && !set && one && agg != AGG_STRING_AGG) {
+        return wrong_form(b, q, name, body,
+                          "%s is not an ordered-set aggregate, so it cannot have WITHIN GROUP");
     }
-    if (within != set) {
-        FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s%s does not exist", name,
-                within ? " ... WITHIN GROUP" : "()");
-    }
-    return ERR_OK;
+    return within == set ? ERR_OK : wrong_form(b, q, name, body, NULL);
 }
 
 static bool count_node(const struct expr *expr, void *arg) {
@@ -176,7 +186,7 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
     struct expr **args = NULL;
     i32 count = 0;
     i64 first = q->pending.count;
-    TRY(check_form(b, name, agg, body));
+    TRY(check_form(b, q, name, agg, body));
     out->position = position;
     out->agg = (u8)agg;
     out->distinct = json_flag(body, "agg_distinct");

@@ -273,53 +273,31 @@ static bool is_constant(const struct expr *expr) {
     return expr_walk(expr, visit_constant, NULL);
 }
 
-/* Members computed from columns, of which one may raise: constants are compared before them, and
- * each by itself, so that a row that a constant decides raises nothing. */
+/* Constants are compared with the left side in one type, before the members computed from columns,
+ * each of which is compared by itself: in a type of its own, and where a constant decides it raises
+ * nothing. Where all are of one type and none can raise that makes no difference. */
 static bool is_parted(struct expr **args, i32 count) {
-    bool raises = false;
+    bool columns = false, differ = false;
+    const struct expr *first = is_unknown(args[0]) ? NULL : args[0];
     for (i32 i = 1; i < count; i++) {
-        raises = raises || (!is_constant(args[i]) && expr_can_raise(args[i]));
+        bool column = !is_constant(args[i]);
+        columns = columns || column;
+        differ = differ || (column && expr_can_raise(args[i]));
+        differ = differ || (first && !is_unknown(args[i]) && args[i]->type.id != first->type.id);
+        first = first || is_unknown(args[i]) ? first : args[i];
     }
-    return raises;
+    return columns && differ;
 }
 
-static FALLIBLE in_parts(struct bind *b, struct expr **args, i32 count, bool negated, i32 position,
-                         struct expr **out) {
-    struct type boolean = type_of(TYPE_BOOLEAN);
-    struct expr **known = NEW_ARRAY(b->arena, struct expr *, count);
-    struct expr **parts = NEW_ARRAY(b->arena, struct expr *, count);
-    i32 known_count = 1;
-    i32 part_count = 0;
-    TRY(typing_sharable(b->t, args[0]));
-    known[0] = args[0];
-    for (i32 i = 1; i < count; i++) {
-        if (is_constant(args[i])) {
-            known[known_count++] = args[i];
-        }
-    }
-    if (known_count > 1) {
-        parts[0] = expr_many(b->t, EXPR_IN, boolean, position, known_count, known);
-        parts[0] = negated ? expr_one(b->t, EXPR_NOT, parts[0], position) : parts[0];
-        part_count = 1;
-    }
-    for (i32 i = 1; i < count; i++) {
-        if (!is_constant(args[i])) {
-            parts[part_count++] = expr_call(b->arena, negated ? FUNC_NE : FUNC_EQ, boolean,
-                                            position, 2, args[0], args[i]);
-        }
-    }
-    *out = expr_many(b->t, negated ? EXPR_AND : EXPR_OR, boolean, position, part_count, parts);
-    return ERR_OK;
-}
-
-/* Decimals that 38 digits do not hold at one scale are compared pair by pair. */
+/* Decimals that 38 digits do not hold at one scale are compared pair by pair; with a float among
+ * them all are floats. */
 static bool is_wide(struct expr **args, i32 count) {
+    bool wide = false, floats = type_is_float(args[0]->type);
     for (i32 i = 1; i < count; i++) {
-        if (operator_is_wide(args[0], args[i])) {
-            return true;
-        }
+        wide = wide || operator_is_wide(args[0], args[i]);
+        floats = floats || type_is_float(args[i]->type);
     }
-    return false;
+    return wide && !floats;
 }
 
 static FALLIBLE in_pairs(struct bind *b, struct expr **args, i32 count, i32 position,
@@ -345,6 +323,52 @@ static FALLIBLE in_doubles(struct bind *b, struct expr *left, struct expr **args
     return ERR_OK;
 }
 
+/* The left side and members that are compared with it in one type. */
+static FALLIBLE in_list(struct bind *b, struct expr **args, i32 count, i32 position,
+                        struct expr **out) {
+    struct expr *left = args[0];
+    struct type type;
+    if (count == 2) {
+        return operator_compare(b->t, FUNC_EQ, args[0], args[1], position, out);
+    }
+    if (is_wide(args, count) || !in_one_type(args, count)) {
+        return in_pairs(b, args, count, position, out);
+    }
+    TRY(coerce_common(b->t, args, count, "IN", &type));
+    TRY(in_doubles(b, left, args, count));
+    *out = expr_many(b->t, EXPR_IN, type_of(TYPE_BOOLEAN), position, count, args);
+    return ERR_OK;
+}
+
+static FALLIBLE in_parts(struct bind *b, struct expr **args, i32 count, bool negated, i32 position,
+                         struct expr **out) {
+    struct expr **known = NEW_ARRAY(b->arena, struct expr *, count);
+    struct expr **parts = NEW_ARRAY(b->arena, struct expr *, count);
+    i32 known_count = 1;
+    i32 part_count = 0;
+    TRY(typing_sharable(b->t, args[0]));
+    known[0] = args[0];
+    for (i32 i = 1; i < count; i++) {
+        if (is_constant(args[i])) {
+            known[known_count++] = args[i];
+        }
+    }
+    if (known_count > 1) {
+        TRY(in_list(b, known, known_count, position, &parts[0]));
+        parts[0] = negated ? expr_one(b->t, EXPR_NOT, parts[0], position) : parts[0];
+        part_count = 1;
+    }
+    for (i32 i = 1; i < count; i++) {
+        if (!is_constant(args[i])) {
+            TRY(operator_compare(b->t, negated ? FUNC_NE : FUNC_EQ, args[0], args[i], position,
+                                 &parts[part_count++]));
+        }
+    }
+    *out = expr_many(b->t, negated ? EXPR_AND : EXPR_OR, type_of(TYPE_BOOLEAN), position,
+                     part_count, parts);
+    return ERR_OK;
+}
+
 static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body,
                         struct expr **out) {
     i32 position = json_position(body);
@@ -366,29 +390,18 @@ static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body
         TRY(bind_expr(b, q, item, &args[i]));
         i++;
     }
-    if (count == 2) {
-        TRY(operator_compare(b->t, FUNC_EQ, args[0], args[1], position, out));
-    } else if (is_wide(args, count) || !in_one_type(args, count)) {
-        TRY(in_pairs(b, args, count, position, out));
-    } else {
-        struct type type;
-        TRY(coerce_common(b->t, args, count, "IN", &type));
-        TRY(in_doubles(b, left, args, count));
-        if (is_parted(args, count)) {
-            return in_parts(b, args, count, strcmp(op, "=") != 0, position, out);
-        }
-        *out = expr_many(b->t, EXPR_IN, type_of(TYPE_BOOLEAN), position, count, args);
+    bool negated = strcmp(op, "=") != 0;
+    if (count > 2 && is_parted(args, count)) {
+        return in_parts(b, args, count, negated, position, out);
     }
-    if (strcmp(op, "=") != 0) {
-        *out = expr_one(b->t, EXPR_NOT, *out, position);
-    }
+    TRY(in_list(b, args, count, position, out));
+    *out = negated ? expr_one(b->t, EXPR_NOT, *out, position) : *out;
     return ERR_OK;
 }
 
 /* a low-op low AND a high-op high, or the same with OR. */
-static FALLIBLE bind_range(struct bind *b, struct expr **operands, u16 low_op,
-                           u16 high_op, enum expr_kind kind, i32 position,
-                           struct expr **out) {
+static FALLIBLE bind_range(struct bind *b, struct expr **operands, u16 low_op, u16 high_op,
+                           enum expr_kind kind, i32 position, struct expr **out) {
     struct expr *sides[2] = {NULL, NULL};
     TRY(operator_compare(b->t, low_op, operands[0], operands[1], position, &sides[0]));
     TRY(operator_compare(b->t, high_op, operands[0], operands[2], position, &sides[1]));

@@ -128,6 +128,13 @@ const struct json *bind_call_ordered(struct bind *b, const struct json *body) {
     return call;
 }
 
+/* What FILTER says is looked at before the function is looked up, though only some may have it. */
+FALLIBLE bind_call_filter(struct bind *b, struct query *q, const struct json *body) {
+    const struct json *filter = json_get(body, "agg_filter");
+    struct expr *unused = NULL;
+    return filter ? bind_condition(b, q, filter, "FILTER", &unused) : ERR_OK;
+}
+
 /* A function of a schema: ours are all in pg_catalog. */
 static FALLIBLE find_schema(struct bind *b, struct query *q, const struct json *body,
                             struct call *call) {
@@ -198,6 +205,7 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
     if (is_window) {
         return bind_window_bare(b, q, call.name, body);
     }
+    TRY(bind_call_filter(b, q, body));
     TRY(bind_scalar_call(b, q, bind_call_ordered(b, body), &call, out));
     return bind_call_plain(b, body, call.name);
 }

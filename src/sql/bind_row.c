@@ -156,6 +156,8 @@ FALLIBLE bind_row_operator(struct bind *b, struct query *q, const struct json *b
     }
     struct row_pair pair = {0};
     TRY(bind_pair(b, q, body, &pair));
+    TRY(need_no_set(b, q, pair.left, pair.left_count, pair.position));
+    TRY(need_no_set(b, q, pair.right, pair.right_count, pair.position));
     return compare_rows(b, op, &pair, out);
 }
 
@@ -214,6 +216,8 @@ FALLIBLE bind_row_in(struct bind *b, struct query *q, const struct json *body, b
             return unsupported(b, node_position(item), "IN of a row and something else");
         }
         TRY(row_fields(b, q, item, &pair.right, &pair.right_count));
+        TRY(need_no_set(b, q, pair.left, pair.left_count, pair.position));
+        TRY(need_no_set(b, q, pair.right, pair.right_count, pair.position));
         TRY(compare_rows(b, "=", &pair, &tests[count++]));
     }
     *out = count == 1 ? tests[0]

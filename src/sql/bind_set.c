@@ -26,6 +26,19 @@ static void note_level(u32 col, void *arg) {
     }
 }
 
+FALLIBLE need_no_set(struct bind *b, const struct query *q, struct expr *const *exprs, i32 count,
+                     i32 position) {
+    struct level_walk w = {q, 0};
+    for (i32 i = 0; i < count; i++) {
+        expr_each_col(exprs[i], note_level, &w);
+    }
+    if (w.level) {
+        FAIL_AT(b->err, DATATYPE_MISMATCH, position,
+                "row comparison operator must not return a set");
+    }
+    return ERR_OK;
+}
+
 static bool is_stable(const struct expr *expr, void *arg) {
     UNUSED(arg);
     return expr->kind != EXPR_CALL || (expr->func != FUNC_RANDOM && expr->func != FUNC_RANDOM_UUID);

@@ -384,6 +384,7 @@ static FALLIBLE plain_call(struct bind *b, struct query *q, const char *name,
     struct expr **args = NULL;
     i32 count = 0;
     TRY(bind_list(b, q, json_get(bind_call_ordered(b, body), "args"), &args, &count));
+    TRY(bind_call_filter(b, q, body));
     if (count > 0 && agg_is_hypothetical(name) && !json_get(body, "agg_within_group")) {
         FAIL_AT(b->err, WRONG_OBJECT, position,
                 "WITHIN GROUP is required for ordered-set aggregate %s", name);
@@ -413,22 +414,18 @@ static FALLIBLE agg_window(struct bind *b, struct query *q, const char *name,
                            struct type *out_type) {
     struct agg_call call = {0};
     i32 position = json_position(body);
-    if (json_flag(body, "agg_distinct")) {
-        FAIL_AT(b->err, NOT_SUPPORTED, position,
-                "DISTINCT is not implemented for window functions");
-    }
-    if (json_flag(body, "agg_within_group")) {
+    TRY(bind_agg_call(b, q, name, body, &call, out_type));
+    if (agg_is_ordered_set(call.agg)) {
         FAIL_AT(b->err, NOT_SUPPORTED, position,
                 "OVER is not supported for ordered-set aggregate %s", name);
+    }
+    if (call.distinct) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "DISTINCT is not implemented for window functions");
     }
     if (json_get(body, "agg_order")) {
         FAIL_AT(b->err, NOT_SUPPORTED, position,
                 "aggregate ORDER BY is not implemented for window functions");
-    }
-    TRY(bind_agg_call(b, q, name, body, &call, out_type));
-    if (agg_is_ordered_set(call.agg)) { /* median, which needs no WITHIN GROUP */
-        FAIL_AT(b->err, NOT_SUPPORTED, position,
-                "OVER is not supported for ordered-set aggregate %s", name);
     }
     item->call.is_agg = 1;
     item->call.func = call.agg;

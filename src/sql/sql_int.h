@@ -377,6 +377,9 @@ void bind_row_number(struct bind *b, struct rel *scan, u32 number);
 FALLIBLE bind_tablesample(struct bind *b, const struct json *body, const struct cte *ctes,
                           struct query *outer, struct rel **io_rel);
 /* bind_set.c */
+/* A comparison of rows, or with those of a subquery, has no set-returning functions. */
+FALLIBLE need_no_set(struct bind *b, const struct query *q, struct expr *const *exprs, i32 count,
+                     i32 position);
 /* A set-returning function where an expression is; *out_is is false for other names. */
 FALLIBLE bind_set_call(struct bind *b, struct query *q, const char *name, const struct json *body,
                        bool *out_is, struct expr **out);
@@ -476,6 +479,7 @@ const char *bind_type_words(struct bind *b, struct type type, bool digits);
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 FALLIBLE bind_call_plain(struct bind *b, const struct json *body, const char *name);
+FALLIBLE bind_call_filter(struct bind *b, struct query *q, const struct json *body);
 const struct json *bind_call_ordered(struct bind *b, const struct json *body);
 /* bind_ddl.c: typing.moment, of a struct bind. */
 const struct when *bind_note_moment(void *arg, const struct expr *literal, struct type type);

@@ -258,6 +258,7 @@ static FALLIBLE bind_quantified(struct bind *b, struct query *q, const struct js
         x->op = node_string(part);
     }
     TRY(quantified_left(b, q, x));
+    TRY(need_no_set(b, q, x->left, x->count, x->position));
     return quantified_right(b, q, x);
 }
 

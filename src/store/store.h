@@ -85,6 +85,7 @@ struct key_state {
 
 struct table_version {
     _Atomic i32 refs;
+    u64 id; /* unique in the process: a device may keep what it derived by it */
     i64 commit_no;
     i64 content_no;   /* versions of one number have the same rows, though maybe elsewhere */
     i64 rows;         /* tail and deleted rows included */
@@ -105,6 +106,9 @@ struct table_version {
     struct moves *moves;    /* insiders: rows that compactions moved; NULL = none */
 };
 struct table_version *version_retain(struct table_version *version);
+/* A version of the first rows of another, in the arena: not counted, valid as long as both. */
+struct table_version *version_sample(struct arena *arena, const struct table_version *version,
+                                     i64 rows);
 void version_release(struct table_version *version);
 /* The same for a version that is not and will not be visible to anybody else: what it wrote behind
  * its base's tail can then be written again. */

@@ -15,6 +15,21 @@ struct version_box {
 };
 
 static _Atomic i64 last_commit_no;
+static _Atomic u64 last_version_id;
+
+struct table_version *version_sample(struct arena *arena, const struct table_version *version,
+                                     i64 rows) {
+    struct table_version *out = NEW(arena, struct table_version);
+    *out = *version;
+    out->id = atomic_fetch_add(&last_version_id, 1) + 1;
+    out->tablet_count = MIN_OF(version->tablet_count, 1);
+    out->rows = out->live_rows = out->tablet_count ? MIN_OF((i64)version->tablet_rows[0], rows) : 0;
+    out->tablet_rows = NEW_ARRAY(arena, u32, 1);
+    out->row_starts = NEW_ARRAY(arena, i64, 2);
+    out->tablet_rows[0] = (u32)out->rows;
+    out->row_starts[1] = out->rows;
+    return out;
+}
 
 struct table_version *version_retain(struct table_version *version) {
     atomic_fetch_add_explicit(&version->refs, 1, memory_order_relaxed);
@@ -71,6 +86,7 @@ struct table_version *version_alloc(const struct table *table, i64 tablet_count)
     box->key_count = table->key_count;
     struct table_version *version = &box->version;
     atomic_init(&version->refs, 1);
+    version->id = atomic_fetch_add(&last_version_id, 1) + 1;
     version->stats = (struct column_stats *)(void *)(block + stats_at);
     version->keys = (struct key_state *)(void *)(block + keys_at);
     version->tablets = (struct tablet **)(void *)(block + tablets_at);
@@ -86,7 +102,8 @@ void version_push(struct table_version *version, struct tablet *tablet, u32 slot
                   struct buffer *deleted, u32 deleted_count) {
     i64 i = version->tablet_count++;
     ASSERT(tablet->rows > 0 && deleted_count <= tablet->rows && (deleted || !deleted_count));
-    ASSERT(!deleted || bits_count((const u64 *)(const void *)deleted->data, tablet->rows) == deleted_count);
+    ASSERT(!deleted ||
+           bits_count((const u64 *)(const void *)deleted->data, tablet->rows) == deleted_count);
     version->mixed |= i > 0 && version->slots[i - 1] > slot;
     version->tablets[i] = tablet;
     version->tablet_rows[i] = tablet->rows;

@@ -55,7 +55,7 @@ static const char *const known_functions[] = {
     "regexp_match", "regexp_matches", "current_setting",       "generate_series", "unnest",
     "array_length", "version",        "string_to_array",       "array_agg",       "json_agg",
     "jsonb_agg",    "any_value",      "regexp_split_to_array", "setseed",         "parse_ident",
-    "to_ascii",     "current_date",
+    "to_ascii",
 };
 
 bool call_is_missing(const char *name) {

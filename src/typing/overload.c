@@ -12,7 +12,7 @@
 #include "codes/scalar.h"
 #include "host/eval.h"
 
-enum { FIRST_SCALAR = FUNC_TRY + 1, ARGS_MAX = 3 };
+enum { FIRST_SCALAR = FUNC_SCALARS, ARGS_MAX = 3 };
 
 static struct type letter_type(char letter) {
     static const struct {

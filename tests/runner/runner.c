@@ -1,6 +1,6 @@
 /* runner.c: runs sqllogictest scripts over the test matrix.
  *
- *   runner [--full] [--cell NAME] [--cpu] [--cells] [--allow-unsupported] [--verbose] SCRIPT...
+ *   runner [--full] [--cell NAME] [--cpu] [--cells] [--again N] [--allow-unsupported] [--verbose] SCRIPT...
  *
  * The quick cells by default, all with --full, one with --cell; --cells lists them. GPU cells run when WARPFOX_CUDA
  * names a CUDA library (the simt driver in tests) and are left out when it does not. A cell, an option or a script
@@ -57,6 +57,8 @@ static int parse(int argc, char **argv, struct run_options *options, struct choi
         } else if (strcmp(word, "--cells") == 0) {
             print_cells(stdout);
             return 0;
+        } else if (strcmp(word, "--again") == 0 && out->first + 1 < argc) {
+            options->again = atoi(argv[++out->first]);
         } else if (strcmp(word, "--cell") == 0 && out->first + 1 < argc) {
             out->only = argv[++out->first];
         } else {

@@ -28,6 +28,7 @@ struct run_options {
     bool allow_unsupported; /* 0A000 counts as skipped: for scripts made for other databases */
     bool verbose;
     int max_reports; /* failures printed per script and cell */
+    int again;       /* how often a query that only reads is asked again: what is kept of it is used */
 };
 
 /* Runs one script under one cell; prints failures. */

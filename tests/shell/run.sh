@@ -594,6 +594,12 @@ note $? "bench ssb's chart" "$(tail -n 3 "$tmp/bars.svg")"
 complains "bench ssb draws where it cannot" 1 'cannot be written' bench ssb --sf 0.01 --queries 1.1 --runs 1 --plot "$tmp/no/bars.svg"
 prints "bench tpch of another text" '^1 right, 0 wrong, 1 not checked, 0 failed$' bench tpch --sf 0.01 --queries 6,10 --runs 1 --text duckdb
 prints "explain (steps) is a table" 'step .*operators .*kernel_ns .*device_peak' -c 'explain (steps) select 1'
+prints "bench weave fuses five patterns" '^geometric mean of the patterns on cpu' bench weave --rows 3000 --runs 1 -d cpu
+prints "bench weave sweeps" '"pattern": "sweep", "percent": 90, .*"way": "unfused"' bench weave --rows 1000 --runs 1 -d cpu --only sweep --json
+prints "bench weave as Markdown" '^\| e \| cpu \| 0.0 \| fused' bench weave --rows 1000 --runs 1 -d cpu --only e --markdown --plot "$tmp/weave.svg"
+tail -n 1 "$tmp/weave.svg" | grep -q '</svg>'
+note $? "bench weave draws" "$(tail -n 3 "$tmp/weave.svg")"
+complains "bench weave with a scale factor" 2 'weave takes no "--sf"' bench weave --sf 1
 prints "bench ssb takes a flight" '^3 right, 0 wrong' bench ssb --sf 0.01 --queries 2 --runs 1
 complains "bench ssb with texts" 2 'ssb takes no "--text"' bench ssb --text dbgen
 complains "bench with columns that are no names" 2 'columns' bench ssb --columns "x'"

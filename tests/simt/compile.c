@@ -34,7 +34,8 @@ enum rtc_code {
     RTC_INVALID_PROGRAM = 4,
     RTC_INVALID_OPTION = 5,
     RTC_COMPILATION = 6,
-    RTC_INTERNAL = 11
+    RTC_INTERNAL = 11,
+    RTC_CANCELLED = 16
 };
 
 struct file {
@@ -51,6 +52,8 @@ struct program {
     size_t log_bytes;
     char *image;
     size_t image_bytes;
+    int (*stopped)(void *arg, void *unused); /* NULL: nobody asks it to stop */
+    void *stopped_arg;
 };
 #define PROGRAM_MAGIC 0x53494d54u
 
@@ -256,8 +259,6 @@ static int read_options(struct program *p, int count, const char *const *given,
                                           "--dopt",
                                           "-split-compile=",
                                           "--split-compile=",
-                                          "-minimal",
-                                          "--minimal",
                                           "-no-cache",
                                           "--no-cache",
                                           "--restrict"};
@@ -272,7 +273,8 @@ static int read_options(struct program *p, int count, const char *const *given,
         } else if (strcmp(o, "--device-int128") == 0 || strcmp(o, "-device-int128") == 0) {
             out->int128 = 1;
         } else {
-            b8 known = 0;
+            b8 known = simt_settings.rtc >= 124 && strcmp(o, "--minimal") == 0;
+            known |= simt_settings.rtc >= 129 && starts(o, "--Ofast-compile=");
             for (size_t j = 0; j < sizeof(ignored) / sizeof(ignored[0]); j++) {
                 known |= starts(o, ignored[j]);
             }
@@ -711,7 +713,9 @@ int simt_image_file(const void *data, char *path, size_t path_bytes) {
         return SIMT_INVALID_IMAGE;
     }
     memcpy(&image, data, sizeof(image));
-    if (!starts(image.arch, "sm_90")) {
+    char arch[16];
+    snprintf(arch, sizeof(arch), "sm_%u", (unsigned)simt_settings.chip);
+    if (!starts(image.arch, arch)) {
         return SIMT_NO_BINARY;
     }
     cache_folder(cache, sizeof(cache));
@@ -760,8 +764,19 @@ int nvrtcVersion(int *major, int *minor) {
     if (code != 0) {
         return code;
     }
-    *major = 13;
-    *minor = 0;
+    *major = (int)simt_settings.rtc / 10;
+    *minor = (int)simt_settings.rtc % 10;
+    return 0;
+}
+
+int nvrtcSetFlowCallback(void *program, int (*stopped)(void *arg, void *unused), void *arg) {
+    int code = enter("nvrtcSetFlowCallback");
+    struct program *p = program_of(program);
+    if (code != 0 || p == NULL) {
+        return code != 0 ? code : RTC_INVALID_PROGRAM;
+    }
+    p->stopped = stopped;
+    p->stopped_arg = arg;
     return 0;
 }
 
@@ -808,6 +823,20 @@ int nvrtcDestroyProgram(void **program) {
     return code;
 }
 
+/* As long as SIMT_SLOW says, asking now and then whether to stop; false: stopped. */
+static b8 take_time(struct program *p) {
+    u64 end = simt_now_ns() + simt_settings.slow_ms * 1000000u;
+    for (;;) {
+        if (p->stopped != NULL && p->stopped(p->stopped_arg, NULL)) {
+            return 0;
+        }
+        if (simt_now_ns() >= end) {
+            return 1;
+        }
+        usleep(1000);
+    }
+}
+
 int nvrtcCompileProgram(void *program, int option_count, const char *const *options) {
     int code = enter("nvrtcCompileProgram");
     if (code != 0) {
@@ -820,7 +849,7 @@ int nvrtcCompileProgram(void *program, int option_count, const char *const *opti
     free(p->log);
     p->log = NULL;
     p->log_bytes = 0;
-    code = compile(p, option_count, options);
+    code = take_time(p) ? compile(p, option_count, options) : RTC_CANCELLED;
     if (code != 0) {
         simt_trace("%s does not compile:\n%s", p->main.name, p->log == NULL ? "" : p->log);
     }

@@ -38,6 +38,7 @@ extern const any_function simt_entry_points[];
 const any_function simt_entry_points[] = {
 #define SIMT_ENTRY_POINT(A, field, symbol, params) (any_function) symbol,
     WF_CU_DRIVER(SIMT_ENTRY_POINT, _) WF_CU_NVRTC(SIMT_ENTRY_POINT, _)
+        WF_CU_NVRTC_LATER(SIMT_ENTRY_POINT, _)
 #undef SIMT_ENTRY_POINT
 };
 
@@ -88,6 +89,9 @@ static void read_settings(void) {
     simt_settings.devices = number("SIMT_DEVICES", 1);
     simt_settings.fail_at = number("SIMT_FAIL_AT", 0);
     simt_settings.fail_code = (int)number("SIMT_FAIL_CODE", 0);
+    simt_settings.chip = number("SIMT_CHIP", 90);
+    simt_settings.slow_ms = number("SIMT_SLOW", 0);
+    simt_settings.rtc = number("SIMT_RTC", 130);
     simt_settings.strict = number("SIMT_STRICT", 1) != 0;
     simt_settings.trace = number("SIMT_TRACE", 0) != 0;
     if (!settings_read || strcmp(text == NULL ? "" : text, fail_text) != 0) {
@@ -270,8 +274,6 @@ int cuDeviceGetAttribute(int *out, int attribute, int device) {
         {39, 2 * SIMT_MAX_THREADS},    /* threads per multiprocessor */
         {40, 2},                       /* copy engines */
         {41, 1},                       /* unified addressing */
-        {75, 9},                       /* chip, major */
-        {76, 0},                       /* chip, minor */
         {81, 228 * 1024},              /* shared memory per multiprocessor */
         {82, 65536},                   /* registers per multiprocessor */
         {91, 1},                       /* host pointers of registered memory are device pointers */
@@ -283,13 +285,17 @@ int cuDeviceGetAttribute(int *out, int attribute, int device) {
     if (code != 0) {
         return code;
     }
-    *out = 0;
+    *out = attribute == 75   ? (int)simt_settings.chip / 10 /* major */
+           : attribute == 76 ? (int)simt_settings.chip % 10 /* minor */
+                             : 0;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (known[i].attribute == attribute) {
             *out = known[i].value;
         }
     }
-    return simt_leave(!is_device(device) ? SIMT_INVALID_DEVICE : attribute < 1 ? SIMT_INVALID_VALUE : 0);
+    return simt_leave(!is_device(device) ? SIMT_INVALID_DEVICE
+                      : attribute < 1    ? SIMT_INVALID_VALUE
+                                         : 0);
 }
 
 int cuDeviceTotalMem_v2(size_t *out, int device) {

@@ -40,6 +40,7 @@
 #define SIMT_DECLARE(A, field, symbol, params) SIMT_EXPORTED int symbol params;
 WF_CU_DRIVER(SIMT_DECLARE, _)
 WF_CU_NVRTC(SIMT_DECLARE, _)
+WF_CU_NVRTC_LATER(SIMT_DECLARE, _)
 #undef SIMT_DECLARE
 
 /* For tests: the reports since the last call of cuInit or simtClearReport, and the calls counted.
@@ -94,6 +95,9 @@ struct simt_settings {
     u64 seed;
     u64 fail_at;
     int fail_code;
+    u64 chip;    /* 10 * major + minor */
+    u64 slow_ms; /* that a compilation takes at least */
+    u64 rtc;     /* NVRTC's version, 10 * major + minor */
     b8 strict;
     b8 trace;
 };

@@ -1028,8 +1028,8 @@ static void test_progress(void **state) {
     static const char *const queries[] = {
         "copy (select * from pro order by b, s) to '/dev/null'", "copy pro to '/dev/null'",
         "select b, s from pro order by s, b", "select count(*) from pro x join pro y on x.b = y.b",
-        "create table pro2 as select a, row_number() over (partition by b % 10 order by s) from "
-        "pro"};
+        ("create table pro2 as select a, row_number() over (partition by b % 10 order by s) from "
+         "pro")};
     run("create table pro as select i as a, (i::bigint * 7919) % 100003 as b, 'x' || i as s from "
         "generate_series(1, 300000) g(i)");
     for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) {

@@ -137,6 +137,7 @@ static UNUSED_FN void fix_pipe(struct fix *f, u8 source, u32 ref, u32 col_count)
 
 static UNUSED_FN u16 fix_reg(struct fix *f, u8 kind) {
     f->pipe->regs[f->pipe->reg_count].kind = kind;
+    f->pipe->regs[f->pipe->reg_count].range = (struct range){.lo = I64_MIN, .hi = I64_MAX};
     return (u16)f->pipe->reg_count++;
 }
 

@@ -44,7 +44,8 @@ static void compile_with(const char *text, const char *what, i32 option_count) {
     char log[400];
     char *image = NULL;
     i64 bytes = 0;
-    if (!gpu_compile(&api, text, options, option_count, &image, &bytes, log)) {
+    struct compile_job job = {.text = text, .options = options, .sure_count = option_count};
+    if (!gpu_compile(&api, &job, &image, &bytes, log)) {
         fail_msg("%s: %s\n%s", what, log, text);
     }
     assert_true(bytes > 0);
@@ -61,7 +62,8 @@ static void compile_syntax(const char *text, const char *what) {
     char log[400];
     char *image = NULL;
     i64 bytes = 0;
-    const bool can_stop = gpu_compile(&api, "\n", options, COUNT_OF(options), &image, &bytes, log);
+    struct compile_job job = {.text = "\n", .options = options, .sure_count = COUNT_OF(options)};
+    const bool can_stop = gpu_compile(&api, &job, &image, &bytes, log);
     free(image);
     compile_with(text, what, COUNT_OF(options) - !can_stop);
 }

@@ -237,7 +237,7 @@ static void run_split(struct huge *h) {
         make_keys(drawn, s->shape, 3);
         OK(wf_prim_sort(prim, at, NULL, how.splitters, drawn, NULL, NULL, 0, NULL));
     }
-    int64_t parts = how.by == WF_SPLIT_RANGE ? s->splitters + 1 : 1LL << how.bits;
+    int64_t parts = how.by == WF_SPLIT_RANGE ? s->splitters + 1 : (int64_t)1 << how.bits;
     wf_array starts = vec(WF_ELEM_U64, parts + 1);
     OK(wf_prim_split(prim, at, &how, out, starts, keys, &into, &rows, s->payload > 0, NULL));
     h->ns = spent();

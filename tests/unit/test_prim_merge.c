@@ -223,7 +223,7 @@ static void check_text_split(wf_place place, wf_split how, int64_t n, int payloa
     static uint64_t starts[4100];
     static uint32_t rows[TEXTS], to[TEXTS];
     static uint64_t wide[TEXTS], wide_to[TEXTS];
-    int64_t parts = how.by == WF_SPLIT_RANGE ? how.splitters.count + 1 : 1LL << how.bits;
+    int64_t parts = how.by == WF_SPLIT_RANGE ? how.splitters.count + 1 : (int64_t)1 << how.bits;
     for (int i = 0; i < n; i++) {
         rows[i] = (uint32_t)i;
         wide[i] = (uint64_t)i * 5;

@@ -302,7 +302,7 @@ static uint64_t part_of(const struct cell *c, const wf_split *how, const void *k
 static void check_split(const struct cell *c, const wf_split *how) {
     struct arrays a;
     arrays_new(&a, c);
-    int64_t parts = how->by == WF_SPLIT_RANGE ? how->splitters.count + 1 : 1LL << how->bits;
+    int64_t parts = how->by == WF_SPLIT_RANGE ? how->splitters.count + 1 : (int64_t)1 << how->bits;
     uint64_t *starts = malloc((size_t)(parts + 1) * 8);
     memset(starts, 0xff, (size_t)(parts + 1) * 8);
     assert_prim_ok(wf_prim_split(prim, c->place, how, prim_array(c->type, a.out, c->n),

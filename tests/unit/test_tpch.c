@@ -253,7 +253,7 @@ static void test_statistics(void **state) {
     open_tables(tables, false, 10);
     assert_int_equal(generate_load(gen, tables, pool, &mem, NULL, &rows, &err), ERR_OK);
     assert_int_equal(tables[TPCH_LINEITEM]->col_count, 15);
-    assert_int_equal(tables[TPCH_ORDERS]->col_count, 9);
+    assert_int_equal(tables[TPCH_ORDERS]->col_count, 8);
     struct table_version *version = table_snapshot(tables[TPCH_LINEITEM]);
     struct column_stats *stats = version->stats;
     assert_int_equal((i64)stats[4].range.lo, 100); /* l_quantity */

@@ -81,6 +81,13 @@ FN u32 group_nulls(const u8 *nulls, u32 null_form, i64 row) {
     return 0;
 }
 
+FN b8 row_null(const u8 *nulls, u32 null_form, i64 row) {
+    if (null_form == NULLS_BITS) {
+        return (b8)(~(((const u64 *)nulls)[row >> 6] >> (row & 63)) & 1u);
+    }
+    return null_form == NULLS_BYTES ? (b8)(nulls[row] & 1u) : (b8)0;
+}
+
 /* Rows of a group that lie below `rows`, as four bits. */
 FN u32 group_rows(i64 row, i64 rows) {
     i64 left = rows - row;
@@ -91,6 +98,38 @@ FN u32 group_rows(i64 row, i64 rows) {
 FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
     u32 live = group_rows(row, rows);
     return live && gone ? live & ~(u32)(gone[row >> 6] >> (row & 63)) : live;
+}
+
+/* --- lists of rows -------------------------------------------------------------------------- */
+
+/* The block's active rows, each as its distance from the tile's first; how many. s_sums holds 32
+ * words. Two barriers. */
+FN u32 b_list_rows(u32 act, u32 rows, u32 span, u16 *s_list, u32 *s_sums) {
+    u32 all = 0;
+    u32 at = b_sum_before_u32(bits_set_u32(act), t_count(), s_sums, &all);
+    UNROLL for (u32 i = 0; i < rows; i++) {
+        if (act >> i & 1u) {
+            s_list[at] = (u16)(t_id() * 4u + i / 4u * span + i % 4u);
+        }
+        at += act >> i & 1u;
+    }
+    b_sync();
+    return all;
+}
+
+/* Whose the `no`th is, when thread t's begin at s_first[t]: the last that does not begin behind
+ * it. */
+FN u32 owner_of(const u32 *s_first, u32 count, u32 no) {
+    u32 at = 0;
+    UNROLL for (u32 by = count / 2u; by > 0; by /= 2u) {
+        at += s_first[at + by] <= no ? by : 0u;
+    }
+    return at;
+}
+
+/* How many matches of a run are taken at once, so that those of a block are counted in 32 bits. */
+FN u32 run_part(u32 at, u32 end) {
+    return end - at < 65536u ? end - at : 65536u;
 }
 
 /* --- faults -------------------------------------------------------------------------------- */
@@ -167,10 +206,37 @@ FN u32 find_bits(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? ix->heads[slot >> 5] >> (slot & 31u) & 1u : 0u;
 }
+/* Keys that are there are numbered: bits of a word, and how many there are before it. */
+FN u64 rank_word(const struct kindex *ix, u64 slot) {
+    return slot < ix->slot_count ? ix->slots[slot >> 5] : 0u;
+}
+FN u32 rank_has(const struct kindex *ix, i64 key) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    return (u32)rank_word(ix, slot) >> (slot & 31u) & 1u;
+}
+FN u32 rank_of(u64 word, u64 slot) {
+    return (u32)(word >> 32) + bits_set_u32((u32)word & ((1u << (slot & 31u)) - 1u));
+}
+FN u32 find_rank_from(const struct kindex *ix, i64 key, u64 word) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    return (u32)word >> (slot & 31u) & 1u ? ix->heads[rank_of(word, slot)] + 1u : 0u;
+}
+FN u32 find_rank_unique(const struct kindex *ix, i64 key) {
+    return find_rank_from(ix, key, rank_word(ix, (u64)key - (u64)ix->key_lo));
+}
 /* The run of a key: first in the low half, end in the high half. */
 FN u64 find_direct_run(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? (u64)ix->heads[slot + 1] << 32 | ix->heads[slot] : 0u;
+}
+FN u64 find_rank_run(const struct kindex *ix, i64 key) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    u64 word = rank_word(ix, slot);
+    if (!((u32)word >> (slot & 31u) & 1u)) {
+        return 0;
+    }
+    u32 rank = rank_of(word, slot);
+    return (u64)ix->heads[rank + 1u] << 32 | ix->heads[rank];
 }
 FN u64 find_pair_run(const struct kindex *ix, i64 key) {
     u64 number = pair_number(ix, key);
@@ -197,11 +263,14 @@ FN u64 find_run(const struct kindex *ix, i64 key) {
     }
     if (ix->unique) {
         u32 head = ix->form == KINDEX_BITS    ? find_bits(ix, key)
+                   : ix->form == KINDEX_RANK  ? find_rank_unique(ix, key)
                    : ix->form == KINDEX_PAIRS ? find_pair_unique(ix, key)
                                               : find_direct_unique(ix, key);
         return head ? (u64)head << 32 | (head - 1u) : 0u;
     }
-    return ix->form == KINDEX_PAIRS ? find_pair_run(ix, key) : find_direct_run(ix, key);
+    return ix->form == KINDEX_PAIRS  ? find_pair_run(ix, key)
+           : ix->form == KINDEX_RANK ? find_rank_run(ix, key)
+                                     : find_direct_run(ix, key);
 }
 /* The run of a row that has no match and stays nonetheless: one row, number -1. */
 #define RUN_NONE 0xfffffffeu
@@ -270,25 +339,27 @@ FN void word_atom(u32 op, u64 *p, i64 x) {
     }
 }
 
-/* Goes on where the slot that a key's hash names was seen to hold `found`, another key or none. Out
- * of line: most rows meet their group at once, and compilers spend their time by the size of code. */
-FN_SLOW u64 *agg_search(u64 *state, u64 slot_count, u64 group_limit, u64 stride, i64 key, u64 found,
-                        u64 *report) {
+/* The state of a key, inserted when new; 0 when the table is full, which asks for a larger one. In
+ * line, since what is called saves registers and a table of many groups is searched by most rows
+ * (Q18 took 1.4 times as long); but not unrolled, in each of a thread's rows. */
+FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i64 key,
+                 u64 *report) {
+    u64 stride = 1u + word_count;
     if ((u64)key == AGG_EMPTY) {
         u64 *last = state + slot_count * stride;
         if (read_u64(last) != AGG_EMPTY && atom_cas_u64(last, 0, AGG_EMPTY) == 0) {
-            atom_add_u64(&report[REPORT_ROWS], 1);
+            atom_add_u64(&report[REPORT_GROUPS], 1);
         }
         return last;
     }
     u64 slot = hash_64((u64)key) & (slot_count - 1);
     NO_UNROLL for (u32 tries = 0; tries < AGG_TRIES; tries++) {
         u64 *at = state + slot * stride;
-        found = tries ? read_u64(at) : found;
+        u64 found = read_u64(at);
         if (found == AGG_EMPTY) {
             found = atom_cas_u64(at, AGG_EMPTY, (u64)key);
             if (found == AGG_EMPTY) {
-                if (atom_add_u64(&report[REPORT_ROWS], 1) >= group_limit) {
+                if (atom_add_u64(&report[REPORT_GROUPS], 1) >= group_limit) {
                     atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_TABLE);
                 }
                 return at;
@@ -302,15 +373,16 @@ FN_SLOW u64 *agg_search(u64 *state, u64 slot_count, u64 group_limit, u64 stride,
     atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_TABLE);
     return (u64 *)0;
 }
-/* The state of a key, inserted when new; 0 when the table is full, which asks for a larger one. */
-FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i64 key,
-                 u64 *report) {
-    u64 stride = 1u + word_count;
-    u64 *at = state + (hash_64((u64)key) & (slot_count - 1)) * stride;
-    u64 found = read_u64(at);
-    return found == (u64)key && found != AGG_EMPTY
-               ? at
-               : agg_search(state, slot_count, group_limit, stride, key, found, report);
+
+/* Adds in shared memory, which has atomics of 32 bits only: those of 64 are loops. The upper half
+ * rarely changes: small negative numbers carry into it what their own upper half takes away. */
+FN void atom_add_halves(u64 *p, u64 x) {
+    u32 low = (u32)x;
+    u32 before = low ? atom_add_u32((u32 *)p, low) : 0u;
+    u32 high = (u32)(x >> 32) + (u32)(before + low < low);
+    if (high) {
+        atom_add_u32((u32 *)p + 1, high);
+    }
 }
 
 /* One row into a table of this block in shared memory: word w of slot s of copy c is at
@@ -319,9 +391,27 @@ FN void agg_shared_word(u64 *table, u32 copies, u64 at, u32 op, i64 x) {
     u64 *p = table + at * copies + (t_id() & (copies - 1u));
     if (copies == t_count()) {
         *p = (u64)word_merge(op, (i64)*p, x);
+    } else if (op == WORD_ADD) {
+        atom_add_halves(p, (u64)x);
     } else {
         word_atom(op, p, x);
     }
+}
+
+/* The lowest bits of x, as a number without or with a sign. */
+FN i64 bits_below(u64 x, u32 bits) {
+    return (i64)(x & (((u64)1 << bits) - 1u));
+}
+FN i64 bits_signed(u64 x, u32 bits) {
+    return (i64)(x << (64u - bits)) >> (64u - bits);
+}
+
+/* One word of all lanes; every lane has it then. */
+FN i64 w_word_merge(u32 op, i64 x) {
+    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
+        x = word_merge(op, x, (i64)w_xor_u64((u64)x, mask));
+    }
+    return x;
 }
 
 /* Limbs of an exact sum that a value or its square touches: the first, and how many at most (53 or
@@ -334,31 +424,32 @@ FN i32 limb_first(f64 x, i32 lsb, u32 square) {
 }
 
 /* Sets the block's tables up; ends with a barrier. */
-FN void b_agg_begin(u64 *table, u32 copies, u64 slot_count, u32 word_count, const u8 *word_ops) {
-    u32 stride = 1u + word_count;
-    u32 end = (u32)slot_count * stride * copies; /* shared memory is small */
+FN void b_agg_begin(u64 *table, const struct kagg *agg, u32 head, u32 word_count) {
+    u32 copies = agg->copies;
+    u32 stride = head + word_count;
+    u32 end = (u32)agg->slot_count * stride * copies; /* shared memory is small */
     NO_UNROLL for (u32 at = t_id(); at < end; at += t_count()) {
         u32 word = at / copies % stride;
-        table[at] = word ? (u64)word_identity(word_ops[word - 1u]) : 0u;
+        table[at] = word >= head ? (u64)word_identity(agg->word_ops[word - head]) : 0u;
     }
     b_sync();
 }
 
 /* Merges the block's tables into the state; starts with a barrier. */
-FN void b_agg_end(u64 *table, u32 copies, u64 slot_count, u32 word_count, const u8 *word_ops,
-                  u64 *state) {
-    u32 stride = 1u + word_count;
-    u32 end = (u32)slot_count * stride;
+FN void b_agg_end(u64 *table, const struct kagg *agg, u32 head, u32 word_count) {
+    u32 copies = agg->copies;
+    u32 stride = head + word_count;
+    u32 end = (u32)agg->slot_count * stride;
     b_sync();
     NO_UNROLL for (u32 at = t_id(); at < end; at += t_count()) {
         u32 word = at % stride;
-        u32 op = word ? word_ops[word - 1u] : (u32)WORD_ADD;
+        u32 op = word >= head ? agg->word_ops[word - head] : (u32)WORD_ADD;
         i64 x = (i64)table[at * copies + (t_id() & (copies - 1u))];
         NO_UNROLL for (u32 c = 1; c < copies; c++) {
             u32 turn = (c + t_id()) & (copies - 1u); /* so that threads meet different banks */
             x = word_merge(op, x, (i64)table[at * copies + turn]);
         }
-        word_atom(op, &state[at], x);
+        word_atom(op, &agg->state[at], x);
     }
 }
 

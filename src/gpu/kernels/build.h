@@ -33,6 +33,9 @@ FN u64 build_slot(const struct kbuild *b, i64 key) {
     if (b->form == KINDEX_DIRECT) {
         return number;
     }
+    if (b->form == KINDEX_RANK) {
+        return rank_of(b->slots[number >> 5], number);
+    }
     if (b->form == KINDEX_PAIRS) {
         u64 slot = hash_32((u32)number) & mask;
         u64 held = b->slots[slot];
@@ -56,6 +59,8 @@ KERNEL(k_build_unique, struct kbuild, 256) {
                                         args.set ? 1u : (u32)i + 1u, args.set, slot);
             } else if (args.form == KINDEX_RUNS) {
                 duplicate |= build_claim(&args, i);
+            } else if (args.form == KINDEX_RANK) { /* that keys are unique is known */
+                args.heads[rank_of(args.slots[number >> 5], number)] = (u32)i;
             } else {
                 duplicate |= atom_cas_u32(&args.heads[number], 0, (u32)i + 1u);
             }
@@ -66,9 +71,20 @@ KERNEL(k_build_unique, struct kbuild, 256) {
     }
 }
 
+/* Adds what the lanes of a warp counted. */
+FN void w_report(u64 *report, u32 word, u32 count) {
+    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
+        count += w_xor_u32(count, mask);
+    }
+    if (t_lane() == 0 && count) {
+        atom_add_u64(&report[word], count);
+    }
+}
+
 /* Neighbours mostly share a word: they are put together first. Lanes hand on what those before them
  * have of the same word, and the last one of a word sets it. */
 KERNEL(k_build_bits, struct kbits, 256) {
+    u32 rows = 0;
     for (i64 first = (i64)t_block() * t_count(); first < args.row_count;
          first += (i64)t_blocks() * t_count()) {
         i64 i = first + t_id();
@@ -77,6 +93,7 @@ KERNEL(k_build_bits, struct kbits, 256) {
             bit = ((u64)args.key[i] >> args.to.shift & args.to.mask) - (u64)args.to.lo;
         }
         u32 there = bit < args.to.count;
+        rows += there;
         u32 bits = there ? 1u << (bit & 31u) : 0u;
         u64 word = there ? bit >> 5 : ~0ULL;
         UNROLL for (u32 by = 1; by < 32; by *= 2) {
@@ -90,6 +107,7 @@ KERNEL(k_build_bits, struct kbits, 256) {
             atom_or_u32(&args.to.bits[word], bits);
         }
     }
+    w_report(args.report, REPORT_COUNTS, rows);
 }
 
 KERNEL(k_bits_count, struct kbits, 256) {
@@ -97,11 +115,23 @@ KERNEL(k_bits_count, struct kbits, 256) {
     BUILD_ROWS(i, (i64)(args.to.count >> 5) + 1) {
         count += bits_set_u32(args.to.bits[i]);
     }
-    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
-        count += w_xor_u32(count, mask);
+    w_report(args.report, REPORT_ROWS, count);
+}
+
+/* The same, and word by word: exclusive sums of those are the keys' numbers. */
+KERNEL(k_rank_count, struct kbits, 256) {
+    u32 count = 0;
+    BUILD_ROWS(i, (i64)(args.to.count >> 5) + 1) {
+        u32 set = bits_set_u32(args.to.bits[i]);
+        args.before[i] = set;
+        count += set;
     }
-    if (t_lane() == 0 && count) {
-        atom_add_u64(&args.report[REPORT_ROWS], count);
+    w_report(args.report, REPORT_ROWS, count);
+}
+
+KERNEL(k_rank_words, struct kbits, 256) {
+    BUILD_ROWS(i, (i64)(args.to.count >> 5) + 1) {
+        args.words[i] = (u64)args.before[i] << 32 | args.to.bits[i];
     }
 }
 
@@ -126,7 +156,7 @@ KERNEL(k_build_starts, struct kbuild, 256) {
         u32 from = args.cursor[i];
         u32 to = i < slots ? args.cursor[i + 1] : from;
         longest = to - from > longest ? to - from : longest;
-        if (args.form == KINDEX_DIRECT) {
+        if (args.form == KINDEX_DIRECT || args.form == KINDEX_RANK) {
             args.heads[i] = from;
         } else if (args.form == KINDEX_PAIRS) {
             args.slots[i] = (u64)from << 32 | (i < slots ? (u32)args.slots[i] : 0u);
@@ -151,13 +181,13 @@ KERNEL(k_build_scatter, struct kbuild, 256) {
 /* --- aggregation state ----------------------------------------------------------------------- */
 
 KERNEL(k_agg_init, struct kagg_step, 256) {
-    u64 stride = 1u + args.agg.word_count;
+    u64 stride = args.agg.head + args.agg.word_count;
     i64 words = (i64)((args.agg.slot_count + 1) * stride);
     BUILD_ROWS(i, words) {
         u32 word = (u32)((u64)i % stride);
         u64 slot = (u64)i / stride;
-        if (word) {
-            args.agg.state[i] = (u64)word_identity(args.agg.word_ops[word - 1u]);
+        if (word >= args.agg.head) {
+            args.agg.state[i] = (u64)word_identity(args.agg.word_ops[word - args.agg.head]);
         } else {
             args.agg.state[i] =
                 args.agg.form == AGG_HASH && slot < args.agg.slot_count ? AGG_EMPTY : 0u;
@@ -166,7 +196,7 @@ KERNEL(k_agg_init, struct kagg_step, 256) {
 }
 
 FN i32 agg_in_use(const struct kagg *agg, u32 one, u64 slot) {
-    u64 mark = agg->state[slot * (1u + agg->word_count)];
+    u64 mark = agg->state[slot * (agg->head + agg->word_count) + agg->touch];
     if (one) {
         return slot == 0;
     }
@@ -180,7 +210,7 @@ FN i32 agg_in_use(const struct kagg *agg, u32 one, u64 slot) {
 KERNEL(k_agg_extract, struct kagg_step, 256) {
     SHARED(u32, s_sums, 32);
     SHARED(u64, s_base, 1);
-    u64 stride = 1u + args.agg.word_count;
+    u64 stride = args.agg.head + args.agg.word_count;
     u64 slots = args.agg.slot_count + 1;
     for (u64 first = (u64)t_block() * t_count(); first < slots;
          first += (u64)t_blocks() * t_count()) {
@@ -190,11 +220,70 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
         if (used) {
             const u64 *row = args.agg.state + slot * stride;
             u64 to = place.base + place.first;
-            args.cols[0][to] = args.one ? 0u : args.agg.form == AGG_HASH ? row[0] : slot;
-            for (u32 w = 1; w < stride; w++) {
-                args.cols[w][to] = row[w];
+            u64 key = args.agg.form == AGG_HASH ? row[0] : (u64)args.agg.key_lo + slot;
+            args.cols[0][to] = args.one ? 0u : key;
+            for (u32 w = 0; w < args.agg.word_count; w++) {
+                args.cols[1u + w][to] = row[args.agg.head + w];
             }
         }
+    }
+}
+
+/* Bounds of a stretch of tiles: some, first, last. The next ones behind those before. */
+FN u32 bounds_join(u64 *all, const u64 *next) {
+    u32 descends = next[0] && all[0] && (i64)next[1] < (i64)all[2];
+    if (next[0]) {
+        all[1] = all[0] ? all[1] : next[1];
+        all[2] = next[2];
+        all[0] = 1;
+    }
+    return descends;
+}
+
+/* The bounds that the threads of a block have, in their order, by the first of them. */
+FN u32 bounds_join_all(const u64 *s_bounds, u32 count, u64 *all) {
+    u32 descends = 0;
+    all[0] = 0;
+    for (u32 t = 0; t < count; t++) {
+        descends |= bounds_join(all, s_bounds + 3u * t);
+    }
+    return descends;
+}
+
+KERNEL(k_agg_order, struct kagg_order, 256) {
+    SHARED(u64, s_bounds, 768);
+    SHARED(u32, s_last, 1);
+    u64 each = (args.count + (u64)t_blocks() * t_count() - 1) / ((u64)t_blocks() * t_count());
+    u64 first = ((u64)t_block() * t_count() + t_id()) * each;
+    u64 *mine = s_bounds + 3u * t_id();
+    u64 all[3];
+    u32 descends = 0;
+    mine[0] = 0;
+    for (u64 t = first; t < first + each && t < args.count; t++) {
+        descends |= bounds_join(mine, args.bounds + 3u * t);
+    }
+    b_sync();
+    if (t_id() == 0) {
+        descends |= bounds_join_all(s_bounds, t_count(), all);
+        for (u32 k = 0; k < 3u; k++) {
+            args.parts[3u * t_block() + k] = k && !all[0] ? 0u : all[k];
+        }
+        mem_fence();
+        *s_last = atom_add_u64(&args.parts[3u * t_blocks()], 1) + 1u == t_blocks();
+        mem_fence();
+    }
+    b_sync();
+    if (*s_last) { /* at most as many blocks as threads */
+        for (u32 k = 0; k < 3u; k++) {
+            mine[k] = t_id() < t_blocks() ? read_u64(&args.parts[3u * t_id() + k]) : 0u;
+        }
+        b_sync();
+        if (t_id() == 0) {
+            descends |= bounds_join_all(s_bounds, t_blocks(), all);
+        }
+    }
+    if (descends) {
+        atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_ORDER);
     }
 }
 

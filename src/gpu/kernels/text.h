@@ -58,6 +58,24 @@ FN_SLOW str text_moved(const struct ktext *texts, u32 count, str s) {
     return s;
 }
 
+/* Room for `bytes` of made text; 0 when there is none left: the step runs again with more. */
+FN u8 *heap_take(u8 *heap, u64 heap_bytes, u64 bytes, u64 *report) {
+    const u64 at = atom_add_u64((u64 *)heap, bytes);
+    if (at + bytes > heap_bytes) {
+        atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_HEAP);
+        return (u8 *)0;
+    }
+    return heap + HEAP_HEAD + at;
+}
+
+FN str str_made(const u8 *p, u32 len) {
+    str s;
+    s.len = len;
+    s.prefix = fn_prefix(p, len);
+    s.addr = (u64)p;
+    return s;
+}
+
 /* Row `row` of a column; `host`: with the host's address. */
 FN_SLOW str text_load(const struct kseg *seg, i64 row, u32 host, struct ktexts in,
                       struct ktexts out) {

@@ -45,17 +45,23 @@ FN void vm_agg_one(const u8 *s, u64 *table, u32 copies, u32 word_count, const u8
             }
         }
         if (act) {
-            agg_shared_word(table, copies, 1u + w, op, sum);
+            agg_shared_word(table, copies, w, op, sum);
         }
     }
+}
+
+/* Where the state of row i's group begins in a dense table. */
+FN u64 vm_agg_slot(const u8 *s, const struct kagg *agg, u32 i) {
+    u64 slot = (u64)get1_i64(s, agg->key, i) - (u64)agg->key_lo;
+    return slot * (agg->head + agg->word_count);
 }
 
 /* The four rows of group h; act holds their bits. */
 FN void vm_agg_shared(const u8 *s, u64 *table, struct kagg agg, u32 act, u32 h) {
     u64 at[4];
     UNROLL for (u32 j = 0; j < 4; j++) {
-        at[j] = act >> j & 1u ? (u64)get1_i64(s, agg.key, 4 * h + j) * (1u + agg.word_count) : 0u;
-        if (act >> j & 1u) {
+        at[j] = act >> j & 1u ? vm_agg_slot(s, &agg, 4 * h + j) : 0u;
+        if ((act >> j & 1u) && agg.head) {
             agg_shared_word(table, agg.copies, at[j], WORD_ADD, 1);
         }
     }
@@ -68,13 +74,13 @@ FN void vm_agg_shared(const u8 *s, u64 *table, struct kagg agg, u32 act, u32 h) 
         u32 op = agg.word_ops[w];
         UNROLL for (u32 j = 0; j < 4; j++) {
             if (act >> j & 1u) {
-                agg_shared_word(table, agg.copies, at[j] + 1u + w, op, x[j]);
+                agg_shared_word(table, agg.copies, at[j] + agg.head + w, op, x[j]);
             }
         }
     }
     for (u32 j = 0; agg.limb_count && j < 4; j++) {
         if (act >> j & 1u) {
-            vm_agg_limbs(s, table, &agg, at[j] + 1u, 4 * h + j);
+            vm_agg_limbs(s, table, &agg, at[j] + agg.head, 4 * h + j);
         }
     }
 }
@@ -84,13 +90,12 @@ FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u32 h, u64 *report)
     UNROLL for (u32 j = 0; j < 4; j++) {
         at[j] = (u64 *)0;
         if (act >> j & 1u) {
-            i64 key = get1_i64(s, agg.key, 4 * h + j);
             if (agg.form == AGG_HASH) {
-                at[j] = agg_find(agg.state, agg.slot_count, agg.group_limit, agg.word_count, key,
-                                 report);
+                at[j] = agg_find(agg.state, agg.slot_count, agg.group_limit, agg.word_count,
+                                 get1_i64(s, agg.key, 4 * h + j), report);
             } else {
-                at[j] = agg.state + (u64)key * (1u + agg.word_count);
-                if (!read_u64(at[j])) {
+                at[j] = agg.state + vm_agg_slot(s, &agg, 4 * h + j);
+                if (agg.head && !read_u64(at[j])) {
                     atom_add_u64(at[j], 1);
                 }
             }
@@ -105,13 +110,13 @@ FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u32 h, u64 *report)
         u32 op = agg.word_ops[w];
         UNROLL for (u32 j = 0; j < 4; j++) {
             if (at[j]) {
-                word_atom(op, at[j] + 1u + w, x[j]);
+                word_atom(op, at[j] + agg.head + w, x[j]);
             }
         }
     }
     for (u32 j = 0; agg.limb_count && j < 4; j++) {
         if (at[j]) {
-            vm_agg_limbs(s, at[j], &agg, 1u, 4 * h + j);
+            vm_agg_limbs(s, at[j], &agg, agg.head, 4 * h + j);
         }
     }
 }
@@ -121,7 +126,7 @@ FN void vm_agg(const u8 *s, u64 *table, struct kagg agg, u32 act, u64 *report) {
         vm_agg_one(s, table, agg.copies, agg.word_count, agg.word_ops, agg.word_regs, act);
         for (u32 i = 0; agg.limb_count && i < 4u * VM_GROUPS; i++) {
             if (act >> i & 1u) {
-                vm_agg_limbs(s, table, &agg, 1u, i);
+                vm_agg_limbs(s, table, &agg, 0u, i);
             }
         }
         return;
@@ -140,12 +145,10 @@ KERNEL(k_vm_agg, struct kargs, 128) {
     SHARED_BYTES(s_slots);
     u64 *table = (u64 *)(s_slots + args.slot_bytes);
     if (args.agg.copies) {
-        b_agg_begin(table, args.agg.copies, args.agg.slot_count, args.agg.word_count,
-                    args.agg.word_ops);
+        b_agg_begin(table, &args.agg, args.agg.head, args.agg.word_count);
     }
     VM_BODY(vm_agg(s_slots, table, args.agg, act, args.report))
     if (args.agg.copies) {
-        b_agg_end(table, args.agg.copies, args.agg.slot_count, args.agg.word_count,
-                  args.agg.word_ops, args.agg.state);
+        b_agg_end(table, &args.agg, args.agg.head, args.agg.word_count);
     }
 }

@@ -1,11 +1,10 @@
 /* case_map.h: simple case mappings of Unicode 14.0.0, as ranges in ascending order.
  *
  * Made by tools/gen_case_map.py from Python's unicodedata. A range maps every step-th code point
- * from first to last to itself plus delta. Read by case_map.c only. */
-#ifndef WF_HOST_CASE_MAP_H
-#define WF_HOST_CASE_MAP_H
-
-#include "base/word.h"
+ * from first to last to itself plus delta. Kernel text
+ * (see fn_int.h), read by fn_case.h only. */
+#ifndef WF_DEFS_CASE_MAP_H
+#define WF_DEFS_CASE_MAP_H
 
 struct case_range {
     u32 first;
@@ -14,7 +13,7 @@ struct case_range {
     i32 delta;
 };
 
-static const struct case_range to_upper[] = {
+CONST_TABLE struct case_range to_upper[] = {
     {0xb5, 0xb5, 1, 743},
     {0xe0, 0xf6, 1, -32},
     {0xf8, 0xfe, 1, -32},
@@ -216,7 +215,7 @@ static const struct case_range to_upper[] = {
     {0x1e922, 0x1e943, 1, -34},
 };
 
-static const struct case_range to_lower[] = {
+CONST_TABLE struct case_range to_lower[] = {
     {0xc0, 0xd6, 1, 32},
     {0xd8, 0xde, 1, 32},
     {0x100, 0x12e, 2, 1},

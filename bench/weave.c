@@ -1,0 +1,447 @@
+/* weave.c: `bench weave`: what fusing operators gains, by the five patterns of Fig. 24 of Wu's thesis
+ * ("Acceleration and Execution of Relational Queries Using GPGPU", chapter 4).
+ *
+ * Fused, a pattern is a query, run by woven kernels or by the CPU's pipelines, whose answer stays
+ * where it was made: steps that read it afterwards do not count. Unfused, it is a sequence of the
+ * library's operators on columns of the same values, each of which writes its result
+ * (weave_library.c). Time is that of kernels on a GPU, without transfers, and that of the
+ * steps on the CPU. Bytes are those operators read and write; fusion cannot gain more than their
+ * ratio unless what it saves is more than bytes. Sizes are those of the tuples, 16 bytes a row.
+ * Answers of the smallest size are compared with those of plain loops. */
+#include "bench_sides.h"
+#include "bench_weave.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TUPLE_BYTES = 16, PERCENT = 50, SERIES_MAX = 16, LEAST_ROWS = 1000 };
+
+/* `q` and for (d) `p` are what the pattern makes; each has several readers, so that it is kept where
+ * it was made. */
+static const struct {
+    const char *name, *text;
+    const char *sql;    /* the tables it makes; %1$d: the border */
+    const char *reads;  /* a query of them that keeps them from being fused into it */
+    const char *checks; /* the number of their rows, and the sum of all values */
+} patterns[WEAVE_PATTERNS] = {
+    [WEAVE_SELECTS] =
+        {"a", "three SELECTs, PROJECT",
+         "q(v) as materialized (select k from t where a < %1$d and b < %1$d and c < %1$d)",
+         "(select max(v) from q), (select min(v) from q)",
+         "(select count(*) from q), (select sum(v) from q)"},
+    [WEAVE_JOINS] =
+        {"b", "two JOINs",
+         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s on r.k = s.k "
+         "join u on r.k = u.k)",
+         "(select max(v) from q), (select max(v2) from q), (select max(v3) from q)",
+         "(select count(*) from q), (select sum(v::bigint + v2 + v3) from q)"},
+    [WEAVE_SELECTED] =
+        {"c", "JOINs of three selected tables",
+         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s on r.k = s.k "
+         "join u on r.k = u.k where r.a < %1$d and s.d < %1$d and u.e < %1$d)",
+         "(select max(v) from q), (select max(v2) from q), (select max(v3) from q)",
+         "(select count(*) from q), (select sum(v::bigint + v2 + v3) from q)"},
+    [WEAVE_SHARED] = {"d", "two SELECTs of one table",
+                      "p(v) as materialized (select k from t where a < %1$d), "
+                      "q(v) as materialized (select c from t where b < %1$d)",
+                      "(select max(v) from p), (select min(v) from p), (select max(v) from q), "
+                      "(select min(v) from q)",
+                      "(select count(*) from p) + (select count(*) from q), "
+                      "(select sum(v) from p) + (select sum(v) from q)"},
+    [WEAVE_MATH] = {"e", "price * (1 - discount) * (1 + tax)",
+                    "q(v) as materialized (select p * (1::real - d) * (1::real + x) from f)",
+                    "(select max(v) from q), (select min(v) from q)",
+                    "(select count(*) from q), (select sum(v) from q)"},
+    [WEAVE_PAIR] = {"sweep", "two SELECTs",
+                    "q(v) as materialized (select k from t where a < %1$d and b < %1$d)",
+                    "(select max(v) from q), (select min(v) from q)",
+                    "(select count(*) from q), (select sum(v) from q)"},
+};
+
+struct weave {
+    const struct bench_options *options;
+    struct bench_db db;
+    wf_prim *prim;
+    struct bench_side sides[2];
+    int64_t rows; /* of the tables there are */
+    bool check;
+    int wrong;
+    struct plot_series series[SERIES_MAX];
+    int series_count;
+    double logs[2][WEAVE_PATTERNS]; /* of speedups, by side */
+    int log_count[2][WEAVE_PATTERNS];
+};
+
+/* --- the fused way ----------------------------------------------------------------------------- */
+
+static void make_table(struct weave *w, const char *name, enum weave_column first, int count) {
+    char sql[1200], item[200];
+    int64_t rows = weave_rows(first, w->rows);
+    size_t used = (size_t)snprintf(sql, sizeof sql, "create table %s as select ", name);
+    for (int c = 0; c < count; c++) {
+        weave_expression((enum weave_column)((int)first + c), w->rows, item, sizeof item);
+        used += (size_t)snprintf(sql + used, sizeof sql - used, "%s%s", c ? ", " : "", item);
+    }
+    snprintf(sql + used, sizeof sql - used, " from generate_series(0::bigint, %lld) g(i)",
+             (long long)rows - 1);
+    bench_run(&w->db, sql);
+}
+
+static void make_tables(struct weave *w) {
+    bench_run(&w->db, "set device = cpu");
+    make_table(w, "t", T_K, 4);
+    make_table(w, "f", F_PRICE, 3);
+    make_table(w, "r", R_K, 2);
+    make_table(w, "s", S_K, 2);
+    make_table(w, "u", U_K, 2);
+}
+
+static void drop_tables(struct weave *w) {
+    bench_run(&w->db, "drop table t, f, r, s, u");
+}
+
+/* The pattern's tables, and `select` with what is read of them. */
+static void query_text(enum weave_pattern pattern, int percent, const char *before,
+                       const char *reads, char *out, size_t cap) {
+    size_t used = (size_t)snprintf(out, cap, "%s with ", before);
+    used +=
+        (size_t)snprintf(out + used, cap - used, patterns[pattern].sql, (int)weave_border(percent));
+    snprintf(out + used, cap - used, " select %s", reads);
+}
+
+static double number(const wf_batch *batch, int column, int64_t row) {
+    char text[64];
+    wf_value_text(batch, column, row, text, sizeof text);
+    return strtod(text, NULL);
+}
+
+static void fail(struct weave *w, const char *sql) {
+    char text[1200];
+    wf_error_text(wf_connection_error(w->db.conn), sql, text, sizeof text);
+    fprintf(stderr, "bench: weave: %s\n", text);
+    exit(1);
+}
+
+/* Columns of EXPLAIN (STEPS). */
+enum {
+    COL_OPERATORS = 2,
+    COL_NS,
+    COL_KERNEL_NS,
+    COL_ROWS_IN = 7,
+    COL_READ = 9,
+    COL_WRITTEN,
+    COL_PEAK = 14,
+    COL_REGISTERS = 16
+};
+enum { FEW_ROWS = 16 }; /* of what becomes of scalar subqueries */
+
+/* A step that writes one of the pattern's tables. */
+static bool ends_pattern(const wf_batch *batch, int64_t row) {
+    char label[400];
+    wf_value_text(batch, COL_OPERATORS, row, label, sizeof label);
+    size_t len = strlen(label), end = strlen(", Shared");
+    return len > end && strcmp(label + len - end, ", Shared") == 0;
+}
+
+/* A step of the pattern rather than of what reads its tables. */
+static bool is_part(const wf_batch *batch, int64_t row) {
+    char label[400];
+    wf_value_text(batch, COL_OPERATORS, row, label, sizeof label);
+    return strncmp(label, "Shared", 6) != 0 && strncmp(label, "Aggregate", 9) != 0 &&
+           number(batch, COL_ROWS_IN, row) > FEW_ROWS;
+}
+
+static void add_step(struct weave_cost *cost, const wf_batch *batch, int64_t row, bool gpu) {
+    double ns = number(batch, COL_KERNEL_NS, row), peak = number(batch, COL_PEAK, row);
+    int registers = (int)number(batch, COL_REGISTERS, row);
+    int shared = (int)number(batch, COL_REGISTERS + 1, row);
+    int occupancy = (int)number(batch, COL_REGISTERS + 2, row);
+    cost->seconds += (gpu && ns > 0 ? ns : number(batch, COL_NS, row)) * 1e-9;
+    cost->bytes += number(batch, COL_READ, row) + number(batch, COL_WRITTEN, row);
+    cost->memory = peak > cost->memory ? peak : cost->memory;
+    cost->registers = registers > cost->registers ? registers : cost->registers;
+    cost->shared_bytes = shared > cost->shared_bytes ? shared : cost->shared_bytes;
+    if (occupancy > 0 && (cost->occupancy == 0 || occupancy < cost->occupancy)) {
+        cost->occupancy = occupancy;
+    }
+}
+
+static struct weave_cost fused_once(struct weave *w, enum weave_pattern pattern, int percent,
+                                    bool gpu) {
+    struct weave_cost cost = {0};
+    char sql[1200];
+    wf_result *result = NULL;
+    const wf_batch *batch;
+    query_text(pattern, percent, "explain (steps)", patterns[pattern].reads, sql, sizeof sql);
+    if (wf_query(w->db.conn, sql, &result) != WF_OK) {
+        fail(w, sql);
+    }
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        int64_t last = -1;
+        for (int64_t row = 0; row < wf_batch_rows(batch); row++) {
+            last = ends_pattern(batch, row) ? row : last;
+        }
+        for (int64_t row = 0; row <= last; row++) {
+            if (is_part(batch, row)) {
+                add_step(&cost, batch, row, gpu);
+            }
+        }
+    }
+    if (!gpu) { /* the tables lie in the database's memory */
+        bool joins = pattern == WEAVE_JOINS || pattern == WEAVE_SELECTED;
+        double columns = joins ? 2 : pattern == WEAVE_MATH ? 3 : 4;
+        cost.memory =
+            (double)wf_result_metric(result, "peak_bytes") + 4 * columns * (double)w->rows;
+    }
+    wf_result_close(result);
+    return cost;
+}
+
+/* The answer's rows and sum. */
+static struct weave_sum fused_sum(struct weave *w, enum weave_pattern pattern, int percent) {
+    char sql[1200];
+    wf_result *result = NULL;
+    const wf_batch *batch;
+    query_text(pattern, percent, "", patterns[pattern].checks, sql, sizeof sql);
+    if (wf_query(w->db.conn, sql, &result) != WF_OK ||
+        wf_result_next_batch(result, &batch) != WF_OK || !batch) {
+        fail(w, sql);
+    }
+    struct weave_sum out = {number(batch, 0, 0), number(batch, 1, 0)};
+    wf_result_close(result);
+    return out;
+}
+
+/* --- measuring --------------------------------------------------------------------------------- */
+
+static bool near(struct weave_sum a, struct weave_sum b) {
+    return a.rows == b.rows && fabs(a.sum - b.sum) <= 1e-5 * fabs(b.sum);
+}
+
+static void check_sum(struct weave *w, enum weave_pattern pattern, const char *way,
+                      struct weave_sum got) {
+    struct weave_sum want = weave_plain(pattern, w->rows, PERCENT);
+    if (!near(got, want)) {
+        fprintf(stderr,
+                "bench: weave: %s of %s: %.0f rows with sum %.6g instead of %.0f with %.6g\n", way,
+                patterns[pattern].text, got.rows, got.sum, want.rows, want.sum);
+        w->wrong++;
+    }
+}
+
+static void use_side(struct weave *w, const struct bench_side *side) {
+    char sql[100];
+    snprintf(sql, sizeof sql, "set device = %s", side->name);
+    bench_run(&w->db, sql);
+    if (side->place == WF_ON_GPU) {
+        bench_run(&w->db, "set gpu_code = woven");
+    }
+}
+
+struct pair {
+    struct weave_cost fused, unfused;
+};
+
+static struct pair measure(struct weave *w, const struct bench_side *side,
+                           enum weave_pattern pattern, int percent) {
+    struct pair best = {{.seconds = 1e30}, {.seconds = 1e30}};
+    bool gpu = side->place == WF_ON_GPU;
+    struct weave_sum sum;
+    struct weave_library *lib = weave_library_open(w->prim, side->place, pattern, w->rows);
+    for (int i = 0; i <= w->options->runs; i++) {
+        struct weave_cost cost = weave_library_run(lib, percent, w->check && i == 0 ? &sum : NULL);
+        best.unfused = i > 0 && cost.seconds < best.unfused.seconds ? cost : best.unfused;
+    }
+    weave_library_close(lib);
+    if (w->check) {
+        check_sum(w, pattern, "the library's answer", sum);
+        check_sum(w, pattern, "the query's answer", fused_sum(w, pattern, percent));
+    }
+    for (int i = 0; i <= w->options->runs; i++) {
+        struct weave_cost cost = fused_once(w, pattern, percent, gpu);
+        best.fused = i > 0 && cost.seconds < best.fused.seconds ? cost : best.fused;
+    }
+    return best;
+}
+
+/* --- output ------------------------------------------------------------------------------------ */
+
+static void plot_point(struct weave *w, const char *name, double x, double y) {
+    int at = 0;
+    while (at < w->series_count && strcmp(w->series[at].name, name) != 0) {
+        at++;
+    }
+    if (at == SERIES_MAX) {
+        return;
+    }
+    struct plot_series *s = &w->series[at];
+    if (at == w->series_count) {
+        w->series_count++;
+        snprintf(s->name, sizeof s->name, "%s", name);
+    }
+    if (s->count < PLOT_POINTS) {
+        s->x[s->count] = x;
+        s->y[s->count++] = y;
+    }
+}
+
+static void print_head(const struct weave *w) {
+    if (w->options->json) {
+        return;
+    }
+    if (w->options->markdown) {
+        printf("| pattern | on | MB | way | ms | GB/s | of a copy | MB moved | memory MB | "
+               "registers | shared | occupancy "
+               "|\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    } else {
+        printf("%-8s %-4s %7s  %-8s %10s %8s %9s %9s %10s %5s %7s %5s\n", "pattern", "on", "MB",
+               "way", "ms", "GB/s", "of a copy", "MB moved", "memory MB", "regs", "shared", "occ.");
+    }
+}
+
+struct line {
+    const char *pattern, *on, *way;
+    int percent; /* of the sweep; 0 = none */
+    double mb;
+    double copy_gbs;
+};
+
+static void print_line(const struct weave *w, const struct line *l, const struct weave_cost *c) {
+    double gbs = c->bytes / c->seconds * 1e-9, of = l->copy_gbs > 0 ? gbs / l->copy_gbs : 0;
+    if (w->options->json) {
+        printf("{\"bench\": \"weave\", \"pattern\": \"%s\", \"percent\": %d, \"on\": \"%s\", "
+               "\"mb\": %.3f, "
+               "\"way\": \"%s\", \"ms\": %.4f, \"gbs\": %.2f, \"of_copy\": %.3f, \"bytes\": %.0f, "
+               "\"memory\": %.0f, \"registers\": %d, \"shared_bytes\": %d, \"occupancy\": %d}\n",
+               l->pattern, l->percent ? l->percent : PERCENT, l->on, l->mb, l->way,
+               c->seconds * 1e3, gbs, of, c->bytes, c->memory, c->registers, c->shared_bytes,
+               c->occupancy);
+        return;
+    }
+    char name[24];
+    snprintf(name, sizeof name, l->percent ? "%s %d" : "%s", l->pattern, l->percent);
+    printf(w->options->markdown
+               ? "| %s | %s | %.1f | %s | %.3f | %.1f | %.0f %% | %.1f | %.1f | %d | %d | %d %% |\n"
+               : "%-8s %-4s %7.1f  %-8s %10.3f %8.1f %8.0f%% %9.1f %10.1f %5d %7d %4d%%\n",
+           name, l->on, l->mb, l->way, c->seconds * 1e3, gbs, of * 100, c->bytes / 1e6,
+           c->memory / 1e6, c->registers, c->shared_bytes, c->occupancy);
+}
+
+static void print_pair(struct weave *w, int side, enum weave_pattern pattern, int percent,
+                       const struct pair *p) {
+    struct line line = {patterns[pattern].name,
+                        w->sides[side].name,
+                        "fused",
+                        percent,
+                        (double)w->rows * TUPLE_BYTES / 1e6,
+                        w->sides[side].copy_gbs};
+    print_line(w, &line, &p->fused);
+    line.way = "unfused";
+    print_line(w, &line, &p->unfused);
+    double speedup = p->unfused.seconds / p->fused.seconds;
+    double ratio = p->unfused.bytes / p->fused.bytes;
+    if (!w->options->json && !w->options->markdown) {
+        printf("%-8s %-4s %7s  fused %.2f times as fast; unfused moves %.2f times the bytes: "
+               "%.0f%% of that\n",
+               "", "", "", speedup, ratio, 100 * speedup / ratio);
+    }
+    fflush(stdout);
+    char name[64];
+    snprintf(name, sizeof name, "%s, %s", line.pattern, line.on);
+    if (!percent) {
+        plot_point(w, name, line.mb * 1e6, speedup);
+        w->logs[side][pattern] += log(speedup);
+        w->log_count[side][pattern]++;
+    }
+}
+
+static void print_means(const struct weave *w) {
+    for (int s = 0; s < 2 && !w->options->json; s++) {
+        double logs = 0;
+        int count = 0;
+        for (int p = 0; p < WEAVE_PAIR; p++) {
+            if (w->log_count[s][p]) {
+                double mean = w->logs[s][p] / w->log_count[s][p];
+                printf("%s(%s) %s on %s: %.2f times as fast fused, on average of the sizes\n",
+                       count ? "" : "\n", patterns[p].name, patterns[p].text, w->sides[s].name,
+                       exp(mean));
+                logs += mean;
+                count++;
+            }
+        }
+        if (count > 1) {
+            printf("geometric mean of the patterns on %s: %.2f\n", w->sides[s].name,
+                   exp(logs / count));
+        }
+    }
+}
+
+/* --- the whole --------------------------------------------------------------------------------- */
+
+static bool wanted(const struct weave *w, enum weave_pattern pattern) {
+    const char *only = w->options->only;
+    return !only || strcmp(only, patterns[pattern].name) == 0 ||
+           (strlen(only) > 1 && strstr(patterns[pattern].text, only));
+}
+
+static void run_size(struct weave *w, bool sweep) {
+    static const int percents[] = {10, 30, 50, 70, 90};
+    make_tables(w);
+    for (int s = 0; s < 2; s++) {
+        if (!w->sides[s].used) {
+            continue;
+        }
+        use_side(w, &w->sides[s]);
+        for (int p = 0; p < WEAVE_PAIR; p++) {
+            if (wanted(w, (enum weave_pattern)p)) {
+                struct pair pair = measure(w, &w->sides[s], (enum weave_pattern)p, PERCENT);
+                print_pair(w, s, (enum weave_pattern)p, 0, &pair);
+            }
+        }
+        for (size_t i = 0; sweep && i < sizeof percents / sizeof *percents; i++) {
+            if (wanted(w, WEAVE_PAIR)) {
+                bool check = w->check;
+                w->check = check && percents[i] == PERCENT;
+                struct pair pair = measure(w, &w->sides[s], WEAVE_PAIR, percents[i]);
+                w->check = check;
+                print_pair(w, s, WEAVE_PAIR, percents[i], &pair);
+            }
+        }
+    }
+    drop_tables(w);
+}
+
+int bench_weave(const struct bench_options *options) {
+    /* 64 MB to 10 GB of tuples. */
+    static const int64_t sizes[] = {4000000, 16000000, 64000000, 256000000, 640000000};
+    static struct weave w;
+    w.options = options;
+    bench_open(&w.db, options);
+    if (wf_prim_open(w.db.db, &w.prim) != WF_OK || !bench_sides_open(w.prim, options, w.sides)) {
+        bench_close(&w.db);
+        return 2;
+    }
+    bench_run(&w.db, "set narrow = off"); /* columns as wide as the library's */
+    int64_t most = options->rows ? options->rows : w.sides[1].used ? sizes[2] : sizes[1];
+    most = most < LEAST_ROWS ? LEAST_ROWS : most;
+    print_head(&w);
+    w.check = true;
+    if (most < sizes[0]) {
+        w.rows = most;
+        run_size(&w, true);
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= most; i++) {
+        w.rows = sizes[i];
+        bool last = i + 1 == sizeof sizes / sizeof *sizes || sizes[i + 1] > most;
+        run_size(&w, i <= 2 && (last || i == 2));
+        w.check = false;
+    }
+    print_means(&w);
+    wf_prim_close(w.prim);
+    bench_close(&w.db);
+    bool drawn =
+        !options->plot || plot_write(options->plot, "Fused operators", "bytes of tuples",
+                                     "times as fast as one by one", w.series, w.series_count);
+    return w.wrong || !drawn ? 1 : 0;
+}

@@ -1,0 +1,150 @@
+/* fn_case.h: upper and lower case of UTF-8 text. Kernel text (see fn_int.h); needs fn_str.h and
+ * case_map.h.
+ *
+ * The simple, one to one mappings of Unicode. A mapped character can be longer or shorter than the
+ * original, hence pairs of a size and a write. The write never writes past what the size announced,
+ * even for text that is not valid UTF-8: a byte that starts no character is copied as it is. */
+#ifndef WF_DEFS_FN_CASE_H
+#define WF_DEFS_FN_CASE_H
+
+FN_SLOW u32 fn_case_map(const struct case_range *ranges, u32 count, u32 c) {
+    u32 lo = 0;
+    u32 hi = count;
+    while (lo < hi) {
+        u32 mid = (lo + hi) / 2;
+        struct case_range r = ranges[mid];
+        if (c > r.last) {
+            lo = mid + 1;
+        } else if (c < r.first) {
+            hi = mid;
+        } else {
+            return (c - r.first) % (u32)r.step ? c : c + (u32)r.delta;
+        }
+    }
+    return c;
+}
+
+FN u32 fn_case_upper(u32 c) {
+    if (c < 0x80) {
+        return c - (c - 'a' < 26 ? 32u : 0u);
+    }
+    return fn_case_map(to_upper, (u32)(sizeof to_upper / sizeof to_upper[0]), c);
+}
+
+FN u32 fn_case_lower(u32 c) {
+    if (c < 0x80) {
+        return c + (c - 'A' < 26 ? 32u : 0u);
+    }
+    return fn_case_map(to_lower, (u32)(sizeof to_lower / sizeof to_lower[0]), c);
+}
+
+/* Length of the character at p, 1 to 4, from its bytes; 0 when they are not valid UTF-8. */
+FN_SLOW u32 fn_char_bytes(const u8 *p, u64 left) {
+    u32 c = p[0];
+    if (c < 0x80) {
+        return 1;
+    }
+    if (c >= 0xc2 && c < 0xe0) {
+        return left >= 2 && (p[1] & 0xc0) == 0x80 ? 2 : 0;
+    }
+    if ((c & 0xf0) == 0xe0) {
+        b8 whole = left >= 3 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80;
+        b8 overlong = c == 0xe0 && whole && p[1] < 0xa0;
+        b8 surrogate = c == 0xed && whole && p[1] >= 0xa0;
+        return whole && !overlong && !surrogate ? 3 : 0;
+    }
+    if (c >= 0xf0 && c < 0xf5) {
+        b8 whole =
+            left >= 4 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80 && (p[3] & 0xc0) == 0x80;
+        b8 overlong = c == 0xf0 && whole && p[1] < 0x90;
+        b8 beyond = c == 0xf4 && whole && p[1] >= 0x90;
+        return whole && !overlong && !beyond ? 4 : 0;
+    }
+    return 0;
+}
+
+FN u32 fn_char_decode(const u8 *p, u32 bytes) {
+    u32 c = bytes < 2 ? p[0] : p[0] & (0x7fu >> bytes);
+    for (u32 i = 1; i < bytes; i++) {
+        c = c << 6 | (p[i] & 63u);
+    }
+    return c;
+}
+
+/* Bytes of the character; written unless out is 0. */
+FN u32 fn_char_encode(u8 *out, u32 c) {
+    u32 bytes = c < 0x80 ? 1u : c < 0x800 ? 2u : c < 0x10000 ? 3u : 4u;
+    if (out) {
+        for (u32 i = bytes - 1; i > 0; i--) {
+            out[i] = (u8)(0x80 | (c & 63));
+            c >>= 6;
+        }
+        out[0] = (u8)(bytes == 1 ? c : (0xf00u >> bytes & 0xf0u) | c);
+    }
+    return bytes;
+}
+
+FN b8 fn_is_ascii(const u8 *p, u64 len) {
+    u64 all = 0;
+    u64 i = 0;
+    for (; i + 8 <= len; i += 8) {
+        all |= fn_load8(p + i);
+    }
+    for (; i < len; i++) {
+        all |= p[i];
+    }
+    return (all & 0x8080808080808080ULL) == 0;
+}
+
+/* With out 0 only the size is counted. */
+FN_SLOW i64 fn_case_convert(u8 *out, const u8 *p, u64 len, u32 upper) {
+    u64 n = 0;
+    for (u64 i = 0; i < len && !stop_due(i, i + 1);) {
+        u32 bytes = fn_char_bytes(p + i, len - i);
+        if (bytes) {
+            u32 c = fn_char_decode(p + i, bytes);
+            n += fn_char_encode(out ? out + n : out, upper ? fn_case_upper(c) : fn_case_lower(c));
+        } else {
+            if (out) {
+                out[n] = p[i];
+            }
+            n++;
+        }
+        i += bytes ? bytes : 1;
+    }
+    return (i64)n;
+}
+
+FN i64 fn_case_size(const u8 *p, u64 len, u32 upper) {
+    return fn_is_ascii(p, len) ? (i64)len : fn_case_convert((u8 *)0, p, len, upper);
+}
+
+FN void fn_case_write(u8 *out, const u8 *p, u64 len, u32 upper) {
+    if (!fn_is_ascii(p, len)) {
+        fn_case_convert(out, p, len, upper);
+        return;
+    }
+    for (u64 i = 0; i < len; i++) {
+        u8 c = p[i];
+        u8 other = (u8)(c ^ 32);
+        out[i] = (u8)((u8)(c - (upper ? 'a' : 'A')) < 26 ? other : c);
+    }
+}
+
+FN i64 fn_upper_size(str a) {
+    return fn_case_size(fn_str_ptr(a), a.len, 1);
+}
+
+FN void fn_upper_write(u8 *out, str a) {
+    fn_case_write(out, fn_str_ptr(a), a.len, 1);
+}
+
+FN i64 fn_lower_size(str a) {
+    return fn_case_size(fn_str_ptr(a), a.len, 0);
+}
+
+FN void fn_lower_write(u8 *out, str a) {
+    fn_case_write(out, fn_str_ptr(a), a.len, 0);
+}
+
+#endif

@@ -1,0 +1,362 @@
+/* gpu_agg.c: groups: which form an aggregation's table takes, how it is set up and read out.
+ *
+ * A key whose values are few, or not much fewer than the groups, is its own slot (DENSE); otherwise
+ * a hash table starts at twice the estimated groups and grows when it gets too full: the step runs
+ * again. Small dense tables live in shared memory while a kernel runs: in cells of every thread's
+ * own (gpu_cells.c) or in as many copies per block as fit. */
+#include "gpu/gpu_job.h"
+
+#include <stdlib.h>
+
+#define AGG_DENSE_SLOTS (1LL << 16) /* dense whatever the groups */
+#define AGG_DENSE_TIMES 4           /* slots for every group expected */
+#define AGG_LEAST_SLOTS 1024
+#define AGG_SHARED_BYTES (64LL << 10)
+#define AGG_OWN_BYTES (100LL << 10) /* two blocks a multiprocessor at least */
+#define AGG_OWN_ROWS 4096           /* of a thread, before its cells are added up */
+#define AGG_OWN_ROWS_SIMT 32
+#define AGG_RUN_WORDS 6   /* of a group, at most: a tile's runs lie in shared memory */
+#define AGG_RUN_BLOCKS 64 /* that check the order of tiles; at most BLOCK_THREADS */
+
+static const struct sink *job_sink(const struct job *j) {
+    return j->plan.sink;
+}
+
+/* --- forms --- */
+
+static u32 stride_of(const struct kagg *agg) {
+    return agg->head + agg->word_count;
+}
+
+/* Rows of a thread: a tile's keys and words are to lie in shared memory beside those of other
+ * blocks. */
+static i32 run_rows(const struct gpu_plan *plan) {
+    return plan->sink->word_count <= 1 ? 8 : 4;
+}
+
+/* Whether equal keys are expected to be neighbours. Rows that match several others come in rounds.
+ */
+static bool comes_in_runs(const struct agg_room *room, const struct gpu_plan *plan) {
+    const struct sink *sink = plan->sink;
+    return room->in_runs && sink->in_runs && !plan->has_match && !plan->limbs.count &&
+           sink->word_count <= AGG_RUN_WORDS && plan->pipe->source.kind == SOURCE_TABLE &&
+           !plan->pipe->regs[sink->key].is_const;
+}
+
+static void shape_hash(struct kagg *agg, i64 groups) {
+    agg->form = AGG_HASH;
+    agg->head = 1;
+    agg->touch = 0;
+    agg->slot_count = AGG_LEAST_SLOTS;
+    while (agg->slot_count < 2 * (u64)groups) {
+        agg->slot_count *= 2;
+    }
+    agg->group_limit = agg->slot_count / 4 * 3;
+}
+
+/* Shared memory that tables may take beside a kernel's own arrays: lists of rows take most. */
+static i64 table_room(const struct gpu_plan *plan, i64 shared_max) {
+    return shared_max - (plan->indexes.count ? 32 << 10 : 2048);
+}
+
+/* Small tables, in shared memory. */
+static void shape_shared(const struct gpu_plan *plan, const struct agg_room *room,
+                         struct agg_shape *out) {
+    const struct kagg *agg = &out->agg;
+    i64 most = MIN_OF(AGG_OWN_BYTES, table_room(plan, room->shared_max));
+    i64 rows = room->is_simt ? AGG_OWN_ROWS_SIMT : AGG_OWN_ROWS;
+    if (gpu_agg_cells(plan, agg->head, rows, &out->cells)) {
+        i64 bytes = gpu_agg_cell_bytes(&out->cells);
+        out->own_bytes = (i64)agg->slot_count <= most / bytes ? (i64)agg->slot_count * bytes : 0;
+    }
+    i64 table = (i64)(agg->slot_count * stride_of(agg)) * 8;
+    out->copies =
+        !out->own_bytes && table <= MIN_OF(AGG_SHARED_BYTES, table_room(plan, room->shared_max));
+}
+
+/* Whether keys are slots, and how many there are. */
+static bool is_dense(const struct agg_room *room, const struct gpu_plan *plan, struct range key) {
+    i128 span = key.hi - key.lo + 1;
+    i128 bytes = span * (i128)(plan->sink->word_count + 1) * 8;
+    i64 groups = MIN_OF(plan->sink->groups, room->rows);
+    return span <= AGG_DENSE_SLOTS ||
+           (span <= (i128)AGG_DENSE_TIMES * groups && bytes <= room->memory_bytes / 2);
+}
+
+void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
+                   struct agg_shape *out) {
+    const struct sink *sink = plan->sink;
+    struct kagg *agg = &out->agg;
+    *out =
+        (struct agg_shape){.agg = {.word_count = sink->word_count, .has_key = sink->key != NO_REG}};
+    if (sink->key == NO_REG) {
+        agg->slot_count = 1;
+        return;
+    }
+    struct range key = gpu_key_range(x, plan);
+    agg->key = plan->places[sink->key];
+    if (!is_dense(room, plan, key)) {
+        shape_hash(agg, MAX_OF(room->groups, MIN_OF(sink->groups, room->rows)));
+        out->run_rows = comes_in_runs(room, plan) ? run_rows(plan) : 0;
+        return;
+    }
+    i32 touch = gpu_touch_word(plan);
+    agg->head = touch < 0;
+    agg->touch = touch < 0 ? 0 : (u32)touch;
+    agg->key_lo = (i64)key.lo;
+    agg->slot_count = (u64)(key.hi - key.lo + 1);
+    shape_shared(plan, room, out);
+    if (!out->own_bytes && !out->copies && comes_in_runs(room, plan)) {
+        shape_hash(agg, 0);
+        out->run_rows = run_rows(plan);
+    }
+}
+
+i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies) {
+    const struct kagg *agg = &j->shape.agg;
+    i64 table = (i64)(agg->slot_count * stride_of(agg)) * 8;
+    i64 most = MIN_OF(AGG_SHARED_BYTES, table_room(&j->plan, j->g->card->shared_max) - other_bytes);
+    *out_copies = 0;
+    if (job_sink(j)->kind != SINK_AGG || agg->form != AGG_DENSE) {
+        return 0;
+    }
+    if (j->shape.own_bytes && threads == WOVEN_BLOCK) {
+        return j->shape.own_bytes;
+    }
+    for (u32 copies = threads; copies > 0; copies /= 2) {
+        if (table * copies <= most) {
+            *out_copies = copies;
+            return table * copies;
+        }
+    }
+    return 0;
+}
+
+void gpu_agg_weave(const struct agg_shape *shape, struct weave *out) {
+    out->agg_form = shape->agg.form;
+    out->agg_head = shape->agg.head;
+    out->agg_copies = shape->copies || !shape->agg.has_key;
+    out->cells = shape->own_bytes ? &shape->cells : NULL;
+    out->run_rows = shape->run_rows;
+}
+
+static const char *form_name(const struct agg_shape *shape, bool woven) {
+    const struct kagg *agg = &shape->agg;
+    return !agg->has_key                       ? NULL
+           : shape->run_rows                   ? "groups as runs of the sorted key"
+           : agg->form == AGG_HASH             ? "groups in a hash table"
+           : woven && shape->own_bytes         ? "groups in each thread's cells"
+           : shape->own_bytes || shape->copies ? "groups in each block's tables"
+                                               : "groups in a table by key";
+}
+
+/* --- the life of a table --- */
+
+static FALLIBLE agg_start(struct job *j, enum kernel_no kernel, const struct kagg_step *args) {
+    struct gpu *g = j->g;
+    void *function = NULL;
+    TRY(gpu_kernel(g->card, kernel, j->x, &function, j->x->err));
+    i64 blocks = (i64)((args->agg.slot_count + 256) / 256 * (kernel == KERNEL_AGG_INIT ? 4 : 1));
+    blocks = MAX_OF(MIN_OF(blocks, g->card->sm_count * 8LL), 1);
+    j->metric->launches++;
+    return gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0], args,
+                      j->x->err);
+}
+
+/* --- runs --- */
+
+struct part_place {
+    i64 row_start, part;
+};
+
+static int by_row(const void *a, const void *b) {
+    i64 x = ((const struct part_place *)a)->row_start;
+    i64 y = ((const struct part_place *)b)->row_start;
+    return x < y ? -1 : x > y;
+}
+
+/* Numbers of the parts' first tiles: parts are grouped by layout, tiles go by rows. */
+static void number_tiles(struct job *j) {
+    i64 tile = (i64)WOVEN_BLOCK * j->shape.run_rows;
+    struct part_place *places = NEW_ARRAY(j->x->arena, struct part_place, j->part_count + 1);
+    j->tile_starts = NEW_ARRAY(j->x->arena, u64, j->part_count + 1);
+    j->tile_total = 0;
+    for (i64 p = 0; p < j->part_count; p++) {
+        places[p] = (struct part_place){j->parts[p].row_start, p};
+    }
+    if (j->sig_count > 1) {
+        qsort(places, (size_t)j->part_count, sizeof *places, by_row);
+    }
+    for (i64 p = 0; p < j->part_count; p++) {
+        j->tile_starts[places[p].part] = j->tile_total;
+        j->tile_total += (u64)((j->parts[places[p].part].rows + tile - 1) / tile);
+    }
+}
+
+/* Room for the groups that tiles hold whole: as many as are expected, within the memory there is.
+ */
+static i64 run_capacity(const struct job *j) {
+    i64 width = 8 * (1 + (i64)job_sink(j)->word_count);
+    i64 groups = job_sink(j)->groups > 0 ? job_sink(j)->groups : j->source_rows / 2;
+    i64 room = gpu_heap_available(j->g->card) / 2 / width;
+    i64 rows = MIN_OF(groups + groups / 4 + 1024, j->source_rows);
+    return MAX_OF(MIN_OF(rows, room), 1);
+}
+
+/* The output that runs are written to, and the bounds of tiles. */
+static FALLIBLE runs_begin(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    const struct sink *sink = job_sink(j);
+    number_tiles(j);
+    shape_hash(&j->shape.agg, MAX_OF(2 * (i64)j->tile_total, j->groups_wanted));
+    j->capacity = MAX_OF(j->capacity, run_capacity(j));
+    TRY(gpu_var_new(g, j->x, sink->var, 1 + sink->word_count, &j->out));
+    for (u32 c = 0; c < 1 + sink->word_count; c++) {
+        TRY(gpu_alloc(g, j->capacity * 8, &j->out->cols[c].data, err));
+        j->out->cols[c].addr = j->out->cols[c].data->addr;
+    }
+    i64 bytes = 24 * ((i64)j->tile_total + AGG_RUN_BLOCKS) + 8;
+    TRY(gpu_alloc(g, bytes, &j->bounds, err));
+    CU(g->api->set_bytes(j->bounds->addr, 0, (size_t)bytes, g->streams[0]));
+    j->shape.agg.bounds = DEV(u64 *, j->bounds->addr);
+    return ERR_OK;
+}
+
+/* Whether woven code for runs is there for every layout; if it has to be compiled first, that goes
+ * on while the virtual machine hashes. */
+static FALLIBLE runs_are_woven(struct job *j, bool *out) {
+    *out = true;
+    for (u32 s = 0; s < j->sig_count; s++) {
+        void *function = NULL;
+        TRY(gpu_job_woven(j, &j->sigs[s], &function));
+        *out = *out && function;
+    }
+    return ERR_OK;
+}
+
+/* Texts of another form of the table are of no use. */
+static void drop_texts(struct job *j) {
+    for (u32 s = 0; s < j->sig_count; s++) {
+        j->sigs[s].text = (struct text){0};
+        j->sigs[s].function = NULL;
+    }
+}
+
+/* Looks at the bounds of all tiles; the report is on the host then. */
+static FALLIBLE runs_check(struct job *j, u64 *report) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    void *function = NULL;
+    u64 at = g->args_block->addr + (u64)j->reports_at;
+    TRY(gpu_kernel(g->card, KERNEL_AGG_ORDER, j->x, &function, err));
+    struct kagg_order args = {.bounds = j->shape.agg.bounds,
+                              .count = j->tile_total,
+                              .parts = j->shape.agg.bounds + 3 * j->tile_total,
+                              .report = DEV(u64 *, at)};
+    i64 blocks = MIN_OF((i64)j->tile_total / BLOCK_THREADS + 1, AGG_RUN_BLOCKS);
+    j->metric->launches++;
+    TRY(gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0], &args,
+                   err));
+    CU(g->api->copy_to_host(g->reports.host, at, REPORT_WORDS * 8, g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    memcpy(report, g->reports.host, REPORT_WORDS * 8);
+    return ERR_OK;
+}
+
+/* --- both --- */
+
+wf_status gpu_agg_begin(struct job *j) {
+    struct agg_room room = {.rows = j->source_rows,
+                            .groups = j->groups_wanted,
+                            .memory_bytes = gpu_heap_available(j->g->card),
+                            .shared_max = j->g->card->shared_max,
+                            .is_simt = j->g->api->is_simt != 0,
+                            .in_runs = !j->out_of_order && !j->vm_only};
+    gpu_agg_shape(j->x, &j->plan, &room, &j->shape);
+    struct kagg *agg = &j->shape.agg;
+    bool woven = true;
+    if (j->shape.run_rows) {
+        TRY(runs_are_woven(j, &woven));
+    }
+    if (!woven) {
+        drop_texts(j);
+        j->vm_only = 1;
+        room.in_runs = 0;
+        gpu_agg_shape(j->x, &j->plan, &room, &j->shape);
+    }
+    if (j->shape.run_rows) {
+        TRY(runs_begin(j));
+    }
+    i64 bytes = (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
+    TRY(gpu_alloc(j->g, bytes, &j->state, j->x->err));
+    agg->state = DEV(u64 *, j->state->addr);
+    return ERR_OK;
+}
+
+/* Used slots to rows of the output, behind those it has. */
+static FALLIBLE agg_extract(struct job *j, i64 groups, i64 before) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    const struct sink *sink = job_sink(j);
+    u32 col_count = 1 + sink->word_count;
+    if (!j->shape.run_rows) {
+        TRY(gpu_var_new(g, j->x, sink->var, col_count, &j->out));
+    }
+    /* The argument block's first page is free again: it carries the columns' addresses. */
+    u64 *cols = (u64 *)(void *)g->args.host;
+    for (u32 c = 0; c < col_count; c++) {
+        struct gpu_col *col = &j->out->cols[c];
+        if (!j->shape.run_rows) {
+            TRY(gpu_alloc(g, MAX_OF(groups, 1) * 8, &col->data, err));
+            col->addr = col->data->addr;
+        }
+        cols[c] = col->addr;
+    }
+    u64 cols_addr = j->g->args_block->addr;
+    u64 report = j->g->args_block->addr + (u64)j->reports_at;
+    CU(g->api->copy_to_device(cols_addr, cols, col_count * 8, g->streams[0]));
+    if (!before) {
+        CU(g->api->set_bytes(report, 0, REPORT_WORDS * 8, g->streams[0]));
+    }
+    struct kagg_step args = {.agg = j->shape.agg,
+                             .cols = DEV(u64 *const *, cols_addr),
+                             .report = DEV(u64 *, report),
+                             .one = sink->key == NO_REG};
+    TRY(agg_start(j, KERNEL_AGG_EXTRACT, &args));
+    CU(g->api->copy_to_host(g->reports.host, report, REPORT_WORDS * 8, g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    u64 words[REPORT_WORDS];
+    memcpy(words, g->reports.host, sizeof words);
+    j->out->rows = (i64)words[REPORT_ROWS];
+    j->x->vars[sink->var].rows = j->out->rows;
+    return ERR_OK;
+}
+
+wf_status gpu_agg_end(struct job *j, const u64 *report, bool *out_again) {
+    const struct kagg *agg = &j->shape.agg;
+    u64 last[REPORT_WORDS];
+    memcpy(last, report, sizeof last);
+    if (j->shape.run_rows && !last[REPORT_RETRY]) {
+        TRY(runs_check(j, last));
+    }
+    i64 rows = (i64)last[REPORT_ROWS];
+    i64 groups = (i64)last[REPORT_GROUPS];
+    *out_again = true;
+    if (last[REPORT_RETRY] & RETRY_ORDER) {
+        j->out_of_order = 1;
+        drop_texts(j);
+        return ERR_OK;
+    }
+    if (last[REPORT_RETRY] & RETRY_TABLE) {
+        j->groups_wanted = MAX_OF(groups, (i64)agg->slot_count) * 2;
+        return ERR_OK;
+    }
+    if (j->shape.run_rows && rows + groups > j->capacity) {
+        j->capacity = rows + groups;
+        return ERR_OK;
+    }
+    *out_again = false;
+    j->metric->how = form_name(&j->shape, j->used_woven);
+    return agg_extract(j, agg->form == AGG_HASH ? groups : (i64)agg->slot_count, rows);
+}

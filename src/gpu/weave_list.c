@@ -1,0 +1,333 @@
+/* weave_list.c: rows that go on as a list.
+ *
+ * Before the first index is looked into, all bitmaps that can tell that a row has no match are
+ * asked: those of later lookups too, where their keys come from the source alone and nothing in
+ * between can fail. Where few rows are left then, or rows have several matches, a block lists the
+ * rows of its tile that are left, and what follows is written for one row a thread: full warps, few
+ * registers, and columns are loaded for rows that need them. Registers are not carried to the list:
+ * they are made again from the row's number, which only opcodes before the first lookup have to
+ * allow.
+ *
+ * MATCH on such a list takes the matches of 256 rows together: their counts are summed, and every
+ * thread searches the row whose match it takes. Here registers are carried, through shared
+ * memory. */
+#include "gpu/weave_int.h"
+
+#include "codes/loop.h"
+
+enum { CARRY_MOST_BYTES = 16384 };
+
+/* --- what there is to do --- */
+
+static bool looks(const struct op *op) {
+    return op_infos[op->code].roles[OPERAND_IMM] == ROLE_index;
+}
+
+static u32 first_lookup(const struct pipeline *pipe) {
+    u32 depth = 0;
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        depth += pipe->ops[i].code == OP_WHEN;
+        depth -= pipe->ops[i].code == OP_END;
+        if (depth == 0 && looks(&pipe->ops[i])) {
+            return i;
+        }
+    }
+    return pipe->op_count;
+}
+
+/* Opcodes that make a register from the row's number alone. */
+struct trace {
+    const struct weaver *v;
+    b8 *ops;  /* out */
+    b8 quiet; /* none may raise */
+    b8 ok;
+};
+
+static bool can_repeat(const struct trace *t, u32 at) {
+    const struct pipeline *pipe = t->v->pipe;
+    const struct op *op = &pipe->ops[at];
+    u32 writers = 0;
+    u32 depth = 0;
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        writers += op_writes(&pipe->ops[i]) && pipe->ops[i].dst == op->dst;
+        depth += i < at && pipe->ops[i].code == OP_WHEN;
+        depth -= i < at && pipe->ops[i].code == OP_END;
+    }
+    bool plain = op->code == OP_LOAD || op->code == OP_LOADN || op->code == OP_ROWNO ||
+                 op->code == OP_CONST || op->code == OP_LUT ||
+                 !(op_infos[op->code].flags & OP_CONTROL);
+    return plain && writers == 1 && depth == 0 && !(t->quiet && op_may_fault(op));
+}
+
+static void trace_reg(void *arg, u16 reg) {
+    struct trace *t = arg;
+    const struct weaver *v = t->v;
+    u32 at = v->plan->first[reg];
+    if (!t->ok || v->pipe->regs[reg].is_const || t->ops[at]) {
+        return;
+    }
+    if (!can_repeat(t, at)) {
+        t->ok = 0;
+        return;
+    }
+    t->ops[at] = 1;
+    op_reads(&v->pipe->ops[at], v->pipe->sinks, trace_reg, t);
+}
+
+/* Whether a lookup drops rows by a bitmap, and nothing else about them is asked. */
+static bool drops_by_bits(const struct weaver *v, u32 at) {
+    const struct op *op = &v->pipe->ops[at];
+    const struct weave_index *index = &v->w->indexes[v->plan->op_imm[at]];
+    return (op->code == OP_PROBE || op->code == OP_MATCH) && op->b == NO_REG &&
+           !(probe_flags(op) & PROBE_OUTER) &&
+           (index->filter || index->form == KINDEX_RANK || index->form == KINDEX_BITS);
+}
+
+/* Lookups whose bitmaps are asked first, those that leave few rows before the others. */
+static void choose_tests(struct weaver *v) {
+    const struct pipeline *pipe = v->pipe;
+    u32 found[WEAVE_TESTS];
+    u32 count = 0;
+    for (u32 i = v->ask_at; i < pipe->op_count && count < WEAVE_TESTS; i++) {
+        const struct op *op = &pipe->ops[i];
+        bool ends = op->code == OP_EMIT || op->code == OP_WHEN || op->code == OP_EACH;
+        if (ends || (i > v->ask_at && v->plan->count_places)) { /* rows are counted in between */
+            break;
+        }
+        if (looks(op) && drops_by_bits(v, i)) {
+            struct trace t = {v, NEW_ARRAY(v->out->arena, b8, pipe->op_count), 1, 1};
+            if (i > v->ask_at) {
+                trace_reg(&t, op->a);
+            }
+            if (t.ok) {
+                found[count++] = i;
+            }
+        }
+        if (op_may_fault(op)) {
+            break;
+        }
+    }
+    for (u32 few = 2; few-- > 0;) {
+        for (u32 k = 0; k < count; k++) {
+            if (v->w->indexes[v->plan->op_imm[found[k]]].few == few) {
+                v->tests[v->test_count++] = found[k];
+                v->few |= (b8)few;
+            }
+        }
+    }
+}
+
+static bool has_several(const struct weaver *v, u32 at) {
+    return v->pipe->ops[at].code == OP_MATCH && !v->w->indexes[v->plan->op_imm[at]].unique;
+}
+
+static bool is_carried(const struct weaver *v, u32 reg, u32 at) {
+    return !v->pipe->regs[reg].is_const && v->plan->first[reg] < at && v->plan->last[reg] > at &&
+           v->plan->last[reg] != 0xffffffffu;
+}
+
+static i64 carried_bytes(const struct weaver *v, u32 at) {
+    i64 bytes = 0;
+    for (u32 r = 0; r < v->pipe->reg_count; r++) {
+        bytes += is_carried(v, r, at) ? (i64)kind_bytes[v->pipe->regs[r].kind] * WOVEN_BLOCK : 0;
+    }
+    return bytes;
+}
+
+void weave_list_plan(struct weaver *v) {
+    const struct pipeline *pipe = v->pipe;
+    bool several = false;
+    i64 bytes = 0;
+    v->ask_at = first_lookup(pipe);
+    v->again = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
+    v->early = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
+    v->tested = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
+    if (v->ask_at == pipe->op_count) {
+        return;
+    }
+    choose_tests(v);
+    for (u32 i = v->ask_at; i < pipe->op_count; i++) {
+        several |= has_several(v, i);
+        bytes += has_several(v, i) ? carried_bytes(v, i) : 0;
+    }
+    struct trace t = {v, v->again, 0, (v->few || several) && bytes <= CARRY_MOST_BYTES};
+    for (u32 r = 0; r < pipe->reg_count; r++) {
+        if (v->plan->first[r] < v->ask_at && v->plan->last[r] >= v->ask_at &&
+            v->plan->last[r] != 0xffffffffu) {
+            trace_reg(&t, (u16)r);
+        }
+    }
+    v->list = t.ok && !v->w->run_rows; /* runs are found by neighbours */
+}
+
+/* --- before the tiles --- */
+
+static const char *shared_type(const struct weaver *v, u32 reg) {
+    return kind_names[v->pipe->regs[reg].kind];
+}
+
+void weave_list_setup(struct weaver *v) {
+    if (!v->list) {
+        return;
+    }
+    line(v, "SHARED(u16, s_list, TILE);");
+    line(v, "SHARED(u32, s_list_sums, 32);");
+    line(v, "SHARED(u32, s_match_sums, 32);");
+    for (u32 i = v->ask_at; i < v->pipe->op_count; i++) {
+        if (!has_several(v, i)) {
+            continue;
+        }
+        line(v, "SHARED(u32, s_first%u, %d);", i, WOVEN_BLOCK);
+        line(v, "SHARED(u32, s_at%u, %d);", i, WOVEN_BLOCK);
+        line(v, "SHARED(u32, s_row%u, %d);", i, WOVEN_BLOCK);
+        for (u32 r = 0; r < v->pipe->reg_count; r++) {
+            if (is_carried(v, r, i)) {
+                line(v, "SHARED(%s, s_r%u_%u, %d);", shared_type(v, r), i, r, WOVEN_BLOCK);
+            }
+        }
+    }
+}
+
+/* --- bitmaps first, then the list --- */
+
+/* Asks the bitmap of lookup `at`; its key is made first where its turn has not come. */
+static void put_test(struct weaver *v, u32 at) {
+    const struct op *op = &v->pipe->ops[at];
+    u16 number = v->plan->op_imm[at];
+    struct trace t = {v, NEW_ARRAY(v->out->arena, b8, v->pipe->op_count), 1, 1};
+    char key[24];
+    if (at > v->ask_at) {
+        trace_reg(&t, op->a);
+    }
+    for (u32 i = v->ask_at; i < at; i++) {
+        if (t.ops[i] && !v->early[i]) {
+            weave_op(v, i);
+            v->early[i] = 1;
+        }
+    }
+    static const char *const names[] = {[KINDEX_DIRECT] = "filter_has",
+                                        [KINDEX_BITS] = "find_bits",
+                                        [KINDEX_RANK] = "rank_has",
+                                        [KINDEX_PAIRS] = "filter_has",
+                                        [KINDEX_RUNS] = "filter_has"};
+    operand(v, op->a, key);
+    line(v, "{");
+    line(v, "    u32 keep = 0;");
+    line(v, "    " EACH "{ keep |= (act >> i & 1u ? %s(&x%u, %s) : 0u) << i; }",
+         names[v->w->indexes[number].form], number, key);
+    line(v, "    act &= keep;");
+    line(v, "}");
+    v->filtered = 1;
+    v->tested[at] = 1;
+}
+
+/* The row of the source that this thread has, as it is `from` the tile's first. */
+static void put_row(struct weaver *v, const char *from) {
+    line(v, "const i64 row = first + %s;", from);
+    line(v, "const i64 number = args.row_starts[tablet] + row;");
+}
+
+static void declare_regs(struct weaver *v, u32 from) {
+    for (u32 r = 0; r < v->pipe->reg_count; r++) {
+        u32 first = v->plan->first[r];
+        if (!v->pipe->regs[r].is_const && first <= v->plan->last[r] && first != 0xffffffffu &&
+            (first >= from || v->plan->last[r] >= from)) {
+            line(v, "%s r%u[R];", kind_names[v->pipe->regs[r].kind], r);
+        }
+    }
+}
+
+static void put_list(struct weaver *v) {
+    line(v, "const u32 list_rows = b_list_rows(act, R, SPAN, s_list, s_list_sums);");
+    line(v, "for (u32 list_at = 0; list_at < list_rows; list_at += %d) {", WOVEN_BLOCK);
+    v->depth++;
+    line(v, "u32 act = list_at + t_id() < list_rows;");
+    put_row(v, "s_list[act ? list_at + t_id() : 0u]");
+    line(v, "#undef R");
+    line(v, "#define R 1");
+    declare_regs(v, v->ask_at);
+    v->listed = 1;
+    v->tile_rows = v->rows;
+    v->rows = 1;
+    memset(v->early, 0, v->pipe->op_count);
+    memset(v->seen, 0, v->pipe->reg_count);
+    for (u32 i = 0; i < v->ask_at; i++) {
+        if (v->again[i]) {
+            weave_op(v, i);
+        }
+    }
+}
+
+void weave_ask(struct weaver *v) {
+    for (u32 t = 0; t < v->test_count; t++) {
+        put_test(v, v->tests[t]);
+    }
+    if (v->list) {
+        put_list(v);
+    }
+}
+
+void weave_list_end(struct weaver *v) {
+    if (v->listed) {
+        v->depth--;
+        line(v, "}");
+        v->rows = v->tile_rows;
+        line(v, "#undef R");
+        line(v, "#define R %d", v->rows);
+        v->listed = 0;
+    }
+}
+
+/* --- several matches a row --- */
+
+bool weave_spreads(const struct weaver *v, u32 at) {
+    return v->listed && has_several(v, at);
+}
+
+/* at<at> .. end<at> are the runs of up to 256 rows: from here on a thread has one match of one. */
+void weave_spread(struct weaver *v, u32 at, u16 number) {
+    const struct op *op = &v->pipe->ops[at];
+    line(v, "for (;;) {");
+    v->depth++;
+    line(v, "b_sync();");
+    line(v, "const u32 take%u = run_part(at%u[0], end%u[0]);", at, at, at);
+    line(v, "u32 all%u = 0;", at);
+    line(v, "const u32 before%u = b_sum_before_u32(take%u, %d, s_match_sums, &all%u);", at, at,
+         WOVEN_BLOCK, at);
+    line(v, "if (!all%u) {", at);
+    line(v, "    break;");
+    line(v, "}");
+    line(v, "s_first%u[t_id()] = before%u;", at, at);
+    line(v, "s_at%u[t_id()] = at%u[0] - before%u;", at, at, at);
+    line(v, "s_row%u[t_id()] = (u32)(row - first);", at);
+    for (u32 r = 0; r < v->pipe->reg_count; r++) {
+        if (is_carried(v, r, at)) {
+            line(v, "s_r%u_%u[t_id()] = r%u[0];", at, r, r);
+        }
+    }
+    line(v, "at%u[0] += take%u;", at, at);
+    line(v, "b_sync();");
+    line(v, "for (u32 match%u = 0; match%u < all%u; match%u += %d) {", at, at, at, at, WOVEN_BLOCK);
+    v->depth++;
+    line(v, "u32 act = match%u + t_id() < all%u;", at, at);
+    line(v, "const u32 no%u = act ? match%u + t_id() : 0u;", at, at);
+    line(v, "const u32 from%u = owner_of(s_first%u, %d, no%u);", at, at, WOVEN_BLOCK, at);
+    char from[32];
+    snprintf(from, sizeof from, "s_row%u[from%u]", at, at);
+    put_row(v, from);
+    declare_regs(v, at);
+    for (u32 r = 0; r < v->pipe->reg_count; r++) {
+        if (is_carried(v, r, at)) {
+            line(v, "r%u[0] = s_r%u_%u[from%u];", r, at, r, at);
+        }
+    }
+    line(v, "r%u[0] = act ? run_row(&x%u, s_at%u[from%u] + no%u) : 0;", op->dst, number, at, at,
+         at);
+}
+
+void weave_spread_end(struct weaver *v) {
+    for (i32 i = 0; i < 2; i++) {
+        v->depth--;
+        line(v, "}");
+    }
+}
