@@ -196,6 +196,34 @@ static void test_windows(void **state) {
     close_db();
 }
 
+/* Sorted by one device, windowed or limited by the other: no copy keeps the old order. */
+static void test_mixed(void **state) {
+    (void)state;
+    static const char *const sqls[] = {
+        "select id, lag(j) over (order by i, id), sum(j) over (partition by c order by id) from t "
+        "order by id",
+        "select count(*), min(id), max(id) from (select id from t order by j, id limit 100) v",
+        "select l, sum(i) over (order by l, id rows 2 preceding) from t order by l, id limit 50"};
+    open_db("64MB", "vm");
+    run("set device = cpu");
+    make_table("t", 600);
+    for (int i = 0; i < 3; i++) {
+        run("set device = cpu");
+        char *cpu = answer(sqls[i]);
+        run("set device = auto");
+        for (int seed = 1; seed <= 8; seed++) {
+            char text[60];
+            snprintf(text, sizeof text, "set mix_devices = %d", seed);
+            run(text);
+            char *mixed = answer(sqls[i]);
+            assert_string_equal(mixed, cpu);
+            free(mixed);
+        }
+        free(cpu);
+    }
+    close_db();
+}
+
 /* What the card has no room to sort is sorted by the host. */
 static void test_room(void **state) {
     (void)state;
@@ -213,6 +241,7 @@ static void test_room(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_orders), cmocka_unit_test(test_ties),
                                        cmocka_unit_test(test_groups),
-                                       cmocka_unit_test(test_windows), cmocka_unit_test(test_room)};
+                                       cmocka_unit_test(test_windows), cmocka_unit_test(test_mixed),
+                                       cmocka_unit_test(test_room)};
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }
