@@ -357,7 +357,7 @@ static bool is_compiled(const struct code *code) {
 static FALLIBLE find_woven(struct gpu_card *card, struct woven_ask *ask, void **out,
                            struct error *err) {
     struct code *code = NULL;
-    bool hurry = ask->how == WOVEN_QUICKLY && !card->codes.slow_only;
+    bool hurry = ask->how == WOVEN_QUICKLY && !atomic_load(&card->codes.slow_only);
     bool waits = ask->how == WOVEN_WAIT || (ask->how == WOVEN_QUICKLY && !hurry);
     TRY(woven_code(card, ask->text, false, waits, &code, err));
     code->gain += ask->gain;
@@ -403,7 +403,9 @@ void gpu_woven_begin(struct gpu_card *card, const struct text *text) {
     error_reset(&err);
     mutex_lock(&card->codes.lock);
     wf_status status = woven_code(card, text, false, false, &well, &err);
-    status = status ? status : woven_code(card, text, !card->codes.slow_only, false, &code, &err);
+    status = status
+                 ? status
+                 : woven_code(card, text, !atomic_load(&card->codes.slow_only), false, &code, &err);
     bool fresh = !status && !well->looked && !well->queued && !is_compiled(well);
     if (fresh) {
         well->looked = 1;

@@ -195,20 +195,22 @@ void gpu_code_compile(struct gpu_card *card, struct code *code) {
                               .more_count = code->quick ? 2 : 1,
                               .stop = &card->codes.stop};
     code->found = 0;
-    if (!card->api->has_rtc) {
-        snprintf(code->log, sizeof code->log, "NVRTC (libnvrtc.so) was not found");
-        atomic_store(&code->state, CODE_FAILED);
-    } else if (gpu_compile(card->api, &job, &code->image, &code->image_bytes, code->log)) {
-        card->codes.compile_count++;
-        cache_write(card, code);
-        atomic_store(&code->state, CODE_COMPILED);
+    bool made = false;
+    if (card->api->has_rtc) {
+        made = gpu_compile(card->api, &job, &code->image, &code->image_bytes, code->log);
     } else {
-        atomic_store(&code->state, CODE_FAILED);
+        snprintf(code->log, sizeof code->log, "NVRTC (libnvrtc.so) was not found");
     }
     if (job.refused && code->quick) { /* it was compiled well after all */
-        card->codes.slow_only = 1;
+        atomic_store(&card->codes.slow_only, 1);
         code->quick = 0;
     }
+    if (made) {
+        card->codes.compile_count++;
+        cache_write(card, code);
+    }
+    atomic_store(&code->state,
+                 made ? CODE_COMPILED : CODE_FAILED); /* from here on others read it */
 }
 
 static void compile_now(struct gpu_card *card, struct code *code) {

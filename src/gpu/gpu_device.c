@@ -242,10 +242,10 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
         const struct op *op = &pipe->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
             indexes[plan->op_imm[i]] =
-                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 0};
+                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1};
         }
     }
-    struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes};
+    struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes, .lists = 1};
     if (plan->sink->kind == SINK_AGG) {
         const struct agg_room room = {.rows = pipe->source.rows,
                                       .memory_bytes = I64_MAX,

@@ -186,9 +186,9 @@ struct gpu_codes {
     struct thread *threads[COMPILERS_MOST];
     i32 thread_count;
     _Atomic b8 stop;
-    b8 has_machine; /* the virtual machine is there without being compiled */
-    b8 slow_only;   /* this NVRTC does not know how to hurry */
-    u64 base_key;   /* of everything that goes into a cubin besides its text */
+    b8 has_machine;       /* the virtual machine is there without being compiled */
+    _Atomic b8 slow_only; /* this NVRTC does not know how to hurry */
+    u64 base_key;         /* of everything that goes into a cubin besides its text */
     struct code *modules[MODULE_COUNT];
     _Atomic(void *) kernels[KERNEL_COUNT];
     struct gpu_made *made;
@@ -489,6 +489,7 @@ struct agg_shape {
     struct agg_cells cells;
     i64 own_bytes; /* of a block, in cells of each thread's own; 0 = not so */
     i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
+    u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
 };
 void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
@@ -514,8 +515,10 @@ struct weave { /* what the text depends on besides the opcodes */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
     u32 agg_form, agg_head; /* of struct kagg */
     i32 run_rows;           /* of struct agg_shape */
+    u32 front;              /* of it */
     b8 agg_copies;          /* of the table, in shared memory */
     b8 gone;                /* the source has deleted rows */
+    b8 lists;               /* there is shared memory for lists of rows */
     i32 rows_per_thread;    /* out */
     i64 shared_bytes;       /* out: dynamic, without the aggregation's tables */
 };

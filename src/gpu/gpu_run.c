@@ -295,8 +295,11 @@ static FALLIBLE spread(struct job *j) {
 #ifdef WF_HARD
 static const f64 FEW_SHARE = 2.0; /* all */
 #else
-static const f64 FEW_SHARE = 0.15;
+static const f64 FEW_SHARE = 0.25;
 #endif
+
+/* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
+#define LISTS_LEAST_SHARED (144 << 10)
 
 /* What the text is made for. */
 static void describe_weave(struct job *j, struct sig *sig) {
@@ -313,6 +316,8 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.cols = sig->cols;
     sig->weave.indexes = indexes;
     sig->weave.gone = gpu_job_gone_bits(j) != NULL;
+    sig->weave.lists =
+        j->plan.sink->kind != SINK_AGG || j->g->card->shared_max >= LISTS_LEAST_SHARED;
     gpu_agg_weave(&j->shape, &sig->weave);
 }
 

@@ -15,7 +15,7 @@
 
 #include "codes/loop.h"
 
-enum { CARRY_MOST_BYTES = 16384 };
+enum { CARRY_MOST_BYTES = 20480 };
 
 /* --- what there is to do --- */
 
@@ -55,7 +55,7 @@ static bool can_repeat(const struct trace *t, u32 at) {
     }
     bool plain = op->code == OP_LOAD || op->code == OP_LOADN || op->code == OP_ROWNO ||
                  op->code == OP_CONST || op->code == OP_LUT ||
-                 !(op_infos[op->code].flags & OP_CONTROL);
+                 (!(op_infos[op->code].flags & OP_CONTROL) && !op_made(op->code));
     return plain && writers == 1 && depth == 0 && !(t->quiet && op_may_fault(op));
 }
 
@@ -127,7 +127,7 @@ static bool is_carried(const struct weaver *v, u32 reg, u32 at) {
 }
 
 static i64 carried_bytes(const struct weaver *v, u32 at) {
-    i64 bytes = 0;
+    i64 bytes = 3 * (i64)sizeof(u32) * WOVEN_BLOCK;
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         bytes += is_carried(v, r, at) ? (i64)kind_bytes[v->pipe->regs[r].kind] * WOVEN_BLOCK : 0;
     }
@@ -150,7 +150,8 @@ void weave_list_plan(struct weaver *v) {
         several |= has_several(v, i);
         bytes += has_several(v, i) ? carried_bytes(v, i) : 0;
     }
-    struct trace t = {v, v->again, 0, (v->few || several) && bytes <= CARRY_MOST_BYTES};
+    bool wanted = v->w->lists && (v->few || several);
+    struct trace t = {v, v->again, 0, wanted && bytes <= CARRY_MOST_BYTES};
     for (u32 r = 0; r < pipe->reg_count; r++) {
         if (v->plan->first[r] < v->ask_at && v->plan->last[r] >= v->ask_at &&
             v->plan->last[r] != 0xffffffffu) {

@@ -30,12 +30,29 @@ struct builder *build_new(struct lower *l, enum source_kind kind, u32 ref, i64 r
     return b;
 }
 
+static void bind_left(const struct builder *b, u32 col, struct binding *out) {
+    for (i64 i = 0; i < b->lefts.count; i++) {
+        const struct left *left = b->lefts.items[i].left;
+        for (u32 k = 0; k < left->count; k++) {
+            if (left->cols[k] == col) {
+                *out = left->binds[k];
+                out->row_reg = b->lefts.items[i].row_reg;
+                return;
+            }
+        }
+    }
+}
+
 struct binding *bind_at(const struct builder *b, u32 col) {
     struct binding **page = &b->binds[col / BIND_PAGE];
     if (!*page) {
         *page = NEW_ARRAY(b->l->arena, struct binding, BIND_PAGE);
     }
-    return &(*page)[col % BIND_PAGE];
+    struct binding *bind = &(*page)[col % BIND_PAGE];
+    if (bind->kind == BIND_NONE && b->lefts.count) {
+        bind_left(b, col, bind);
+    }
+    return bind;
 }
 
 void build_copy_binds(struct builder *to, const struct builder *from) {
@@ -167,8 +184,7 @@ static void push_op(struct builder *b, struct op op, bool might_raise) {
     }
 }
 
-static bool fold(struct builder *b, u16 code, const u16 *args, struct range range,
-                 u16 *out) {
+static bool fold(struct builder *b, u16 code, const u16 *args, struct range range, u16 *out) {
     union lit v[3];
     memset(v, 0, sizeof v);
     const struct op_info *info = &op_infos[code];

@@ -35,6 +35,17 @@ struct binding {
     const struct expr *expr; /* EXPR: computed when first used */
 };
 
+/* Columns that stay behind in a variable, where they are found by the number of their row. */
+struct left {
+    u32 count;
+    u32 *cols;             /* of the plan */
+    struct binding *binds; /* VAR, without the row */
+};
+struct left_row { /* in a pipeline: the row of them that belongs to its own */
+    const struct left *left;
+    u16 row_reg;
+};
+
 /* Variable columns, beyond what struct var says. */
 struct var_info {
     struct range *ranges;
@@ -150,6 +161,7 @@ struct builder {
     VEC(struct boundary) boundaries;
     VEC(struct row_mark) marks; /* op: how many opcodes there were */
     struct binding **binds;     /* by plan column, in pages that are made when one of theirs is */
+    VEC(struct left_row) lefts; /* where columns are that are not bound yet */
     VEC(struct cse) cses;
     u32 *heads;
     u32 head_count;

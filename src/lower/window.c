@@ -1,7 +1,10 @@
 /* window.c: window functions.
  *
  * The input ends in a variable with the columns read above, the partition and order keys, and what
- * the functions read; it is sorted, and STEP_WINDOW appends a column for each function. Aggregates
+ * the functions read; it is sorted, and STEP_WINDOW appends a column for each function. Where a
+ * window follows another one, many columns that it does not read stay in the variable of that one,
+ * and the numbers of their rows are sorted instead: so many windows, each in an order of its own,
+ * do not all move what the ones before them made. Aggregates
  * are words as in grouping (agg_words.c): the step adds them up by frame instead of by group, and
  * the pipeline behind it turns them into values. The bounds of RANGE frames with an offset are
  * computed here, a column of the least or greatest key in the frame, so that the step only
@@ -26,7 +29,10 @@ struct win {
     struct value (*args)[3];
     struct window_fn *frames; /* per call: what its functions have in common */
     VEC(struct window_fn) fns;
-    u32 *fn_of; /* per call: its column, counted from the first that the step appends */
+    u32 *fn_of;    /* per call: its column, counted from the first that the step appends */
+    u32 *out_cols; /* per column of the input: where it is; NO_VAR: it stays behind */
+    VEC(const struct left *) lefts;
+    VEC(u32) left_rows; /* per item of lefts: the column of its rows' numbers */
 };
 
 /* Column i is found by its register from now on. */
@@ -51,6 +57,99 @@ static u32 add_col(struct win *s, struct value v, struct type type) {
     VEC_PUSH(s->l->arena, &s->cols, col);
     index_col(s, (u32)s->cols.count - 1);
     return (u32)s->cols.count - 1;
+}
+
+/* Whether a column of the input lies in a variable where it can stay. */
+static bool may_stay(const struct win *s, u32 col) {
+    const struct binding *bind = bind_at(s->w.b, col);
+    return rel_input(s->rel)->kind == REL_WINDOW && !rel_is_serial(s->rel) &&
+           s->w.b->source.kind == SOURCE_VAR && bind->kind == BIND_SOURCE && !bind->lazy;
+}
+
+static void keep_rows(struct win *s, const struct left *left, u16 row) {
+    VEC_PUSH(s->l->arena, &s->lefts, left);
+    VEC_PUSH(s->l->arena, &s->left_rows,
+             add_col(s, (struct value){row, NO_REG}, type_of(TYPE_BIGINT)));
+}
+
+/* Columns that may stay, all in the variable that the pipeline reads. */
+static void leave_cols(struct win *s, const b8 *stays, u32 count) {
+    struct lower *l = s->l;
+    struct builder *b = s->w.b;
+    const struct rel *input = rel_input(s->rel);
+    struct left *left = NEW(l->arena, struct left);
+    left->cols = NEW_ARRAY(l->arena, u32, count);
+    left->binds = NEW_ARRAY(l->arena, struct binding, count);
+    for (i64 i = 0; i < input->out.count; i++) {
+        if (stays[i]) {
+            struct binding bind = *bind_at(b, input->out.items[i]);
+            bind.kind = BIND_VAR;
+            bind.var = b->source.ref;
+            bind.col = b->cols.items[bind.col];
+            left->cols[left->count] = input->out.items[i];
+            left->binds[left->count++] = bind;
+        }
+    }
+    struct op number = {.code = OP_ROWNO, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    keep_rows(s, left, build_ctl(b, number, KIND_I64, range_exact(0, b->max_rows), 0));
+}
+
+/* What goes on above the window: columns, or the numbers of the rows they are found in. */
+static void carry(struct win *s) {
+    enum {
+        NEAR_MOST = 32
+    }; /* numbers pay when some columns stay; about the root of many windows */
+    struct lower *l = s->l;
+    const struct rel *input = rel_input(s->rel);
+    struct builder *b = s->w.b;
+    b8 *behind = NEW_ARRAY(l->arena, b8, l->plan->cols.count + 1);
+    b8 *stays = NEW_ARRAY(l->arena, b8, input->out.count + 1);
+    u32 near = 0;
+    s->out_cols = NEW_ARRAY(l->arena, u32, input->out.count + 1);
+    for (i64 i = 0; i < b->lefts.count; i++) {
+        const struct left *left = b->lefts.items[i].left;
+        for (u32 k = 0; k < left->count; k++) {
+            behind[left->cols[k]] = 1;
+        }
+        keep_rows(s, left, b->lefts.items[i].row_reg);
+    }
+    for (i64 i = 0; i < input->out.count; i++) {
+        u32 col = input->out.items[i];
+        stays[i] = !behind[col] && may_stay(s, col);
+        near += stays[i];
+    }
+    bool leave = near > NEAR_MOST;
+    for (i64 i = 0; i < input->out.count && !l->status; i++) {
+        u32 col = input->out.items[i];
+        s->out_cols[i] = NO_VAR;
+        if (!behind[col] && !(leave && stays[i])) {
+            struct out_col carried = lower_carry(b, col);
+            s->out_cols[i] = add_col(s, carried.value, carried.type);
+            s->cols.items[s->out_cols[i]].lazy = carried.lazy;
+        }
+    }
+    if (leave && !l->status) {
+        leave_cols(s, stays, near);
+    }
+}
+
+/* Binds what was carried in the pipeline above the window. */
+static void bind_carried(struct win *s, struct builder *f) {
+    const struct rel *input = rel_input(s->rel);
+    for (i64 i = 0; i < input->out.count && !s->l->status; i++) {
+        if (s->out_cols[i] != NO_VAR) {
+            bind_source(f, input->out.items[i], s->out_cols[i]);
+        }
+    }
+}
+
+/* Whatever is not bound otherwise is looked for in what stayed behind. */
+static void bind_left_rows(struct win *s, struct builder *f) {
+    for (i64 i = 0; i < s->lefts.count && !s->l->status; i++) {
+        u16 row = lower_source_value(f, s->left_rows.items[i]).reg;
+        struct left_row at = {s->lefts.items[i], build_kind(f, row, KIND_I64)};
+        VEC_PUSH(s->l->arena, &f->lefts, at);
+    }
 }
 
 static void lower_keys(struct win *s) {
@@ -174,10 +273,10 @@ static struct value moment_bound(struct win *s, const struct expr *offset, bool 
         return v;
     }
     u16 func = type.id == TYPE_DATE          ? up ? FUNC_DATE_ADD_IV : FUNC_DATE_SUB_IV
-                     : type.id == TYPE_TIMESTAMP   ? up ? FUNC_TS_ADD : FUNC_TS_SUB
-                     : type.id == TYPE_TIMESTAMPTZ ? up ? FUNC_TSTZ_ADD : FUNC_TSTZ_SUB
-                     : up                          ? FUNC_IV_ADD
-                                                   : FUNC_IV_SUB;
+               : type.id == TYPE_TIMESTAMP   ? up ? FUNC_TS_ADD : FUNC_TS_SUB
+               : type.id == TYPE_TIMESTAMPTZ ? up ? FUNC_TSTZ_ADD : FUNC_TSTZ_SUB
+               : up                          ? FUNC_IV_ADD
+                                             : FUNC_IV_SUB;
     struct type result = type.id == TYPE_DATE ? timestamp : type;
     struct value limit =
         lower_expr(b, expr_call(b->l->arena, func, result, offset->position, 2, at, offset));
@@ -518,13 +617,7 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
     s.args = arena_alloc(l->arena, (i64)sizeof *s.args * (count + 1));
     s.fn_of = NEW_ARRAY(l->arena, u32, count + 1);
     s.frames = NEW_ARRAY(l->arena, struct window_fn, count + 1);
-    u32 *out_cols = NEW_ARRAY(l->arena, u32, input->out.count + 1);
-    for (i64 i = 0; i < input->out.count && !l->status; i++) {
-        u32 col = input->out.items[i];
-        struct out_col carried = lower_carry(s.w.b, col);
-        out_cols[i] = add_col(&s, carried.value, carried.type);
-        s.cols.items[out_cols[i]].lazy = carried.lazy;
-    }
+    carry(&s);
     lower_keys(&s);
     for (i64 i = 0; i < count && !l->status; i++) {
         lower_args(&s, i);
@@ -552,9 +645,7 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
     u32 rows = lower_rows(s.w.b, "rows", s.cols.items, width, false, -1);
     u32 var = l->status ? 0 : window_step(&s, rows);
     struct builder *f = lower_over(l, var, rel->rows);
-    for (i64 i = 0; i < input->out.count && !l->status; i++) {
-        bind_source(f, input->out.items[i], out_cols[i]);
-    }
+    bind_carried(&s, f);
     for (i64 i = 0; i < count && !l->status; i++) {
         const struct window_call *call = &rel->window.calls.items[i];
         if (is_words(call)) {
@@ -564,5 +655,6 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
             bind_source(f, call->col, width + s.fn_of[i]);
         }
     }
+    bind_left_rows(&s, f);
     return f;
 }

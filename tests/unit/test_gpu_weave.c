@@ -166,6 +166,66 @@ static void test_loads(void **state) {
     fix_fini(&f);
 }
 
+struct list_case {
+    struct weave_index index;
+    u16 code;
+    b8 lists, listed, spread;
+};
+
+/* A key, its lookup, and columns of every form behind it. */
+static void weave_lookup(const struct list_case *c) {
+    static const u8 forms[] = {SEG_U32, SEG_U8,  SEG_U16, SEG_U64,    SEG_U128, SEG_I32,
+                               SEG_I64, SEG_F32, SEG_F64, SEG_SERIES, SEG_CONST};
+    static const u8 kinds[] = {KIND_I64, KIND_I32, KIND_I64, KIND_I64, KIND_I128, KIND_I32,
+                               KIND_I64, KIND_F32, KIND_F64, KIND_I64, KIND_I32};
+    struct fix f;
+    fix_init(&f, 1);
+    struct weave_col cols[COUNT_OF(forms)];
+    for (u32 i = 0; i < COUNT_OF(forms); i++) {
+        cols[i] = (struct weave_col){forms[i], (u8)(i % 3)};
+    }
+    u32 index = fix_var(&f, VAR_INDEX, 0, NULL);
+    fix_pipe(&f, SOURCE_VAR, 0, COUNT_OF(forms));
+    u16 key = fix_load(&f, 0, KIND_I64);
+    u16 regs[COUNT_OF(forms)];
+    u16 nulls[COUNT_OF(forms)];
+    regs[0] = fix_op(&f, c->code, KIND_I64, key, NO_REG, NO_REG, index);
+    nulls[0] = fix_op(&f, OP_LOADN, KIND_B8, NO_REG, NO_REG, NO_REG, 0);
+    for (u32 i = 1; i < COUNT_OF(forms); i++) {
+        regs[i] = fix_load(&f, i, kinds[i]);
+        nulls[i] = fix_op(&f, OP_LOADN, KIND_B8, NO_REG, NO_REG, NO_REG, i);
+    }
+    fix_emit_rows(&f, COUNT_OF(forms), regs, nulls);
+    struct gpu_plan plan;
+    assert_null(gpu_plan_make(&f.arena, &f.program, f.pipe, false, &plan));
+    struct weave weave = {.plan = &plan, .cols = cols, .indexes = &c->index, .lists = c->lists};
+    struct text text;
+    text_init(&text, &f.arena);
+    gpu_weave_text(&weave, &text);
+    assert_int_equal(strstr(text.ptr, "b_list_rows") != NULL, c->listed);
+    assert_int_equal(strstr(text.ptr, "owner_of") != NULL, c->spread);
+    if (api.has_rtc) {
+        compile_syntax(text.ptr, "lookup");
+    }
+    fix_fini(&f);
+}
+
+/* Few rows, and rows that may have several matches, go on as a list where there is room for one. */
+static void test_lists(void **state) {
+    UNUSED(state);
+    static const struct list_case cases[] = {
+        {{KINDEX_RANK, 1, 0, 1}, OP_PROBE, 1, 1, 0},  {{KINDEX_RANK, 1, 0, 0}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RANK, 1, 0, 1}, OP_PROBE, 0, 0, 0},  {{KINDEX_BITS, 1, 0, 1}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_PAIRS, 1, 1, 1}, OP_PROBE, 1, 1, 0}, {{KINDEX_PAIRS, 1, 0, 0}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RUNS, 1, 1, 1}, OP_PROBE, 1, 1, 0},  {{KINDEX_DIRECT, 1, 0, 0}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RANK, 0, 0, 0}, OP_MATCH, 1, 1, 1},  {{KINDEX_PAIRS, 0, 1, 0}, OP_MATCH, 1, 1, 1},
+        {{KINDEX_RUNS, 0, 0, 0}, OP_MATCH, 1, 1, 1},  {{KINDEX_DIRECT, 0, 0, 0}, OP_MATCH, 0, 0, 0},
+        {{KINDEX_RANK, 1, 0, 0}, OP_MATCH, 1, 0, 0}};
+    for (i64 i = 0; i < COUNT_OF(cases); i++) {
+        weave_lookup(&cases[i]);
+    }
+}
+
 /* Rows are counted for EXPLAIN ANALYZE; otherwise neither code knows of it. */
 static void test_counts(void **state) {
     UNUSED(state);
@@ -216,8 +276,9 @@ static void test_no_driver(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_driver),
-                                       cmocka_unit_test(test_fixed), cmocka_unit_test(test_opcodes),
-                                       cmocka_unit_test(test_loads), cmocka_unit_test(test_counts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_driver), cmocka_unit_test(test_fixed),
+        cmocka_unit_test(test_opcodes),   cmocka_unit_test(test_loads),
+        cmocka_unit_test(test_lists),     cmocka_unit_test(test_counts)};
     return cmocka_run_group_tests(tests, open_rtc, NULL);
 }
