@@ -337,6 +337,19 @@ struct kbits {
     u64 *report;       /* REPORT_ROWS: how many are set; REPORT_COUNTS: rows that are not NULL */
 };
 
+/* Few rows to memory of the host that is mapped: all columns and flags by one kernel. */
+#define FETCH_PARTS 64
+struct kfetch {
+    u8 *to;
+    u32 count;
+    u32 pad;
+    struct kfetch_part {
+        const u8 *from;
+        u64 at; /* behind `to`; a multiple of 8, as `from` is */
+        u64 bytes;
+    } parts[FETCH_PARTS];
+};
+
 struct kintern_fill { /* puts entries that are there already into empty slots */
     struct kintern intern;
     i64 count;

@@ -291,6 +291,36 @@ static FALLIBLE runs_end(struct job *j) {
 
 /* --- both --- */
 
+/* A small table has its columns beforehand, as long as it is: they are read out, and the few go on
+ * to the host, before anybody waits. The first column has the block of all. */
+#define EARLY_MOST_BYTES (1LL << 20)
+#define EARLY_FETCH_BYTES (16LL << 10)
+
+static FALLIBLE early_begin(struct job *j) {
+    const struct sink *sink = job_sink(j);
+    u32 col_count = 1 + sink->word_count;
+    i64 slots = (i64)j->shape.agg.slot_count + 1;
+    i64 stride = ALIGN_UP(slots * 8, GPU_ALIGN);
+    j->early_bytes = 0;
+    if (j->shape.run_rows || j->place != PLACE_CACHED || j->slot_count > 1 ||
+        slots > EARLY_MOST_BYTES || stride * col_count > EARLY_MOST_BYTES) {
+        return ERR_OK;
+    }
+    TRY(gpu_var_new(j->g, j->x, sink->var, col_count, &j->out));
+    TRY(gpu_alloc(j->g, stride * col_count, &j->out->cols[0].data, j->x->err));
+    for (u32 c = 0; c < col_count; c++) {
+        j->out->cols[c].addr = j->out->cols[0].data->addr + (u64)(stride * c);
+    }
+    j->early_bytes = stride * col_count;
+    return ERR_OK;
+}
+
+void gpu_agg_early_cols(const struct job *j, u64 *cols) {
+    for (u32 c = 0; j->early_bytes && c <= job_sink(j)->word_count; c++) {
+        cols[c] = j->out->cols[c].addr;
+    }
+}
+
 wf_status gpu_agg_begin(struct job *j) {
     struct agg_room room = {.rows = j->source_rows,
                             .groups = j->groups_wanted,
@@ -316,6 +346,40 @@ wf_status gpu_agg_begin(struct job *j) {
     i64 bytes = (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
     TRY(gpu_alloc(j->g, bytes, &j->state, j->x->err));
     agg->state = DEV(u64 *, j->state->addr);
+    return early_begin(j);
+}
+
+/* The kernel that reads the table out comes right behind those that fill it. */
+wf_status gpu_agg_early(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    u64 args_addr = g->args_block->addr;
+    u64 report = args_addr + (u64)(j->reports_at + REPORT_WORDS * 8);
+    struct kagg_step args = {.agg = j->shape.agg,
+                             .cols = DEV(u64 *const *, args_addr),
+                             .report = DEV(u64 *, report),
+                             .one = job_sink(j)->key == NO_REG};
+    TRY(agg_start(j, KERNEL_AGG_EXTRACT, &args));
+    if (j->early_bytes <= EARLY_FETCH_BYTES) {
+        CU(g->api->copy_to_host(g->reports.host + j->early_at, j->out->cols[0].addr,
+                                (size_t)j->early_bytes, g->streams[0]));
+        gpu_job_fetched(j, j->early_bytes);
+    }
+    return ERR_OK;
+}
+
+/* What it read out, by the report behind the first. */
+static FALLIBLE early_end(struct job *j) {
+    struct gpu *g = j->g;
+    const struct sink *sink = job_sink(j);
+    u64 words[REPORT_WORDS];
+    memcpy(words, g->reports.host + sizeof words, sizeof words);
+    i64 rows = (i64)words[REPORT_ROWS];
+    j->out->rows = j->x->vars[sink->var].rows = rows;
+    if (rows && j->early_bytes <= EARLY_FETCH_BYTES) {
+        i64 stride = j->early_bytes / (1 + sink->word_count);
+        TRY(gpu_var_take_few(g, j->x, sink->var, rows, g->reports.host + j->early_at, stride));
+    }
     return ERR_OK;
 }
 
@@ -383,6 +447,9 @@ wf_status gpu_agg_end(struct job *j, const u64 *report, bool *out_again) {
         TRY(runs_end(j));
     }
     j->metric->how = form_name(&j->shape, j->used_woven);
+    if (j->early_bytes) {
+        return early_end(j);
+    }
     i64 groups = agg->form == AGG_HASH ? (i64)report[REPORT_GROUPS] : (i64)agg->slot_count;
     TRY(agg_extract(j, groups, last));
     if (j->shape.run_rows && (last[REPORT_RETRY] & (RETRY_ORDER | RETRY_TABLE))) {

@@ -605,6 +605,10 @@ FALLIBLE gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *ou
 /* That a lookup may go to. */
 i64 gpu_index_bytes(const struct gpu_var *gv);
 FALLIBLE gpu_var_fetch(struct gpu *g, struct exec *x, u32 var);
+/* Rows of a variable without NULLs that are on the host already, columns `stride` bytes apart: its
+ * chunk. */
+FALLIBLE gpu_var_take_few(struct gpu *g, struct exec *x, u32 var, i64 rows, const u8 *from,
+                          i64 stride);
 /* Queues copies of rows [0, rows) of columns on the card into one new chunk of the variable. The
  * chunk is the variable's at once; its rows are there when the stream is done. */
 struct fetch_col {
@@ -645,6 +649,8 @@ FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 FALLIBLE gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 /* How a segment looks to a kernel that loads it into a register of `kind`. */
 struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls);
 struct weave_col gpu_kind_form(u8 kind, bool nulls); /* a variable's column */

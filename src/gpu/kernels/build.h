@@ -305,6 +305,23 @@ KERNEL(k_agg_edges, struct kagg_edges, 256) {
     agg_count(&args.agg, fresh, args.report);
 }
 
+/* --- few rows to the host --------------------------------------------------------------------- */
+
+KERNEL(k_fetch, struct kfetch, 256) {
+    for (u32 p = t_block(); p < args.count; p += t_blocks()) {
+        const u8 *from = args.parts[p].from;
+        u8 *to = args.to + args.parts[p].at;
+        u64 bytes = args.parts[p].bytes;
+        u64 words = bytes / 8u;
+        for (u64 i = t_id(); i < words; i += t_count()) {
+            ((u64 *)to)[i] = ((const u64 *)from)[i];
+        }
+        for (u64 i = words * 8u + t_id(); i < bytes; i += t_count()) {
+            to[i] = from[i];
+        }
+    }
+}
+
 /* --- interners ------------------------------------------------------------------------------- */
 
 /* Entries are distinct, so that nothing is compared. Text from the host has no hash yet. */
