@@ -5,29 +5,10 @@
  * so that here values of any type are only compared. */
 #include "cpu/window_int.h"
 
-static FALLIBLE offset_of(struct exec *x, u32 lit, u8 bound, i64 *out, struct error *err) {
-    *out = 0;
-    if (lit == NO_LIT || (bound != BOUND_BEFORE && bound != BOUND_AFTER)) {
-        return ERR_OK;
-    }
-    const struct program *program = x->program;
-    for (u32 i = 0; program->param_null_lits && i < program->param_count; i++) {
-        u32 flag = program->param_null_lits[i];
-        if (program->param_lits[i] == lit && flag != NO_LIT && x->lits[flag].b8) {
-            return error_set(err, ERR_NULL_NOT_ALLOWED, -1, "frame offset must not be null");
-        }
-    }
-    *out = program->lit_kinds[lit] == KIND_I32 ? x->lits[lit].i32 : x->lits[lit].i64;
-    if (*out < 0) {
-        return error_set(err, ERR_FRAME_OFFSET, -1, "frame offset must not be negative");
-    }
-    return ERR_OK;
-}
-
 wf_status frame_offsets(struct exec *x, const struct window_fn *fn, struct frame_walk *out,
                         struct error *err) {
-    TRY(offset_of(x, fn->from_lit, fn->from, &out->from_off, err));
-    return offset_of(x, fn->to_lit, fn->to, &out->to_off, err);
+    TRY(exec_frame_offset(x, fn->from_lit, fn->from, &out->from_off, err));
+    return exec_frame_offset(x, fn->to_lit, fn->to, &out->to_off, err);
 }
 
 void frame_begin(struct frame_walk *f, i64 first, i64 end) {

@@ -222,6 +222,7 @@ enum agg_form { AGG_DENSE, AGG_HASH };
 #define AGG_EMPTY 0xa5a5a5a5a5a5a5a5ULL
 #define AGG_TRIES 512u
 #define AGG_MAX_WORDS 1024
+#define AGG_BOUNDS(word_count) (3u + 2u * (word_count))
 
 /* Words `word` to word + count - 1 are limbs `first` and on of an exact sum of the double at `reg`,
  * whose limb 0 starts at bit 2^(the constant at lsb). A value touches few of them, so that they
@@ -251,8 +252,8 @@ struct kagg {
     const struct klimbs *limbs;
     u32 limb_count;
     /* HASH, of rows in the order of their key: runs that end in a tile are rows of the output, the
-     * table has only those at the edges of tiles. Three words for every tile, in the order of rows:
-     * whether it has rows, its first key, its last. */
+     * table has only those at the edges of tiles. AGG_BOUNDS words for every tile, in the order of
+     * rows: how many edges it has (0: no rows), the key and words of its first run, of its last. */
     u64 *bounds;
     const u64 *bound_starts; /* by tablet: the number of its first tile */
 };
@@ -336,6 +337,19 @@ struct kbits {
     u64 *report;       /* REPORT_ROWS: how many are set; REPORT_COUNTS: rows that are not NULL */
 };
 
+/* Few rows to memory of the host that is mapped: all columns and flags by one kernel. */
+#define FETCH_PARTS 64
+struct kfetch {
+    u8 *to;
+    u32 count;
+    u32 pad;
+    struct kfetch_part {
+        const u8 *from;
+        u64 at; /* behind `to`; a multiple of 8, as `from` is */
+        u64 bytes;
+    } parts[FETCH_PARTS];
+};
+
 struct kintern_fill { /* puts entries that are there already into empty slots */
     struct kintern intern;
     i64 count;
@@ -363,11 +377,11 @@ struct kagg_step { /* set up and read out an aggregation */
     u32 pad;
 };
 
-/* Whether the tiles' bounds ascend. Every block checks a stretch and leaves its own bounds in
- * `parts`; the last one to finish checks those. */
-struct kagg_order {
-    const u64 *bounds; /* as in struct kagg */
-    u64 count;
+/* The edges of tiles: whether they ascend, and their groups to the table. Every block checks a
+ * stretch and leaves its own bounds in `parts`; the last one to finish checks those. */
+struct kagg_edges {
+    struct kagg agg;
+    u64 count;  /* tiles */
     u64 *parts; /* three words a block; then the number of blocks that are done */
     u64 *report;
 };

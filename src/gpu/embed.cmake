@@ -81,7 +81,13 @@ set(WF_EMBEDDED
   scan.h=gpu/kernels/scan.h
   scan_u32.h=gpu/kernels/scan_u32.h
   defs/ksort.h=defs/ksort.h
+  defs/frame.h=defs/frame.h
+  defs/window.def=defs/window.def
+  defs/kwindow.h=defs/kwindow.h
+  sort_value.h=gpu/kernels/sort_value.h
   sort.h=gpu/kernels/sort.h
+  window.h=gpu/kernels/window.h
+  scan_u64.h=gpu/kernels/scan_u64.h
   split_words.h=gpu/kernels/split_words.h
   defs/kalgebra.h=defs/kalgebra.h
   tuple.h=gpu/kernels/tuple.h

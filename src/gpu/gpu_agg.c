@@ -12,6 +12,11 @@
 #define AGG_DENSE_TIMES 4           /* slots for every group expected */
 #define AGG_LEAST_SLOTS 1024
 #define AGG_SHARED_BYTES (64LL << 10)
+#define AGG_TABLE_BYTES (110LL << 10) /* of a single copy, where rows are many */
+#define AGG_TABLE_ROWS 256            /* for every slot of it */
+#define AGG_FRONT_SLOTS 1024
+#define AGG_FRONT_GROUPS (1LL << 16) /* expected at most, or else a front is in the way */
+#define AGG_FRONT_GROUPS_SIMT 2000
 #define AGG_OWN_BYTES (100LL << 10) /* two blocks a multiprocessor at least */
 #define AGG_OWN_ROWS 4096           /* of a thread, before its cells are added up */
 #define AGG_OWN_ROWS_SIMT 32
@@ -70,8 +75,21 @@ static void shape_shared(const struct gpu_plan *plan, const struct agg_room *roo
         out->own_bytes = (i64)agg->slot_count <= most / bytes ? (i64)agg->slot_count * bytes : 0;
     }
     i64 table = (i64)(agg->slot_count * stride_of(agg)) * 8;
+    i64 most_table =
+        room->rows / AGG_TABLE_ROWS >= (i64)agg->slot_count ? AGG_TABLE_BYTES : AGG_SHARED_BYTES;
     out->copies =
-        !out->own_bytes && table <= MIN_OF(AGG_SHARED_BYTES, table_room(plan, room->shared_max));
+        !out->own_bytes && table <= MIN_OF(most_table, table_room(plan, room->shared_max));
+}
+
+/* Groups that are few, or of which few are met often, meet in a table of the block's own first. */
+static void shape_front(const struct gpu_plan *plan, const struct agg_room *room,
+                        struct agg_shape *out) {
+    const struct sink *sink = plan->sink;
+    i64 most = room->is_simt ? AGG_FRONT_GROUPS_SIMT : AGG_FRONT_GROUPS;
+    bool apart = out->own_bytes || out->copies || out->run_rows;
+    if (!apart && !plan->limbs.count && sink->word_count <= AGG_RUN_WORDS && sink->groups <= most) {
+        out->front = sink->word_count <= 3 ? AGG_FRONT_SLOTS : AGG_FRONT_SLOTS / 2;
+    }
 }
 
 /* Whether keys are slots, and how many there are. */
@@ -98,6 +116,7 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
     if (!is_dense(room, plan, key)) {
         shape_hash(agg, MAX_OF(room->groups, MIN_OF(sink->groups, room->rows)));
         out->run_rows = comes_in_runs(room, plan) ? run_rows(plan) : 0;
+        shape_front(plan, room, out);
         return;
     }
     i32 touch = gpu_touch_word(plan);
@@ -110,12 +129,13 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
         shape_hash(agg, 0);
         out->run_rows = run_rows(plan);
     }
+    shape_front(plan, room, out);
 }
 
 i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies) {
     const struct kagg *agg = &j->shape.agg;
     i64 table = (i64)(agg->slot_count * stride_of(agg)) * 8;
-    i64 most = MIN_OF(AGG_SHARED_BYTES, table_room(&j->plan, j->g->card->shared_max) - other_bytes);
+    i64 room = table_room(&j->plan, j->g->card->shared_max) - other_bytes;
     *out_copies = 0;
     if (job_sink(j)->kind != SINK_AGG || agg->form != AGG_DENSE) {
         return 0;
@@ -124,7 +144,8 @@ i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_c
         return j->shape.own_bytes;
     }
     for (u32 copies = threads; copies > 0; copies /= 2) {
-        if (table * copies <= most) {
+        i64 most = copies == 1 && j->shape.copies ? AGG_TABLE_BYTES : AGG_SHARED_BYTES;
+        if (table * copies <= MIN_OF(most, room)) {
             *out_copies = copies;
             return table * copies;
         }
@@ -138,6 +159,7 @@ void gpu_agg_weave(const struct agg_shape *shape, struct weave *out) {
     out->agg_copies = shape->copies || !shape->agg.has_key;
     out->cells = shape->own_bytes ? &shape->cells : NULL;
     out->run_rows = shape->run_rows;
+    out->front = shape->front;
 }
 
 static const char *form_name(const struct agg_shape *shape, bool woven) {
@@ -200,7 +222,7 @@ static i64 run_capacity(const struct job *j) {
     i64 groups = job_sink(j)->groups > 0 ? job_sink(j)->groups : j->source_rows / 2;
     i64 room = gpu_heap_available(j->g->card) / 2 / width;
     i64 rows = MIN_OF(groups + groups / 4 + 1024, j->source_rows);
-    return MAX_OF(MIN_OF(rows, room), 1);
+    return MAX_OF(MIN_OF(rows, room), 1) + 2 * (i64)j->tile_total;
 }
 
 /* The output that runs are written to, and the bounds of tiles. */
@@ -216,7 +238,8 @@ static FALLIBLE runs_begin(struct job *j) {
         TRY(gpu_alloc(g, j->capacity * 8, &j->out->cols[c].data, err));
         j->out->cols[c].addr = j->out->cols[c].data->addr;
     }
-    i64 bytes = 24 * ((i64)j->tile_total + AGG_RUN_BLOCKS) + 8;
+    i64 bounds = AGG_BOUNDS(sink->word_count) * (i64)j->tile_total;
+    i64 bytes = 8 * (bounds + 3 * AGG_RUN_BLOCKS + 1);
     TRY(gpu_alloc(g, bytes, &j->bounds, err));
     CU(g->api->set_bytes(j->bounds->addr, 0, (size_t)bytes, g->streams[0]));
     j->shape.agg.bounds = DEV(u64 *, j->bounds->addr);
@@ -243,28 +266,60 @@ static void drop_texts(struct job *j) {
     }
 }
 
-/* Looks at the bounds of all tiles; the report is on the host then. */
-static FALLIBLE runs_check(struct job *j, u64 *report) {
-    struct gpu *g = j->g;
-    struct error *err = j->x->err;
+static FALLIBLE edges_start(struct job *j, enum kernel_no kernel, i64 blocks,
+                            const struct kagg_edges *args) {
     void *function = NULL;
-    u64 at = g->args_block->addr + (u64)j->reports_at;
-    TRY(gpu_kernel(g->card, KERNEL_AGG_ORDER, j->x, &function, err));
-    struct kagg_order args = {.bounds = j->shape.agg.bounds,
-                              .count = j->tile_total,
-                              .parts = j->shape.agg.bounds + 3 * j->tile_total,
-                              .report = DEV(u64 *, at)};
-    i64 blocks = MIN_OF((i64)j->tile_total / BLOCK_THREADS + 1, AGG_RUN_BLOCKS);
+    TRY(gpu_kernel(j->g->card, kernel, j->x, &function, j->x->err));
     j->metric->launches++;
-    TRY(gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0], &args,
-                   err));
-    CU(g->api->copy_to_host(g->reports.host, at, REPORT_WORDS * 8, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
-    memcpy(report, g->reports.host, REPORT_WORDS * 8);
-    return ERR_OK;
+    return gpu_launch(j->g, function, (struct gpu_grid){MAX_OF(blocks, 1), BLOCK_THREADS, 0},
+                      j->g->streams[0], args, j->x->err);
+}
+
+/* Checks the order of tiles, and puts their edges into the table. */
+static FALLIBLE runs_end(struct job *j) {
+    struct gpu *g = j->g;
+    i64 tiles = (i64)j->tile_total;
+    struct kagg_edges args = {.agg = j->shape.agg,
+                              .count = j->tile_total,
+                              .report = DEV(u64 *, g->args_block->addr + (u64)j->reports_at)};
+    args.agg.word_ops = DEV(const u8 *, j->fixed_addr + (u64)j->layout.words_at);
+    args.parts = args.agg.bounds + AGG_BOUNDS(args.agg.word_count) * j->tile_total;
+    TRY(edges_start(j, KERNEL_AGG_ORDER, MIN_OF(tiles / BLOCK_THREADS + 1, AGG_RUN_BLOCKS), &args));
+    i64 blocks = MIN_OF(2 * tiles / BLOCK_THREADS + 1, g->card->sm_count * 8LL);
+    return edges_start(j, KERNEL_AGG_EDGES, blocks, &args);
 }
 
 /* --- both --- */
+
+/* A small table has its columns beforehand, as long as it is: they are read out, and the few go on
+ * to the host, before anybody waits. The first column has the block of all. */
+#define EARLY_MOST_BYTES (1LL << 20)
+#define EARLY_FETCH_BYTES (16LL << 10)
+
+static FALLIBLE early_begin(struct job *j) {
+    const struct sink *sink = job_sink(j);
+    u32 col_count = 1 + sink->word_count;
+    i64 slots = (i64)j->shape.agg.slot_count + 1;
+    i64 stride = ALIGN_UP(slots * 8, GPU_ALIGN);
+    j->early_bytes = 0;
+    if (j->shape.run_rows || j->place != PLACE_CACHED || j->slot_count > 1 ||
+        slots > EARLY_MOST_BYTES || stride * col_count > EARLY_MOST_BYTES) {
+        return ERR_OK;
+    }
+    TRY(gpu_var_new(j->g, j->x, sink->var, col_count, &j->out));
+    TRY(gpu_alloc(j->g, stride * col_count, &j->out->cols[0].data, j->x->err));
+    for (u32 c = 0; c < col_count; c++) {
+        j->out->cols[c].addr = j->out->cols[0].data->addr + (u64)(stride * c);
+    }
+    j->early_bytes = stride * col_count;
+    return ERR_OK;
+}
+
+void gpu_agg_early_cols(const struct job *j, u64 *cols) {
+    for (u32 c = 0; j->early_bytes && c <= job_sink(j)->word_count; c++) {
+        cols[c] = j->out->cols[c].addr;
+    }
+}
 
 wf_status gpu_agg_begin(struct job *j) {
     struct agg_room room = {.rows = j->source_rows,
@@ -291,11 +346,45 @@ wf_status gpu_agg_begin(struct job *j) {
     i64 bytes = (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
     TRY(gpu_alloc(j->g, bytes, &j->state, j->x->err));
     agg->state = DEV(u64 *, j->state->addr);
+    return early_begin(j);
+}
+
+/* The kernel that reads the table out comes right behind those that fill it. */
+wf_status gpu_agg_early(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    u64 args_addr = g->args_block->addr;
+    u64 report = args_addr + (u64)(j->reports_at + REPORT_WORDS * 8);
+    struct kagg_step args = {.agg = j->shape.agg,
+                             .cols = DEV(u64 *const *, args_addr),
+                             .report = DEV(u64 *, report),
+                             .one = job_sink(j)->key == NO_REG};
+    TRY(agg_start(j, KERNEL_AGG_EXTRACT, &args));
+    if (j->early_bytes <= EARLY_FETCH_BYTES) {
+        CU(g->api->copy_to_host(g->reports.host + j->early_at, j->out->cols[0].addr,
+                                (size_t)j->early_bytes, g->streams[0]));
+        gpu_job_fetched(j, j->early_bytes);
+    }
+    return ERR_OK;
+}
+
+/* What it read out, by the report behind the first. */
+static FALLIBLE early_end(struct job *j) {
+    struct gpu *g = j->g;
+    const struct sink *sink = job_sink(j);
+    u64 words[REPORT_WORDS];
+    memcpy(words, g->reports.host + sizeof words, sizeof words);
+    i64 rows = (i64)words[REPORT_ROWS];
+    j->out->rows = j->x->vars[sink->var].rows = rows;
+    if (rows && j->early_bytes <= EARLY_FETCH_BYTES) {
+        i64 stride = j->early_bytes / (1 + sink->word_count);
+        TRY(gpu_var_take_few(g, j->x, sink->var, rows, g->reports.host + j->early_at, stride));
+    }
     return ERR_OK;
 }
 
 /* Used slots to rows of the output, behind those it has. */
-static FALLIBLE agg_extract(struct job *j, i64 groups, i64 before) {
+static FALLIBLE agg_extract(struct job *j, i64 groups, u64 *out_report) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     const struct sink *sink = job_sink(j);
@@ -316,7 +405,7 @@ static FALLIBLE agg_extract(struct job *j, i64 groups, i64 before) {
     u64 cols_addr = j->g->args_block->addr;
     u64 report = j->g->args_block->addr + (u64)j->reports_at;
     CU(g->api->copy_to_device(cols_addr, cols, col_count * 8, g->streams[0]));
-    if (!before) {
+    if (!j->shape.run_rows) {
         CU(g->api->set_bytes(report, 0, REPORT_WORDS * 8, g->streams[0]));
     }
     struct kagg_step args = {.agg = j->shape.agg,
@@ -326,37 +415,49 @@ static FALLIBLE agg_extract(struct job *j, i64 groups, i64 before) {
     TRY(agg_start(j, KERNEL_AGG_EXTRACT, &args));
     CU(g->api->copy_to_host(g->reports.host, report, REPORT_WORDS * 8, g->streams[0]));
     CU(g->api->stream_synchronize(g->streams[0]));
-    u64 words[REPORT_WORDS];
-    memcpy(words, g->reports.host, sizeof words);
-    j->out->rows = (i64)words[REPORT_ROWS];
-    j->x->vars[sink->var].rows = j->out->rows;
+    memcpy(out_report, g->reports.host, REPORT_WORDS * 8);
     return ERR_OK;
+}
+
+/* Whether the step has to run again: in another form, or with more room. */
+static bool runs_again(struct job *j, const u64 *report) {
+    i64 rows = (i64)report[REPORT_ROWS] + 2 * (i64)j->tile_total;
+    if (report[REPORT_RETRY] & RETRY_ORDER) {
+        j->out_of_order = 1;
+        drop_texts(j);
+    } else if (report[REPORT_RETRY] & RETRY_TABLE) {
+        i64 groups = (i64)report[REPORT_GROUPS];
+        j->groups_wanted = MAX_OF(groups, (i64)j->shape.agg.slot_count) * 2;
+    } else if (j->shape.run_rows && rows > j->capacity) {
+        j->capacity = rows;
+    } else {
+        return false;
+    }
+    return true;
 }
 
 wf_status gpu_agg_end(struct job *j, const u64 *report, bool *out_again) {
     const struct kagg *agg = &j->shape.agg;
     u64 last[REPORT_WORDS];
-    memcpy(last, report, sizeof last);
-    if (j->shape.run_rows && !last[REPORT_RETRY]) {
-        TRY(runs_check(j, last));
-    }
-    i64 rows = (i64)last[REPORT_ROWS];
-    i64 groups = (i64)last[REPORT_GROUPS];
-    *out_again = true;
-    if (last[REPORT_RETRY] & RETRY_ORDER) {
-        j->out_of_order = 1;
-        drop_texts(j);
+    *out_again = runs_again(j, report);
+    if (*out_again) {
         return ERR_OK;
     }
-    if (last[REPORT_RETRY] & RETRY_TABLE) {
-        j->groups_wanted = MAX_OF(groups, (i64)agg->slot_count) * 2;
-        return ERR_OK;
+    if (j->shape.run_rows) {
+        TRY(runs_end(j));
     }
-    if (j->shape.run_rows && rows + groups > j->capacity) {
-        j->capacity = rows + groups;
-        return ERR_OK;
-    }
-    *out_again = false;
     j->metric->how = form_name(&j->shape, j->used_woven);
-    return agg_extract(j, agg->form == AGG_HASH ? groups : (i64)agg->slot_count, rows);
+    if (j->early_bytes) {
+        return early_end(j);
+    }
+    i64 groups = agg->form == AGG_HASH ? (i64)report[REPORT_GROUPS] : (i64)agg->slot_count;
+    TRY(agg_extract(j, groups, last));
+    if (j->shape.run_rows && (last[REPORT_RETRY] & (RETRY_ORDER | RETRY_TABLE))) {
+        last[REPORT_ROWS] = 0;
+        *out_again = runs_again(j, last);
+        return ERR_OK;
+    }
+    j->out->rows = (i64)last[REPORT_ROWS];
+    j->x->vars[job_sink(j)->var].rows = j->out->rows;
+    return ERR_OK;
 }

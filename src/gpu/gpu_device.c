@@ -10,6 +10,11 @@
 
 #define ROWS_NUMBERED 0xffffffffLL /* row numbers have 32 bits */
 
+/* Steps over rows of a variable that are in order, or come to be. */
+static bool orders_rows(const struct step *step) {
+    return step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT;
+}
+
 static const char *refuses_plan(const struct gpu *g, struct exec *x, const struct gpu_step *step) {
     const struct gpu_plan *plan = &step->plan;
     if (step->refusal) {
@@ -40,9 +45,9 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
         const struct var *rows = &x->program->vars[step->src];
         return rows->kinds[step->col] == KIND_I64 ? NULL : gpu_refusal(x->arena, REFUSE_KEY, "");
     }
-    if (step->kind == STEP_SORT) {
+    if (orders_rows(step)) {
         return x->vars[step->src].rows < ROWS_NUMBERED ? NULL
-                                                       : gpu_refusal(x->arena, REFUSE_SORT, "");
+                                                       : gpu_refusal(x->arena, REFUSE_ORDER, "");
     }
     if (step->kind != STEP_PIPELINE) {
         return gpu_refusal(x->arena, REFUSE_STEP, "");
@@ -147,7 +152,9 @@ static struct device_rates usable_rates(struct device *dev, struct exec *x) {
 #define SORT_DIGITS 8
 #define SORT_ROW_BYTES 24
 
-static void sort_bytes(struct gpu *g, struct exec *x, const struct step *step, f64 *out_read,
+#define WINDOW_ROW_BYTES 64 /* per function: sums, frames, the result */
+
+static void order_bytes(struct gpu *g, struct exec *x, const struct step *step, f64 *out_read,
                        f64 *out_moved) {
     const struct variable *v = &x->vars[step->src];
     const struct var *def = &x->program->vars[step->src];
@@ -156,7 +163,11 @@ static void sort_bytes(struct gpu *g, struct exec *x, const struct step *step, f
         width += kind_bytes[def->kinds[c]];
     }
     bool top = step->limit >= 0 && step->limit < v->rows / 4;
-    *out_read = (f64)v->rows * (top ? SORT_ROW_BYTES : 2 * width + SORT_DIGITS * SORT_ROW_BYTES);
+    f64 row = step->kind == STEP_WINDOW  ? width + WINDOW_ROW_BYTES * (1.0 + step->window_count)
+              : step->kind == STEP_LIMIT ? 0
+              : top                      ? SORT_ROW_BYTES
+                                         : 2 * width + SORT_DIGITS * SORT_ROW_BYTES;
+    *out_read = (f64)v->rows * row;
     *out_moved = is_here(g, v) ? 0 : (f64)v->rows * width;
 }
 
@@ -175,8 +186,8 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         moved = is_here(g, v) ? 0 : (f64)v->rows * 8;
         read = (f64)v->rows * 8;
         places = (f64)v->rows * BUILD_ROW_PLACES;
-    } else if (step->kind == STEP_SORT) {
-        sort_bytes(g, x, step, &read, &moved);
+    } else if (orders_rows(step)) {
+        order_bytes(g, x, step, &read, &moved);
     } else {
         ASSERT(step->kind == STEP_PIPELINE);
         struct gpu_step *kept = NULL;
@@ -288,6 +299,12 @@ static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struc
     }
     if (step->kind == STEP_SORT) {
         return gpu_run_sort(g, x, step_no, step);
+    }
+    if (step->kind == STEP_WINDOW) {
+        return gpu_run_window(g, x, step_no, step);
+    }
+    if (step->kind == STEP_LIMIT) {
+        return gpu_run_limit(g, x, step_no, step);
     }
     FAIL(x->err, NOT_SUPPORTED, "this step does not run on the GPU");
 }

@@ -489,6 +489,7 @@ struct agg_shape {
     struct agg_cells cells;
     i64 own_bytes; /* of a block, in cells of each thread's own; 0 = not so */
     i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
+    u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
 };
 void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
@@ -514,6 +515,7 @@ struct weave { /* what the text depends on besides the opcodes */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
     u32 agg_form, agg_head; /* of struct kagg */
     i32 run_rows;           /* of struct agg_shape */
+    u32 front;              /* of it */
     b8 agg_copies;          /* of the table, in shared memory */
     b8 gone;                /* the source has deleted rows */
     b8 lists;               /* there is shared memory for lists of rows */
@@ -603,6 +605,10 @@ FALLIBLE gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *ou
 /* That a lookup may go to. */
 i64 gpu_index_bytes(const struct gpu_var *gv);
 FALLIBLE gpu_var_fetch(struct gpu *g, struct exec *x, u32 var);
+/* Rows of a variable without NULLs that are on the host already, columns `stride` bytes apart: its
+ * chunk. */
+FALLIBLE gpu_var_take_few(struct gpu *g, struct exec *x, u32 var, i64 rows, const u8 *from,
+                          i64 stride);
 /* Queues copies of rows [0, rows) of columns on the card into one new chunk of the variable. The
  * chunk is the variable's at once; its rows are there when the stream is done. */
 struct fetch_col {
@@ -643,6 +649,8 @@ FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 FALLIBLE gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 /* How a segment looks to a kernel that loads it into a register of `kind`. */
 struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls);
 struct weave_col gpu_kind_form(u8 kind, bool nulls); /* a variable's column */

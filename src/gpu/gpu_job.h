@@ -128,6 +128,8 @@ struct job {
     struct fetch_col *fetch;
     struct agg_shape shape;
     struct gpu_block *state;
+    i64 early_bytes; /* of the columns that a small table is read out to at once; 0 = not so */
+    i64 early_at;    /* behind the reports on the host */
     struct gpu_block *bounds; /* of tiles, where rows are expected in order, and of blocks */
     u64 tile_total;           /* tiles of all parts */
     u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */
@@ -141,7 +143,7 @@ struct job {
     u8 *fixed; /* behind the blob while it is filled */
     u64 fixed_addr;
     b8 fixed_done; /* it lies in the scan's block */
-    i64 lits_at, luts_at, cols_at, indexes_at, outs_at, reports_at;
+    i64 lits_at, lit_bytes_at, luts_at, cols_at, indexes_at, outs_at, reports_at;
     i64 counts_at; /* behind the reports */
     i64 interns_at;
     struct kintern *interns;
@@ -152,6 +154,7 @@ struct job {
     VEC(struct job_text) texts;    /* of variables, dictionaries and literals */
     struct gpu_str_list own_texts; /* those that only this run holds */
     str *lit_views;                /* per plan literal */
+    i32 lit_text;                  /* number + 1 among the texts of what they point to; 0 = none */
     str *pattern_views;            /* per plan pattern: its table */
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
     struct gpu_block *made;        /* strings that the step makes: HEAP_HEAD and the bytes, */
@@ -209,6 +212,9 @@ FALLIBLE gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes);
 /* gpu_str.c */
 FALLIBLE gpu_job_texts(struct job *j); /* finds and uploads what the step's text points to */
 void gpu_job_texts_drop(struct job *j);
+i64 gpu_job_literal_bytes(const struct job *j); /* of literals that are text */
+/* Puts them there; on the card they will be at addr. */
+void gpu_job_literals(struct job *j, u8 *to, u64 addr);
 i64 gpu_job_text_room(const struct job *j, const struct batch *b); /* bytes of a table */
 /* Whether text is written that may point into a source column's copy on the card. */
 bool gpu_job_moves_text(const struct job *j);
@@ -244,6 +250,8 @@ FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
 
 /* gpu_agg.c */
 FALLIBLE gpu_agg_begin(struct job *j);
+FALLIBLE gpu_agg_early(struct job *j); /* small tables: read out before they are waited for */
+void gpu_agg_early_cols(const struct job *j, u64 *cols); /* where to */
 FALLIBLE gpu_agg_end(struct job *j, const u64 *report, bool *out_again);
 /* Shared memory of a block of so many threads for the table, and in how many copies; 0 copies:
  * cells of each thread's own, or none. */

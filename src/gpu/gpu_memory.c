@@ -67,6 +67,7 @@ static bool slab_is_empty(const struct gpu_slab *slab) {
 static void slab_give_back(struct gpu_card *card, struct gpu_slab *slab) {
     free_list_remove(&card->heap, slab->first);
     mem_free(card->mem, slab->first, (i64)sizeof *slab->first);
+    (void)card->api->ctx_set(card->ctx); /* from whatever thread */
     (void)card->api->mem_free(slab->addr);
     slab_unlink(card, slab);
 }
@@ -240,7 +241,6 @@ void gpu_heap_free(struct gpu_card *card, struct gpu_block *block) {
     if (block->prev && block->prev->is_free) {
         join_next(card, block->prev);
     }
-    (void)card->api->ctx_set(card->ctx);
     give_back_empty(card, heap->budget_bytes / 4);
     mutex_unlock(&heap->lock);
 }

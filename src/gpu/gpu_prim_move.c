@@ -97,8 +97,9 @@ static FALLIBLE scan_array(struct prim_job *job, enum fold fold, bool inclusive,
                                .state = (u64 *)(void *)state,
                                .ticket = (u32 *)(void *)(state + state_bytes),
                                .inclusive = inclusive};
-    if (fold == FOLD_ADD && width == 4) { /* what index builds ask for */
-        return gpu_prim_launch_fixed(job, KERNEL_SCAN_U32, &code, tiles, SCAN_THREADS, &args);
+    if (fold == FOLD_ADD && elem_kinds[in.type] != 'F') { /* what builds and windows ask for */
+        return gpu_prim_launch_fixed(job, width == 4 ? KERNEL_SCAN_U32 : KERNEL_SCAN_U64, &code,
+                                     tiles, SCAN_THREADS, &args);
     }
     return gpu_prim_launch_all(job, &code, tiles, SCAN_THREADS, 0, &args);
 }

@@ -36,8 +36,9 @@ static i64 report_count(const struct job *j) {
     return j->to_host ? MAX_OF(j->batch_count, 1) : 1;
 }
 
+/* One more for a table that is read out at once. */
 static i64 report_bytes(const struct job *j) {
-    return report_count(j) * REPORT_WORDS * 8;
+    return (report_count(j) + (j->early_bytes > 0)) * REPORT_WORDS * 8;
 }
 
 /* Of the counts for EXPLAIN ANALYZE. */
@@ -81,6 +82,7 @@ static void lay_out(struct job *j) {
     *bytes = 0;
     (void)take(bytes, 8 * (1 + (i64)plan->sink->word_count)); /* for gpu_job_sink_end */
     j->lits_at = take(bytes, (plan->lits.count + plan->patterns.count) * (i64)sizeof(struct klit));
+    j->lit_bytes_at = take(bytes, gpu_job_literal_bytes(j));
     j->luts_at = take(bytes, plan->luts.count * (i64)sizeof(struct kcol));
     j->cols_at = take(bytes, plan->cols.count * (i64)sizeof(struct kcol));
     j->indexes_at = take(bytes, plan->indexes.count * (i64)sizeof(struct kindex));
@@ -159,6 +161,7 @@ static void fill_sink(struct job *j) {
     for (i32 s = 0; s < j->slot_count; s++) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
+    gpu_agg_early_cols(j, (u64 *)(void *)j->blob);
     u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
@@ -222,7 +225,8 @@ static FALLIBLE reserve_args(struct job *j) {
     i64 all = j->blob_bytes + (j->fixed_done ? 0 : j->layout.bytes);
     i64 here = j->keeps ? j->blob_bytes : all;
     TRY(gpu_pinned_reserve(g, &g->args, all, err));
-    TRY(gpu_pinned_reserve(g, &g->reports, report_bytes(j) + count_bytes(j), err));
+    j->early_at = ALIGN_UP(report_bytes(j) + count_bytes(j), 64);
+    TRY(gpu_pinned_reserve(g, &g->reports, j->early_at + j->early_bytes, err));
     if (g->args_block && g->args_block->bytes < here + 64) {
         gpu_heap_free(g->card, g->args_block);
         g->args_block = NULL;
@@ -256,6 +260,7 @@ static FALLIBLE send_args(struct job *j) {
         j->fixed_addr = j->keeps ? j->scan->fixed->addr : addr + (u64)bytes;
         bytes += j->keeps ? 0 : j->layout.bytes;
     }
+    gpu_job_literals(j, j->blob + j->lit_bytes_at, addr + (u64)j->lit_bytes_at);
     TRY(fill_operands(j));
     fill_sink(j);
     for (i64 i = 0; i < j->batch_count; i++) {
@@ -571,8 +576,9 @@ static FALLIBLE read_report(struct job *j) {
     for (i32 s = 1; s < j->slot_count; s++) { /* launches of other batches have times, too */
         CU(g->api->stream_synchronize(g->streams[s]));
     }
-    CU(g->api->copy_to_host(g->reports.host, g->args_block->addr + (u64)j->reports_at,
-                            REPORT_WORDS * 8, g->streams[0]));
+    size_t bytes = (size_t)(j->early_bytes ? 2 : 1) * REPORT_WORDS * 8;
+    CU(g->api->copy_to_host(g->reports.host, g->args_block->addr + (u64)j->reports_at, bytes,
+                            g->streams[0]));
     CU(g->api->stream_synchronize(g->streams[0]));
     return add_times(j);
 }
@@ -764,6 +770,9 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
         TRY(run_cached(j));
     } else {
         TRY(run_slots(j));
+    }
+    if (j->early_bytes) {
+        TRY(gpu_agg_early(j));
     }
     TRY(collect(j));
     TRY(close_interns(j));

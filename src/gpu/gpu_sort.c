@@ -11,15 +11,13 @@
  * the host knows.
  *
  * The variable's columns are replaced when everything has worked: a sort that fails leaves them. */
-#include "gpu/gpu_int.h"
+#include "gpu/gpu_order.h"
 
-#include "defs/ksort.h"
 #include "prim/order.h"
 
 #include <stdlib.h>
 
 enum {
-    SORT_ALIGN = 256,
     PIECES_FIRST = 4, /* of a text */
     PIECES_GROWTH = 4,
     PARTS_PER_KEY = 3,
@@ -35,76 +33,26 @@ enum {
 };
 
 struct sorter {
-    struct gpu *g;
+    struct order_step o;
     struct exec *x;
     const struct step *step;
-    struct step_metric *metric;
     struct gpu_var *gv;
     i64 n, want;
     u32 col_count; /* columns that are wanted */
-    i64 launches;
     struct ksort_part *keys; /* one per key, as measured */
     u32 *text_bytes;         /* of text: the longest, without what all begin with */
     i64 pieces;              /* of a text, at most */
     b8 cut;                  /* some text has more */
     VEC(struct ksort_part) parts;
     VEC(struct ksort_level) levels;
-    VEC(struct gpu_block *) temps;
     struct gpu_col *made; /* the columns in their order */
     /* on the card */
-    struct ktexts texts;
     u64 parts_addr, levels_addr;
     i64 part_room;
     const u32 *selected; /* rows that take part, in any order; NULL = all */
     const u32 *order;    /* the same, as far as they are sorted; NULL = as they lie */
     i64 rows;            /* how many */
-    u64 work;            /* of the library */
-    i64 work_bytes;
 };
-
-static FALLIBLE take(struct sorter *s, i64 bytes, u64 *out) {
-    struct gpu_block *block = NULL;
-    TRY(gpu_alloc(s->g, MAX_OF(bytes, 1), &block, s->x->err));
-    VEC_PUSH(s->x->arena, &s->temps, block);
-    *out = block->addr;
-    return ERR_OK;
-}
-
-/* Small things, copied before it returns. */
-static FALLIBLE send(struct sorter *s, u64 to, const void *from, i64 bytes) {
-    struct error *err = s->x->err;
-    struct gpu *g = s->g;
-    if (bytes > 0) {
-        CU(g->api->copy_to_device(to, from, (size_t)bytes, g->streams[0]));
-        CU(g->api->stream_synchronize(g->streams[0]));
-    }
-    return ERR_OK;
-}
-
-static FALLIBLE receive(struct sorter *s, void *to, u64 from, i64 bytes) {
-    struct error *err = s->x->err;
-    struct gpu *g = s->g;
-    TRY(gpu_pinned_reserve(g, &g->reports, bytes, err));
-    CU(g->api->copy_to_host(g->reports.host, from, (size_t)bytes, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
-    memcpy(to, g->reports.host, (size_t)bytes);
-    return ERR_OK;
-}
-
-static FALLIBLE start(struct sorter *s, enum kernel_no kernel, i64 blocks, u32 threads,
-                      const void *args) {
-    void *function = NULL;
-    TRY(exec_check(s->x));
-    TRY(gpu_kernel(s->g->card, kernel, s->x, &function, s->x->err));
-    s->launches++;
-    return gpu_launch(s->g, function, (struct gpu_grid){blocks, threads, 0}, s->g->streams[0], args,
-                      s->x->err);
-}
-
-static i64 blocks_for(const struct sorter *s, i64 rows) {
-    i64 all = (rows + SORT_THREADS - 1) / SORT_THREADS;
-    return MAX_OF(MIN_OF(all, s->g->card->sm_count * 8LL), 1);
-}
 
 /* --- keys --- */
 
@@ -125,9 +73,9 @@ static FALLIBLE rank_rows(struct sorter *s, const struct dict *dict, i64 len,
     b8 *nulls = NEW_ARRAY(x->arena, b8, s->n + 1);
     struct ranked *list = NEW_ARRAY(x->arena, struct ranked, s->n + 1);
     TRY(arena_check(x->arena, x->err));
-    TRY(receive(s, codes, (u64)(size_t)key->data, bytes));
+    TRY(order_receive(&s->o, codes, (u64)(size_t)key->data, bytes));
     if (key->nulls) {
-        TRY(receive(s, nulls, (u64)(size_t)key->nulls, s->n));
+        TRY(order_receive(&s->o, nulls, (u64)(size_t)key->nulls, s->n));
     }
     i64 count = 0;
     for (i64 i = 0; i < s->n; i++) {
@@ -143,10 +91,10 @@ static FALLIBLE rank_rows(struct sorter *s, const struct dict *dict, i64 len,
         codes[list[i].row] = rank;
     }
     u64 addr = 0;
-    TRY(take(s, bytes, &addr));
-    TRY(send(s, addr, codes, bytes));
-    s->metric->bytes_moved += 2 * bytes;
-    s->metric->bytes_fetched += bytes;
+    TRY(order_block(&s->o, bytes, &addr));
+    TRY(order_send(&s->o, addr, codes, bytes));
+    s->o.metric->bytes_moved += 2 * bytes;
+    s->o.metric->bytes_fetched += bytes;
     key->data = DEV(const u8 *, addr);
     return ERR_OK;
 }
@@ -165,62 +113,23 @@ static FALLIBLE rank_key(struct sorter *s, u32 dict_no, struct ksort_part *key) 
         return memory_refused(x->mem, x->err, (i64)len * 8);
     }
     u64 addr = 0;
-    TRY(take(s, (i64)len * 4, &addr));
-    TRY(send(s, addr, rank, (i64)len * 4));
-    s->metric->bytes_moved += (i64)len * 4;
+    TRY(order_block(&s->o, (i64)len * 4, &addr));
+    TRY(order_send(&s->o, addr, rank, (i64)len * 4));
+    s->o.metric->bytes_moved += (i64)len * 4;
     key->rank = DEV(const i32 *, addr);
     return ERR_OK;
 }
 
 static FALLIBLE open_key(struct sorter *s, const struct sort_key *from, struct ksort_part *key) {
-    static const u8 values[KIND_COUNT] = {
-        [KIND_B8] = SORT_B8,   [KIND_I32] = SORT_I32, [KIND_I64] = SORT_I64, [KIND_I128] = SORT_I128,
-        [KIND_F32] = SORT_F32, [KIND_F64] = SORT_F64, [KIND_STR] = SORT_STR};
     struct exec *x = s->x;
     const struct var *def = &x->program->vars[s->step->src];
-    u8 kind = def->kinds[from->col];
-    struct kcol col;
-    TRY(gpu_var_col(s->g, x, s->step->src, from->col, &col, &s->metric->bytes_moved));
-    *key = (struct ksort_part){.data = col.data,
-                               .nulls = col.nulls,
-                               .value = values[kind],
-                               .descending = from->descending,
-                               .nulls_first = from->nulls_first,
-                               .with_nulls = col.nulls != NULL};
+    TRY(order_column(&s->o, s->step->src, from->col, key));
+    key->descending = from->descending;
+    key->nulls_first = from->nulls_first;
     u32 dict = def->dicts ? def->dicts[from->col] : 0;
-    if (dict && kind == KIND_I32 && x->dicts[dict - 1]) {
+    if (dict && key->value == SORT_I32 && x->dicts[dict - 1]) {
         return rank_key(s, dict - 1, key);
     }
-    return ERR_OK;
-}
-
-static int by_from(const void *a, const void *b) {
-    u64 x = ((const struct ktext *)a)->from;
-    u64 y = ((const struct ktext *)b)->from;
-    return x < y ? -1 : x > y;
-}
-
-/* Brings the bytes of the variable's text to the card, with the table that leads there. */
-static FALLIBLE open_texts(struct sorter *s) {
-    struct gpu_str_list *texts = &s->gv->texts;
-    struct ktext *table = NEW_ARRAY(s->x->arena, struct ktext, texts->count + 1);
-    u32 count = 0;
-    for (i64 i = 0; i < texts->count; i++) {
-        struct gpu_str *text = &texts->items[i];
-        u64 addr = 0;
-        TRY(gpu_str_addr(s->g, s->x, text, &addr, &s->metric->bytes_moved));
-        if (text->bytes > 0) {
-            table[count++] = (struct ktext){(u64)(size_t)text->host, addr, (u64)text->bytes};
-        }
-    }
-    if (!count) {
-        return ERR_OK;
-    }
-    qsort(table, count, sizeof *table, by_from);
-    u64 addr = 0;
-    TRY(take(s, count * (i64)sizeof *table, &addr));
-    TRY(send(s, addr, table, count * (i64)sizeof *table));
-    s->texts = (struct ktexts){.items = DEV(const struct ktext *, addr), .count = count};
     return ERR_OK;
 }
 
@@ -231,7 +140,7 @@ static struct ksort sort_args(const struct sorter *s) {
                           .level_count = (u32)s->levels.count,
                           .rows = s->rows,
                           .order = s->order,
-                          .texts = s->texts};
+                          .texts = s->o.texts};
 }
 
 static void set_bounds(struct ksort_part *key, u128 lo, u128 hi) {
@@ -248,19 +157,19 @@ static u128 pair(const u64 *words) {
 /* The bounds of every key, of what each block found. */
 static FALLIBLE measure(struct sorter *s) {
     u32 keys = s->step->key_count;
-    i64 per_key = MIN_OF(blocks_for(s, s->n), BOUND_BLOCKS);
+    i64 per_key = MIN_OF(order_blocks(&s->o, s->n), BOUND_BLOCKS);
     i64 bytes = per_key * keys * SORT_BOUND_WORDS * 8;
     u64 found_addr = 0;
-    TRY(take(s, bytes, &found_addr));
-    TRY(send(s, s->parts_addr, s->keys, keys * (i64)sizeof *s->keys));
+    TRY(order_block(&s->o, bytes, &found_addr));
+    TRY(order_send(&s->o, s->parts_addr, s->keys, keys * (i64)sizeof *s->keys));
     struct ksort args = sort_args(s);
     args.part_count = keys;
     args.rows = s->n;
     args.words = DEV(u64 *, found_addr);
-    TRY(start(s, KERNEL_SORT_BOUNDS, per_key * keys, SORT_THREADS, &args));
+    TRY(order_start(&s->o, KERNEL_SORT_BOUNDS, per_key * keys, SORT_THREADS, &args));
     u64 *found = NEW_ARRAY(s->x->arena, u64, bytes / 8);
     TRY(arena_check(s->x->arena, s->x->err));
-    TRY(receive(s, found, found_addr, bytes));
+    TRY(order_receive(&s->o, found, found_addr, bytes));
     for (u32 k = 0; k < keys; k++) {
         u128 lo = ~(u128)0;
         u128 hi = 0;
@@ -381,12 +290,12 @@ static FALLIBLE make_parts(struct sorter *s) {
     i64 part_bytes = s->parts.count * (i64)sizeof(struct ksort_part);
     i64 bytes = part_bytes + s->levels.count * (i64)sizeof(struct ksort_level);
     if (bytes > s->part_room) {
-        TRY(take(s, 2 * bytes, &s->parts_addr));
+        TRY(order_block(&s->o, 2 * bytes, &s->parts_addr));
         s->part_room = 2 * bytes;
     }
     s->levels_addr = s->parts_addr + (u64)part_bytes;
-    TRY(send(s, s->parts_addr, s->parts.items, part_bytes));
-    return send(s, s->levels_addr, s->levels.items, bytes - part_bytes);
+    TRY(order_send(&s->o, s->parts_addr, s->parts.items, part_bytes));
+    return order_send(&s->o, s->levels_addr, s->levels.items, bytes - part_bytes);
 }
 
 static u32 level_bits(const struct sorter *s, i64 level) {
@@ -403,7 +312,7 @@ static FALLIBLE make_words(struct sorter *s, i64 level, u64 *words, u32 *out_row
     args.levels += level;
     args.words = words;
     args.out_rows = out_rows;
-    return start(s, KERNEL_SORT_WORDS, blocks_for(s, s->rows), SORT_THREADS, &args);
+    return order_start(&s->o, KERNEL_SORT_WORDS, order_blocks(&s->o, s->rows), SORT_THREADS, &args);
 }
 
 /* --- the first rows --- */
@@ -417,12 +326,12 @@ struct row_bound {
 
 static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, struct row_bound *out) {
     enum { DIGITS = 1 << SORT_DIGIT_BITS };
-    struct gpu *g = s->g;
+    struct gpu *g = s->o.g;
     struct error *err = s->x->err;
     u64 *counts = NEW_ARRAY(s->x->arena, u64, DIGITS);
     TRY(arena_check(s->x->arena, err));
     u64 counts_addr = 0;
-    TRY(take(s, DIGITS * 8, &counts_addr));
+    TRY(order_block(&s->o, DIGITS * 8, &counts_addr));
     i64 enough = MAX_OF(2 * s->want, (i64)FEW_ROWS);
     i64 below = 0;
     *out = (struct row_bound){.shift = bits, .rows = s->n};
@@ -436,8 +345,8 @@ static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, struct 
                                     .digit_bits = digit,
                                     .counts = DEV(u64 *, counts_addr)};
         CU(g->api->set_bytes(counts_addr, 0, DIGITS * 8, g->streams[0]));
-        TRY(start(s, KERNEL_SORT_COUNT, blocks_for(s, s->n), SORT_THREADS, &args));
-        TRY(receive(s, counts, counts_addr, DIGITS * 8));
+        TRY(order_start(&s->o, KERNEL_SORT_COUNT, order_blocks(&s->o, s->n), SORT_THREADS, &args));
+        TRY(order_receive(&s->o, counts, counts_addr, DIGITS * 8));
         u64 d = 0;
         while (d + 1 < 1ULL << digit && below + (i64)counts[d] < s->want) {
             below += (i64)counts[d++];
@@ -450,20 +359,20 @@ static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, struct 
 
 /* The rows that may be among the first. */
 static FALLIBLE select_rows(struct sorter *s) {
-    struct gpu *g = s->g;
+    struct gpu *g = s->o.g;
     struct error *err = s->x->err;
     u64 words = 0;
     u64 count = 0;
     u64 rows = 0;
     struct row_bound bound;
-    TRY(take(s, s->n * 8, &words));
+    TRY(order_block(&s->o, s->n * 8, &words));
     TRY(make_words(s, 0, DEV(u64 *, words), NULL));
     TRY(find_bound(s, DEV(const u64 *, words), level_bits(s, 0), &bound));
     if (bound.rows >= s->n) {
         return ERR_OK;
     }
-    TRY(take(s, 8, &count));
-    TRY(take(s, bound.rows * 4, &rows));
+    TRY(order_block(&s->o, 8, &count));
+    TRY(order_block(&s->o, bound.rows * 4, &rows));
     struct ksort_select args = {.words = DEV(const u64 *, words),
                                 .rows = s->n,
                                 .bound = bound.top,
@@ -471,7 +380,7 @@ static FALLIBLE select_rows(struct sorter *s) {
                                 .counts = DEV(u64 *, count),
                                 .out_rows = DEV(u32 *, rows)};
     CU(g->api->set_bytes(count, 0, 8, g->streams[0]));
-    TRY(start(s, KERNEL_SORT_TAKE, blocks_for(s, s->n), SORT_THREADS, &args));
+    TRY(order_start(&s->o, KERNEL_SORT_TAKE, order_blocks(&s->o, s->n), SORT_THREADS, &args));
     s->selected = s->order = DEV(const u32 *, rows);
     s->rows = bound.rows;
     return make_parts(s);
@@ -483,15 +392,12 @@ static FALLIBLE radix(struct sorter *s, u32 bits, const struct prim_array *keys,
                       const struct prim_array *rows) {
     struct prim_sort how = {.by = SORT_RADIX, .high_bit = (i32)ALIGN_UP(bits, 8)};
     struct prim_payload payload = {.count = 1, .out = {rows[1]}, .in = {rows[0]}};
-    struct prim_job job = prim_job_inside(s->x, &s->g->device);
+    struct prim_job job = prim_job_inside(s->x, &s->o.g->device);
     TRY(prim_sort_array(&job, &how, keys[1], keys[0], &payload));
-    if (job.work_peak > s->work_bytes) {
-        TRY(take(s, job.work_peak, &s->work));
-        s->work_bytes = job.work_peak;
-    }
-    prim_job_go(&job, DEV(void *, s->work));
+    TRY(order_work(&s->o, job.work_peak));
+    prim_job_go(&job, DEV(void *, s->o.work));
     TRY(prim_sort_array(&job, &how, keys[1], keys[0], &payload));
-    s->launches += job.launches;
+    s->o.launches += job.launches;
     return ERR_OK;
 }
 
@@ -502,8 +408,8 @@ static struct prim_array array_at(enum elem type, u64 addr, i64 count) {
 static FALLIBLE sort_few(struct sorter *s) {
     u64 words = 0;
     u64 rows = 0;
-    TRY(take(s, s->rows * 8 * MAX_OF(s->levels.count, 1), &words));
-    TRY(take(s, s->rows * 4, &rows));
+    TRY(order_block(&s->o, s->rows * 8 * MAX_OF(s->levels.count, 1), &words));
+    TRY(order_block(&s->o, s->rows * 4, &rows));
     struct ksort args = sort_args(s);
     args.words = DEV(u64 *, words);
     args.out_rows = DEV(u32 *, rows);
@@ -511,7 +417,7 @@ static FALLIBLE sort_few(struct sorter *s) {
     while (threads < SORT_FEW_THREADS && 2 * (i64)threads < s->rows) {
         threads *= 2;
     }
-    TRY(start(s, KERNEL_SORT_FEW, 1, threads, &args));
+    TRY(order_start(&s->o, KERNEL_SORT_FEW, 1, threads, &args));
     s->order = DEV(const u32 *, rows);
     return ERR_OK;
 }
@@ -521,8 +427,8 @@ static FALLIBLE sort_many(struct sorter *s) {
     u64 words[2];
     u64 rows[2];
     for (i32 i = 0; i < 2; i++) {
-        TRY(take(s, s->rows * 8, &words[i]));
-        TRY(take(s, s->rows * 4, &rows[i]));
+        TRY(order_block(&s->o, s->rows * 8, &words[i]));
+        TRY(order_block(&s->o, s->rows * 4, &rows[i]));
     }
     for (i64 level = s->levels.count; level-- > 0;) {
         struct prim_array keys[2] = {array_at(ELEM_U64, words[0], s->rows),
@@ -541,7 +447,7 @@ static FALLIBLE sort_many(struct sorter *s) {
 
 /* Whether some neighbours need more of their text. */
 static FALLIBLE is_settled(struct sorter *s, bool *out) {
-    struct gpu *g = s->g;
+    struct gpu *g = s->o.g;
     struct error *err = s->x->err;
     u64 report = 0;
     u64 found = 0;
@@ -549,20 +455,14 @@ static FALLIBLE is_settled(struct sorter *s, bool *out) {
     if (!s->cut || s->rows < 2) {
         return ERR_OK;
     }
-    TRY(take(s, 8, &report));
+    TRY(order_block(&s->o, 8, &report));
     CU(g->api->set_bytes(report, 0, 8, g->streams[0]));
     struct ksort args = sort_args(s);
     args.report = DEV(u64 *, report);
-    TRY(start(s, KERNEL_SORT_UNSETTLED, blocks_for(s, s->rows), SORT_THREADS, &args));
-    TRY(receive(s, &found, report, 8));
+    TRY(order_start(&s->o, KERNEL_SORT_UNSETTLED, order_blocks(&s->o, s->rows), SORT_THREADS, &args));
+    TRY(order_receive(&s->o, &found, report, 8));
     *out = !found;
     return ERR_OK;
-}
-
-static void drop_temps(struct sorter *s, i64 from) {
-    while (s->temps.count > from) {
-        gpu_heap_free(s->g->card, s->temps.items[--s->temps.count]);
-    }
 }
 
 static FALLIBLE sort_keys(struct sorter *s) {
@@ -572,10 +472,10 @@ static FALLIBLE sort_keys(struct sorter *s) {
         text = text || s->keys[k].value == SORT_STR;
     }
     if (text) {
-        TRY(open_texts(s));
+        TRY(order_texts(&s->o, s->gv));
     }
     s->part_room = s->step->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
-    TRY(take(s, s->part_room, &s->parts_addr));
+    TRY(order_block(&s->o, s->part_room, &s->parts_addr));
     if (text || s->n > FEW_ROWS) {
         TRY(measure(s));
     } else {
@@ -585,18 +485,18 @@ static FALLIBLE sort_keys(struct sorter *s) {
     if (s->n >= SELECT_LEAST && s->want < s->n / 4) {
         TRY(select_rows(s));
     }
-    i64 kept = s->temps.count;
+    i64 kept = s->o.temps.count;
     bool settled = false;
     while (!settled) {
         s->order = s->selected;
         TRY(s->rows <= FEW_ROWS ? sort_few(s) : sort_many(s));
         TRY(is_settled(s, &settled));
         if (!settled) { /* the host has waited for all that was queued */
-            drop_temps(s, kept);
-            s->work_bytes = 0;
+            order_drop(&s->o, kept);
+            s->o.work_bytes = 0;
             s->pieces *= PIECES_GROWTH;
             TRY(make_parts(s));
-            kept = s->temps.count;
+            kept = s->o.temps.count;
         }
     }
     return ERR_OK;
@@ -613,35 +513,35 @@ static FALLIBLE gather(struct sorter *s) {
         const struct gpu_col *from = &s->gv->cols[c];
         struct gpu_col *to = &s->made[c];
         i64 width = kind_bytes[def->kinds[c]];
-        TRY(gpu_alloc(s->g, MAX_OF(s->want * width, 1), &to->data, x->err));
+        TRY(gpu_alloc(s->o.g, MAX_OF(s->want * width, 1), &to->data, x->err));
         to->addr = to->data->addr;
         cols[count++] = (struct ksort_col){DEV(const u8 *, from->addr), DEV(u8 *, to->addr),
                                            (u64)width};
         if (from->nulls_addr) {
-            TRY(gpu_alloc(s->g, MAX_OF(s->want, 1), &to->nulls, x->err));
+            TRY(gpu_alloc(s->o.g, MAX_OF(s->want, 1), &to->nulls, x->err));
             to->nulls_addr = to->nulls->addr;
             cols[count++] = (struct ksort_col){DEV(const u8 *, from->nulls_addr),
                                                DEV(u8 *, to->nulls_addr), 1};
         }
-        s->metric->bytes_read += s->want * width;
-        s->metric->bytes_written += s->want * width;
+        s->o.metric->bytes_read += s->want * width;
+        s->o.metric->bytes_written += s->want * width;
     }
     if (s->want == 0) {
         return ERR_OK;
     }
     u64 addr = 0;
-    TRY(take(s, count * (i64)sizeof *cols, &addr));
-    TRY(send(s, addr, cols, count * (i64)sizeof *cols));
+    TRY(order_block(&s->o, count * (i64)sizeof *cols, &addr));
+    TRY(order_send(&s->o, addr, cols, count * (i64)sizeof *cols));
     struct ksort_gather args = {.cols = DEV(const struct ksort_col *, addr),
                                 .col_count = count,
                                 .rows = s->want,
                                 .order = s->order};
-    return start(s, KERNEL_SORT_GATHER, blocks_for(s, s->want), SORT_THREADS, &args);
+    return order_start(&s->o, KERNEL_SORT_GATHER, order_blocks(&s->o, s->want), SORT_THREADS, &args);
 }
 
 /* Columns that nobody wants any more have no address. */
 static void replace(struct sorter *s) {
-    struct gpu_card *card = s->g->card;
+    struct gpu_card *card = s->o.g->card;
     struct variable *v = &s->x->vars[s->step->src];
     for (u32 c = 0; c < s->gv->col_count; c++) {
         gpu_heap_free(card, s->gv->cols[c].data);
@@ -657,7 +557,7 @@ static void replace(struct sorter *s) {
 }
 
 static FALLIBLE sort_all(struct sorter *s) {
-    struct gpu *g = s->g;
+    struct gpu *g = s->o.g;
     struct exec *x = s->x;
     struct error *err = x->err;
     void *first = NULL;
@@ -667,7 +567,7 @@ static FALLIBLE sort_all(struct sorter *s) {
     TRY(gpu_event(g, 1, &last, err));
     for (u32 c = 0; c < s->col_count; c++) {
         struct kcol col;
-        TRY(gpu_var_col(g, x, s->step->src, c, &col, &s->metric->bytes_moved));
+        TRY(gpu_var_col(g, x, s->step->src, c, &col, &s->o.metric->bytes_moved));
     }
     s->gv = x->vars[s->step->src].copy;
     CU(g->api->event_record(first, g->streams[0]));
@@ -678,16 +578,15 @@ static FALLIBLE sort_all(struct sorter *s) {
     CU(g->api->event_record(last, g->streams[0]));
     CU(g->api->stream_synchronize(g->streams[0]));
     CU(g->api->event_elapsed(&ms, first, last));
-    s->metric->device_ns += (i64)((f64)ms * 1e6);
+    s->o.metric->device_ns += (i64)((f64)ms * 1e6);
     return ERR_OK;
 }
 
 wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     const struct var *def = &x->program->vars[step->src];
-    struct sorter s = {.g = g,
+    struct sorter s = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]},
                        .x = x,
                        .step = step,
-                       .metric = &x->metrics[step_no],
                        .n = x->vars[step->src].rows,
                        .pieces = PIECES_FIRST};
     s.rows = s.n;
@@ -696,10 +595,10 @@ wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct 
     s.made = NEW_ARRAY(x->arena, struct gpu_col, def->col_count + 1);
     s.keys = NEW_ARRAY(x->arena, struct ksort_part, step->key_count + 1);
     s.text_bytes = NEW_ARRAY(x->arena, u32, step->key_count + 1);
-    s.metric->device = "gpu";
-    s.metric->rows_in += s.n;
+    s.o.metric->device = "gpu";
+    s.o.metric->rows_in += s.n;
     if (s.n <= 1 || step->key_count == 0) {
-        s.metric->rows_out += s.n;
+        s.o.metric->rows_out += s.n;
         return ERR_OK;
     }
     wf_status status = arena_check(x->arena, x->err);
@@ -712,9 +611,9 @@ wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct 
         }
     } else {
         replace(&s);
-        s.metric->rows_out += s.want;
+        s.o.metric->rows_out += s.want;
     }
-    drop_temps(&s, 0);
-    s.metric->launches += s.launches;
+    order_drop(&s.o, 0);
+    s.o.metric->launches += s.o.launches;
     return status;
 }

@@ -107,26 +107,43 @@ static FALLIBLE own_text(struct job *j, bool of_scan, str *views, i64 n) {
     return ERR_OK;
 }
 
+/* Literals travel with the argument block. */
 static FALLIBLE literal_texts(struct job *j) {
     const struct u32_list *lits = &j->plan.lits;
     j->lit_views = NEW_ARRAY(j->x->arena, str, lits->count + 1);
-    str *found = NEW_ARRAY(j->x->arena, str, lits->count + 1);
     i64 count = 0;
     for (i64 i = 0; i < lits->count; i++) {
-        if (j->x->program->lit_kinds[lits->items[i]] == KIND_STR) {
-            found[count++] = j->x->lits[lits->items[i]].str;
-        }
+        bool text = j->x->program->lit_kinds[lits->items[i]] == KIND_STR;
+        j->lit_views[i] = text ? j->x->lits[lits->items[i]].str : str_from(SV(""));
+        count += text;
     }
-    if (count) {
-        TRY(own_text(j, false, found, count));
+    if (!count) {
+        return ERR_OK;
     }
-    count = 0;
-    for (i64 i = 0; i < lits->count; i++) {
-        if (j->x->program->lit_kinds[lits->items[i]] == KIND_STR) {
-            j->lit_views[i] = found[count++];
-        }
-    }
+    struct buffer *heap = NULL;
+    TRY(gpu_str_gather(j->x->mem, j->lit_views, lits->count, &heap, j->x->err));
+    struct gpu_str text = {.host = heap->data, .bytes = heap->bytes, .heap = heap};
+    gpu_str_add(j->x->arena, &j->own_texts, text);
+    j->lit_text = (i32)j->texts.count + 1;
+    add_text(j, &text, 0);
     return ERR_OK;
+}
+
+i64 gpu_job_literal_bytes(const struct job *j) {
+    return j->lit_text ? j->texts.items[j->lit_text - 1].text.bytes : 0;
+}
+
+void gpu_job_literals(struct job *j, u8 *to, u64 addr) {
+    if (!j->lit_text) {
+        return;
+    }
+    struct job_text *text = &j->texts.items[j->lit_text - 1];
+    u64 before = text->addr ? text->addr : (u64)(size_t)text->text.host;
+    memcpy(to, text->text.host, (size_t)text->text.bytes);
+    for (i64 i = 0; i < j->plan.lits.count; i++) {
+        j->lit_views[i].addr = j->lit_views[i].addr - before + addr;
+    }
+    text->addr = addr;
 }
 
 /* Each is a text of its own, so that it is aligned. */

@@ -332,6 +332,97 @@ wf_status gpu_rows_to_chunk(struct gpu *g, struct exec *x, const struct row_fetc
     return fill_chunk(g, x, chunk, fetch->cols, fetch->stream, moved);
 }
 
+/* Few rows cost a launch and a wait, however many columns there are: they go through mapped memory.
+ * False: they are too many. */
+#define FEW_BYTES (32LL << 10)
+
+/* Rows do not wait for a compiler. */
+static bool has_fetch(const struct gpu_card *card) {
+    return atomic_load(&card->codes.kernels[KERNEL_FETCH]) ||
+           atomic_load(&card->codes.kernels[KERNEL_AGG_INIT]) ||
+           atomic_load(&card->codes.kernels[KERNEL_BUILD_UNIQUE]) || gpu_image_find(card, "build");
+}
+
+static void add_part(struct kfetch *args, i64 *at, u64 from, i64 bytes) {
+    args->parts[args->count++] =
+        (struct kfetch_part){DEV(const u8 *, from), (u64)*at, (u64)bytes};
+    *at = ALIGN_UP(*at + bytes, 64);
+}
+
+static bool few_rows(const struct var *def, i64 rows, const struct fetch_col *cols,
+                     struct kfetch *out) {
+    i64 at = 0;
+    memset(out, 0, sizeof *out);
+    for (u32 c = 0; c < def->col_count; c++) {
+        if (!cols[c].data) { /* a sort dropped it */
+            continue;
+        }
+        i64 bytes = rows * kind_bytes[def->kinds[c]];
+        bool aligned = (cols[c].data | cols[c].nulls) % 8 == 0;
+        if (!aligned || out->count + 2 > FETCH_PARTS || at + bytes + rows > FEW_BYTES) {
+            return false;
+        }
+        add_part(out, &at, cols[c].data, bytes);
+        if (cols[c].nulls) {
+            add_part(out, &at, cols[c].nulls, rows);
+        }
+    }
+    return out->count > 0 && rows > 0;
+}
+
+static FALLIBLE fetch_few(struct gpu *g, struct exec *x, const struct row_fetch *fetch,
+                          struct kfetch *args) {
+    struct error *err = x->err;
+    i64 bytes = 0;
+    void *function = NULL;
+    TRY(gpu_kernel(g->card, KERNEL_FETCH, x, &function, err));
+    TRY(gpu_pinned_reserve(g, &g->reports, FEW_BYTES + 4096, err));
+    args->to = DEV(u8 *, g->reports.addr);
+    struct gpu_grid grid = {args->count, BLOCK_THREADS, 0};
+    TRY(gpu_launch(g, function, grid, fetch->stream, args, err));
+    CU(g->api->stream_synchronize(fetch->stream));
+    struct chunk *chunk = pinned_chunk(g, x, &x->program->vars[fetch->var], fetch->rows,
+                                       fetch->cols, &bytes);
+    if (!chunk) {
+        return memory_refused(x->mem, err, bytes);
+    }
+    chunk->order = fetch->order;
+    variable_append(x, fetch->var, chunk);
+    u32 part = 0;
+    for (u32 c = 0; c < chunk->col_count; c++) {
+        if (!fetch->cols[c].data) {
+            continue;
+        }
+        memcpy(chunk->cols[c].data, g->reports.host + args->parts[part].at,
+               (size_t)args->parts[part].bytes);
+        part++;
+        if (chunk->cols[c].nulls) {
+            memcpy(chunk->cols[c].nulls, g->reports.host + args->parts[part].at,
+                   (size_t)args->parts[part].bytes);
+            part++;
+        }
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_var_take_few(struct gpu *g, struct exec *x, u32 var, i64 rows, const u8 *from,
+                           i64 stride) {
+    i64 bytes = 0;
+    const struct var *def = &x->program->vars[var];
+    struct fetch_col *cols = NEW_ARRAY(x->arena, struct fetch_col, def->col_count + 1);
+    struct chunk *chunk = pinned_chunk(g, x, def, rows, cols, &bytes);
+    if (!chunk) {
+        return memory_refused(x->mem, x->err, bytes);
+    }
+    for (u32 c = 0; c < def->col_count; c++) {
+        memcpy(chunk->cols[c].data, from + stride * c, (size_t)(rows * kind_bytes[def->kinds[c]]));
+    }
+    x->vars[var].rows = 0; /* variable_append counts them again */
+    variable_append(x, var, chunk);
+    x->vars[var].on_host = 1;
+    return ERR_OK;
+}
+
 wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->copy;
@@ -354,6 +445,12 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     i64 rows = v->rows;
     v->rows = 0; /* variable_append counts them again */
     struct row_fetch fetch = {var, rows, 0, cols, g->streams[0]};
+    struct kfetch few;
+    if (has_fetch(g->card) && few_rows(&x->program->vars[var], rows, cols, &few)) {
+        wf_status status = fetch_few(g, x, &fetch, &few);
+        v->rows = rows;
+        return status;
+    }
     wf_status status = gpu_rows_to_chunk(g, x, &fetch, &moved);
     v->rows = rows;
     TRY(status);

@@ -254,22 +254,17 @@ static void put_run_word(struct weaver *v, u32 w) {
     line(v, "}");
 }
 
-/* The first or last run of the tile, to the table of those. */
-static void put_edge(struct weaver *v, const char *run) {
-    const struct sink *sink = v->plan->sink;
-    line(v, "    u64 *at = agg_find(args.agg.state, args.agg.slot_count, args.agg.group_limit, %u,",
-         sink->word_count);
-    line(v, "                       (i64)keys[%s], args.report);", run);
-    line(v, "    if (at) {");
-    for (u32 w = 0; w < sink->word_count; w++) {
-        line(v, "        word_atom(%s, at + %u, (i64)sums%u[%s]);", word_names[sink->words[w]],
-             1 + w, w, run);
+/* The first or last run of the tile, to its bounds. */
+static void put_edge(struct weaver *v, u32 at, const char *run) {
+    line(v, "    bound[%u] = keys[%s];", at, run);
+    for (u32 w = 0; w < v->plan->sink->word_count; w++) {
+        line(v, "    bound[%u] = sums%u[%s];", at + 1 + w, w, run);
     }
-    line(v, "    }");
 }
 
 static void put_runs_out(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
+    line(v, "runs.inner.base = runs.inner.total ? *s_base : 0u;");
     line(v, "const u32 fits = out_fits(runs.inner, args.capacity, -1, args.report);");
     line(v, "for (u32 k = t_id(); k < fits; k += %d) {", WOVEN_BLOCK);
     line(v, "    ((u64 *)args.outs[0].data)[runs.inner.base + k] = keys[1u + k];");
@@ -277,16 +272,15 @@ static void put_runs_out(struct weaver *v) {
         line(v, "    ((u64 *)args.outs[%u].data)[runs.inner.base + k] = sums%u[1u + k];", 1 + w, w);
     }
     line(v, "}");
+    line(v, "u64 *const bound = args.agg.bounds +");
+    line(v, "    %u * (args.agg.bound_starts[tablet] + (u64)first / TILE);",
+         AGG_BOUNDS(sink->word_count));
     line(v, "if (t_id() == 0) {");
-    line(v, "    u64 *const bound = args.agg.bounds +");
-    line(v, "                       3 * (args.agg.bound_starts[tablet] + (u64)first / TILE);");
-    line(v, "    bound[0] = 1;");
-    line(v, "    bound[1] = keys[0];");
-    line(v, "    bound[2] = keys[runs.total - 1u];");
-    put_edge(v, "0");
+    line(v, "    bound[0] = runs.total > 1u ? 2u : 1u;");
+    put_edge(v, 1, "0");
     line(v, "}");
-    line(v, "if (t_id() == 32u && runs.total > 1u) {");
-    put_edge(v, "runs.total - 1u");
+    line(v, "if (t_id() == 32u) {");
+    put_edge(v, 2 + sink->word_count, "runs.total - 1u");
     line(v, "}");
 }
 
@@ -294,7 +288,7 @@ static void put_emit_runs(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     line(v, "u32 descends = 0;");
     line(v, "const u32 heads = b_run_heads(r%u, act, s_last, s_some, &descends);", sink->key);
-    line(v, "const struct b_runs runs =");
+    line(v, "struct b_runs runs =");
     line(v, "    b_run_places(heads, s_sums, s_base, &args.report[REPORT_ROWS]);");
     line(v, "if (descends) {");
     line(v, "    atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_ORDER);");
@@ -333,6 +327,23 @@ void weave_sink_functions(struct weaver *v) {
         line(v, "#include \"agg_runs.h\"");
         v->w->shared_bytes = run_bytes(v);
     }
+    if (v->plan->sink->kind == SINK_AGG && v->w->front) {
+        v->w->shared_bytes = 8LL * v->w->front * (1 + v->plan->sink->word_count);
+    }
+}
+
+/* The block's own table in front of the one that all share. */
+static void put_front_setup(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "u64 *const front = (u64 *)s_bytes;");
+    line(v, "NO_UNROLL for (u32 at = t_id(); at < %uu; at += %d) {", v->w->front, WOVEN_BLOCK);
+    line(v, "    front[at] = AGG_EMPTY;");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, "    front[at + %uu] = (u64)word_identity(%s);", v->w->front * (1 + w),
+             word_names[sink->words[w]]);
+    }
+    line(v, "}");
+    line(v, "b_sync();");
 }
 
 void weave_sink_setup(struct weaver *v) {
@@ -348,6 +359,8 @@ void weave_sink_setup(struct weaver *v) {
         put_cells_setup(v);
     } else if (v->w->run_rows) {
         put_runs_setup(v);
+    } else if (v->w->front) {
+        put_front_setup(v);
     } else if (v->w->agg_copies) {
         line(v, "u64 *table = (u64 *)s_bytes;");
         line(v, "b_agg_begin(table, &args.agg, %u, %u);", v->w->agg_head, sink->word_count);
@@ -488,44 +501,113 @@ static void put_accumulate(struct weaver *v) {
     }
 }
 
+/* `at`: the state of a key in the table that all share, made when it is new. */
+static void put_state(struct weaver *v, const char *key, const char *from) {
+    u32 words = v->plan->sink->word_count;
+    if (v->w->agg_form == AGG_HASH) {
+        line(v, "u64 *at = agg_find%s(&args.agg, %u, %s, %sargs.report, &fresh);",
+             *from ? "_from" : "", words, key, from);
+        return;
+    }
+    line(v, "u64 *at = args.agg.state + ((u64)%s - (u64)args.agg.key_lo) * %u;", key,
+         v->w->agg_head + words);
+    if (v->w->agg_head) {
+        line(v, "if (!read_u64(at)) {");
+        line(v, "    atom_add_u64(at, 1);");
+        line(v, "}");
+    }
+}
+
+static void put_to_state(struct weaver *v, const char *key, const char *from) {
+    put_state(v, key, from);
+    line(v, "if (at) {");
+    v->depth++;
+    put_agg_words(v, false);
+    v->depth--;
+    line(v, "}");
+}
+
 /* Row i, to its group in a table of the block, or in the one that the launch shares. */
 static void put_to_table(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     char key[24] = "";
+    char x[24];
     operand(v, sink->key, key);
-    if (v->w->agg_form == AGG_HASH) {
-        line(v, "u64 *at = agg_find(args.agg.state, args.agg.slot_count, args.agg.group_limit, %u,",
-             sink->word_count);
-        line(v, "                   %s, args.report);", key);
-        line(v, "if (at) {");
-        v->depth++;
-        put_agg_words(v, false);
-        v->depth--;
-        line(v, "}");
-        return;
-    }
-    line(v, "const u64 slot = ((u64)%s - (u64)args.agg.key_lo) * %u;", key,
-         v->w->agg_head + sink->word_count);
     if (v->w->agg_copies) {
-        line(v, "const u64 at = slot;");
+        line(v, "const u64 at = ((u64)%s - (u64)args.agg.key_lo) * %u;", key,
+             v->w->agg_head + sink->word_count);
         if (v->w->agg_head) {
             line(v, "agg_shared_word(table, args.agg.copies, at, WORD_ADD, 1);");
         }
-    } else {
-        line(v, "u64 *at = args.agg.state + slot;");
-        if (v->w->agg_head) {
-            line(v, "if (!read_u64(at)) {");
-            line(v, "    atom_add_u64(at, 1);");
-            line(v, "}");
+        put_agg_words(v, true);
+    } else if (v->w->front) {
+        line(v, "const u32 near = front_find(front, %uu, %s);", v->w->front, key);
+        line(v, "if (near != FRONT_NONE) {");
+        for (u32 w = 0; w < sink->word_count; w++) {
+            line(v, "    near_add(%s, front + %uu + near, %s);", word_names[sink->words[w]],
+                 v->w->front * (1 + w), operand(v, sink->word_regs[w], x));
         }
+        line(v, "} else {");
+        v->depth++;
+        put_to_state(v, key, "");
+        v->depth--;
+        line(v, "}");
+    } else {
+        put_to_state(v, key, v->w->agg_form == AGG_HASH ? "slot_at[i], slot_seen[i], " : "");
     }
-    put_agg_words(v, v->w->agg_copies);
+}
+
+/* Before rows go to a hash table: the first places of all of them, asked at once. */
+static void put_first_slots(struct weaver *v) {
+    char key[24];
+    operand(v, v->plan->sink->key, key);
+    line(v, "u64 *slot_at[R];");
+    line(v, "u64 slot_seen[R];");
+    line(v, EACH "{");
+    line(v, "    slot_at[i] = agg_first(&args.agg, %u, %s);", v->plan->sink->word_count, key);
+    line(v, "    slot_seen[i] = act >> i & 1u ? read_u64(slot_at[i]) : 0u;");
+    line(v, "}");
+}
+
+/* What the block's own table has, to the one that all share. */
+static void put_front_end(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "u32 fresh = 0;");
+    line(v, "b_sync();");
+    line(v, "NO_UNROLL for (u32 near = t_id(); near < %uu; near += %d) {", v->w->front,
+         WOVEN_BLOCK);
+    v->depth++;
+    line(v, "if (front[near] != AGG_EMPTY) {");
+    v->depth++;
+    put_state(v, "(i64)front[near]", "");
+    line(v, "if (at) {");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, "    word_atom(%s, at + %u, (i64)front[near + %uu]);", word_names[sink->words[w]],
+             v->w->agg_head + w, v->w->front * (1 + w));
+    }
+    line(v, "}");
+    v->depth--;
+    line(v, "}");
+    v->depth--;
+    line(v, "}");
+    line(v, "w_agg_count(&args.agg, fresh, args.report);");
+}
+
+/* Whether rows may make groups in a hash table that all share. */
+static bool hashes(const struct weaver *v) {
+    return v->plan->sink->key != NO_REG && v->w->agg_form == AGG_HASH && !v->w->run_rows;
 }
 
 static void put_emit_agg(struct weaver *v) {
     if (v->w->run_rows) {
         put_emit_runs(v);
         return;
+    }
+    if (hashes(v)) {
+        line(v, "u32 fresh = 0;");
+        if (!v->w->front) {
+            put_first_slots(v);
+        }
     }
     line(v, EACH "{");
     v->depth++;
@@ -547,6 +629,9 @@ static void put_emit_agg(struct weaver *v) {
     line(v, "}");
     if (v->w->cells) {
         put_cells_emitted(v);
+    }
+    if (hashes(v)) {
+        line(v, "w_agg_count(&args.agg, fresh, args.report);");
     }
 }
 
@@ -581,6 +666,8 @@ void weave_finish(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     if (sink->kind == SINK_AGG && v->w->cells) {
         line(v, CELLS_ADD);
+    } else if (sink->kind == SINK_AGG && v->w->front) {
+        put_front_end(v);
     } else if (sink->kind == SINK_AGG && v->w->agg_copies) {
         for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
             if (is_limb(v, w)) {

@@ -56,6 +56,21 @@ wf_status step_bounds(struct exec *x, const struct step *step, i64 *offset, i64 
     return ERR_OK;
 }
 
+wf_status exec_frame_offset(const struct exec *x, u32 lit, u8 bound, i64 *out, struct error *err) {
+    *out = 0;
+    if (lit == NO_LIT || (bound != BOUND_BEFORE && bound != BOUND_AFTER)) {
+        return ERR_OK;
+    }
+    if (lit_is_null(x, lit)) {
+        return error_set(err, ERR_NULL_NOT_ALLOWED, -1, "frame offset must not be null");
+    }
+    *out = x->program->lit_kinds[lit] == KIND_I32 ? x->lits[lit].i32 : x->lits[lit].i64;
+    if (*out < 0) {
+        return error_set(err, ERR_FRAME_OFFSET, -1, "frame offset must not be negative");
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE cut(struct exec *x, const struct step *step, struct answer *out) {
     memset(out, 0, sizeof *out);
     i64 skip = 0;

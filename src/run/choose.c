@@ -53,13 +53,18 @@ static void is_few(void *arg, u32 var) {
     f->few = f->few && (here || v->rows < f->x->settings->host_rows);
 }
 
-/* Rows that a step reads one by one; -1 where they are no variable's. */
+/* Rows that a step reads one by one; -1 where it stays where they are, or nobody knows. An index of
+ * rows that are on a device is built there. */
 static i64 step_rows(const struct exec *x, const struct step *step) {
-    const struct pipeline *pipe = step->pipeline;
     if (step->kind == STEP_PIPELINE) {
-        return pipe->source.kind == SOURCE_VAR ? x->vars[pipe->source.ref].rows : -1;
+        const struct source *source = &step->pipeline->source;
+        return source->kind == SOURCE_VAR     ? x->vars[source->ref].rows
+               : source->kind == SOURCE_TABLE ? x->versions[source->ref]->rows
+                                              : -1;
     }
-    return step->kind == STEP_RANK || step->kind == STEP_BUILD ? -1 : x->vars[step->src].rows;
+    const struct variable *v = step->kind == STEP_RANK ? NULL : &x->vars[step->src];
+    bool away = v && v->copy && !v->on_host;
+    return !v || (step->kind == STEP_BUILD && away) ? -1 : v->rows;
 }
 
 static bool has_few(const struct exec *x, const struct step *step) {
@@ -75,6 +80,16 @@ static bool has_few(const struct exec *x, const struct step *step) {
         step_inputs(step, is_few, &few);
     }
     return few.few;
+}
+
+/* Windows that make text, or call what remembers the call before. */
+static bool host_window(const struct step *step) {
+    bool host = false;
+    for (u32 i = 0; i < step->window_count; i++) {
+        u8 form = step->windows[i].form;
+        host = host || form == WINDOW_TEXT || form == WINDOW_SERIAL;
+    }
+    return host;
 }
 
 /* Groups, which a device may be unable to finish. */
@@ -95,6 +110,9 @@ static const char *host_only(const struct exec *x, const struct step *step) {
         while (at < HOST_COUNT && host_steps[at].kind != step->kind) {
             at++;
         }
+        at = at == HOST_WINDOW && !host_window(step) ? HOST_COUNT : at;
+        at = at == HOST_LIMIT && x->vars[step->src].copy && !x->vars[step->src].on_host ? HOST_COUNT
+                                                                                          : at;
         at = at == HOST_COUNT && has_few(x, step) ? HOST_FEW : at;
     }
     return at < HOST_COUNT ? host_steps[at].text : NULL;
@@ -214,7 +232,8 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, const
 }
 
 const char *choose_without_room(const struct step *step) {
-    return step->kind == STEP_SORT ? host_steps[HOST_ROOM].text : NULL;
+    bool orders = step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT;
+    return orders ? host_steps[HOST_ROOM].text : NULL;
 }
 
 wf_status choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,

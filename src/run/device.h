@@ -134,6 +134,12 @@ bool exec_zone_excluded(const struct exec *x, const struct segment *seg, const s
 void exec_row_range(const struct exec *x, const struct pipeline *pipe, i64 *out_first,
                     i64 *out_end);
 
+/* OFFSET and LIMIT (-1 = none) of a step, literals and parameters looked up. */
+FALLIBLE step_bounds(struct exec *x, const struct step *step, i64 *out_offset, i64 *out_limit);
+/* The distance of a frame's end from its row, 0 where the bound has none; an error when it is NULL
+ * or negative. */
+FALLIBLE exec_frame_offset(const struct exec *x, u32 lit, u8 bound, i64 *out, struct error *err);
+
 /* Variables. A chunk's buffers are accounted to the statement. */
 struct chunk *chunk_new(struct exec *x, const struct var *var, i64 rows,
                         bool with_nulls); /* NULL: refused */

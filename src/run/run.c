@@ -267,6 +267,9 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
         metric->rows_in = metric->rows_out = x->vars[step->src].rows;
         return ERR_OK;
     case STEP_LIMIT:
+        if (device->space) {
+            return device->run(device, x, step_no, step);
+        }
         metric->rows_in = x->vars[step->src].rows;
         TRY(limit_run(x, step));
         metric->rows_out = x->vars[step->dst].rows;
@@ -291,6 +294,9 @@ static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, u32 
         step_inputs(step, bring_one, &bring);
         TRY(bring.status);
         forget_outputs(&bring, step);
+        if (step->kind == STEP_SORT && !device->space) { /* in place: a copy would be as before */
+            variable_drop_copy(&x->vars[step->src]);
+        }
     }
     return run_on(x, device, step_no, step, streams);
 }

@@ -23,8 +23,6 @@ FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, const 
 
 /* The step that hands over the answer; NULL when there is none. */
 const struct step *result_step(const struct program *program);
-/* OFFSET and LIMIT (-1 = none) of a step, literals and parameters looked up. */
-FALLIBLE step_bounds(struct exec *x, const struct step *step, i64 *out_offset, i64 *out_limit);
 i64 lit_i64(const struct exec *x, u32 lit);
 bool lit_is_null(const struct exec *x, u32 lit); /* of a parameter that is NULL */
 /* Turns the smallest fault met so far into the error. */

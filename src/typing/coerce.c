@@ -600,8 +600,9 @@ static bool compared_others(struct type a, struct type b, struct type *out) {
     if (a.id == b.id) {
         return true;
     }
-    if (type_is_string(a) && type_is_string(b)) {
-        *out = type_of(TYPE_TEXT);
+    if (type_is_string(a) && type_is_string(b)) { /* blanks at the end of varchar(n) do not count */
+        struct type other = a.id == TYPE_CHAR ? b : a;
+        *out = type_of(other.length ? TYPE_CHAR : TYPE_TEXT);
         return true;
     }
     bool times = type_category(a) == 'D' && type_category(b) == 'D';
@@ -631,8 +632,9 @@ bool coerce_compared(struct type a, struct type b, struct type *out) {
 static bool listed_together(struct type a, struct type b, struct type *out) {
     bool one_real = (a.id == TYPE_REAL || b.id == TYPE_REAL) && a.id != TYPE_DOUBLE &&
                     b.id != TYPE_DOUBLE && type_is_numeric(a) && type_is_numeric(b);
-    if (one_real) {
-        *out = type_of(TYPE_REAL);
+    bool texts = type_is_string(a) && type_is_string(b) && a.id != b.id;
+    if (one_real || texts) {
+        *out = type_of(one_real ? TYPE_REAL : TYPE_TEXT);
         return true;
     }
     return coerce_compared(a, b, out);

@@ -66,6 +66,9 @@ static const struct piece pieces[] = {
      "group by b * 1000000000007, a * 1000000000039) w",
      2},
     {"cached", "select a, b from t where s <> 'text 3' order by s desc, b limit 400", 2},
+    {"cached",
+     "select a, rank() over w, max(b) over w from t where a < 300 window w as (partition by g order by s)",
+     3},
     {"cached", "select a % 90, g, count(*) from t group by 1, 2 having count(*) > 5 order by 3, 1", 3},
 };
 enum { PIECES = sizeof pieces / sizeof *pieces };

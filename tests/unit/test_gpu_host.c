@@ -31,13 +31,15 @@ static const struct {
     {"select x, s from t order by x limit 3", "GPU GPU RESULT"},
     {"select x from t order by x limit 5 offset 3", "GPU GPU RESULT"},
     {"select x from t where x < 20 union all select g from t", "GPU GPU RESULT"},
-    {"select * from (select x from t order by x limit 10) v where x > 3", "GPU GPU LIMIT IN_ORDER RESULT"},
-    {"select row_number() over (order by x) from t", "GPU GPU WINDOW GPU RESULT"},
+    {"select * from (select x from t order by x limit 10) v where x > 3", "GPU GPU GPU IN_ORDER RESULT"},
+    {"select row_number() over (order by x) from t", "GPU GPU GPU GPU RESULT"},
     {"select upper(s), count(*) from t group by 1", "DICTIONARY GPU GPU RESULT"},
     {"select min(s), max(s) from t", "RANK GPU GPU RESULT"},
     {"select s, x from t order by s, x", "GPU GPU RESULT"},
     {"select percentile_cont(0.5) within group (order by x) from t", "GPU GPU GPU FOLD GPU GPU GPU RESULT"},
     {"select v.x + t.x from (values (1), (2)) v(x), t where t.x < 3", "LITERALS GPU GPU RESULT"},
+    {"select string_agg(s, ',') over (order by x) from t", "DICTIONARY GPU GPU WINDOW GPU RESULT"},
+    {"select count(*) from (values (1), (2), (3) limit 2) v", "LITERALS LIMIT GPU GPU RESULT"},
     {"select 1 + 1", "ONE RESULT"},
     {"values (1), (2)", "LITERALS RESULT"},
     {"select i from generate_series(1, 100) v(i)", "ONE GPU RESULT"},
@@ -111,6 +113,10 @@ static void test_host_steps(void **state) {
     run("set host_rows = 1000");
     check_steps("select g, count(*) from t group by g order by 2", "GPU FEW FEW RESULT");
     check_steps("select g, count(*) from t where x > 990 group by g", "GPU FEW RESULT");
+    check_steps("select t.x, s.y from t join (values (1, 2), (3, 4)) s(x, y) on t.g = s.x",
+                "LITERALS FEW GPU RESULT");
+    run("create table small as select x from t where x < 10");
+    check_steps("select count(*) from t join small on t.g = small.x", "FEW FEW GPU FEW RESULT");
     close_db();
     open_db("1500kB", "vm");
     run("set device = cpu");

@@ -136,6 +136,94 @@ static void test_groups(void **state) {
     close_db();
 }
 
+/* Window functions, over frames of every kind, with and without exclusions. */
+static void test_windows(void **state) {
+    (void)state;
+    static const char *const frames[] = {
+        "", "rows between unbounded preceding and current row",
+        "rows between 3 preceding and 2 following", "rows between 2 following and 9 following",
+        "rows between unbounded preceding and unbounded following",
+        "rows between 5 preceding and 3 preceding exclude current row",
+        "groups between 2 preceding and 1 following", "groups between 1 following and 3 following",
+        "groups between unbounded preceding and 1 preceding exclude ties",
+        "range between unbounded preceding and unbounded following exclude group",
+        "range between current row and unbounded following exclude ties"};
+    static const char *const orders[] = {"i", "f desc, i", "s nulls first", "l, c desc", "j desc nulls last"};
+    char sql[1500];
+    open_db("64MB", "vm");
+    run("set device = cpu");
+    make_table("t", 700);
+    run("delete from t where i % 9 = 2");
+    for (size_t k = 0; k < sizeof frames / sizeof *frames; k++) {
+        const char *last = strncmp(frames[k], "rows", 4) == 0 ? ", id" : ""; /* peers tie */
+        const char *part = k % 3 == 0 ? "" : k % 3 == 1 ? "partition by c" : "partition by b, n, i";
+        snprintf(sql, sizeof sql,
+                 "select id, sum(j) over w, count(d) over w, min(j) over w, max(id) over w, "
+                 "first_value(s) over w, last_value(f) over w, nth_value(l, 3) over w, "
+                 "bool_or(b) over w, bit_and(i) over w, avg(d) over w from t "
+                 "window w as (%s order by %s, id %s) order by id",
+                 part, orders[k % 5], k % 3 == 2 || k % 5 ? frames[k] : "");
+        same_order(sql);
+        snprintf(sql, sizeof sql,
+                 "select id, sum(i) over (%s order by i%s %s), count(*) over (%s order by d%s %s) "
+                 "from t order by id",
+                 part, last, frames[k], part, last, frames[k]);
+        same_order(sql);
+        snprintf(sql, sizeof sql,
+                 "select id, rank() over w, dense_rank() over w, percent_rank() over w, "
+                 "cume_dist() over w, ntile(7) over v, lag(j) over v, "
+                 "lag(s, 3, 'none') over v, lead(w, i) over v, row_number() over v from t "
+                 "window w as (%s order by %s), v as (%s order by %s, id) order by id",
+                 part, orders[k % 5], part, orders[k % 5]);
+        same_order(sql);
+    }
+    run("set gpu_code = woven"); /* distances are made by rare opcodes */
+    same_order("select id, sum(j) over (partition by c order by i desc range between 20 "
+               "preceding and 3 following) from t order by id");
+    same_order("select id, count(*) over (order by f desc range between 3.5 preceding and 1 following), "
+               "min(i) over (order by j nulls first range 1000 preceding exclude current row) from t "
+               "order by id");
+    same_order("select sum(x) from (select row_number() over (order by id) x from t where id < 0) v");
+    same_order("select count(*), min(x) from (select id x from t order by id limit 40 offset 7) v");
+    wf_result *result = NULL;
+    assert_int_not_equal(wf_query(conn, "select ntile(i - 50) over (order by id) from t", &result), WF_OK);
+    assert_string_equal(wf_connection_error(conn)->sqlstate, "22014");
+    wf_result_close(result);
+    result = NULL;
+    assert_int_not_equal(wf_query(conn, "select nth_value(i, 0) over (order by id) from t", &result), WF_OK);
+    assert_string_equal(wf_connection_error(conn)->sqlstate, "22016");
+    wf_result_close(result);
+    close_db();
+}
+
+/* Sorted by one device, windowed or limited by the other: no copy keeps the old order. */
+static void test_mixed(void **state) {
+    (void)state;
+    static const char *const sqls[] = {
+        "select id, lag(j) over (order by i, id), sum(j) over (partition by c order by id) from t "
+        "order by id",
+        "select count(*), min(id), max(id) from (select id from t order by j, id limit 100) v",
+        "select l, sum(i) over (order by l, id rows 2 preceding) from t order by l, id limit 50"};
+    open_db("64MB", "vm");
+    run("set device = cpu");
+    make_table("t", 600);
+    for (int i = 0; i < 3; i++) {
+        run("set device = cpu");
+        char *cpu = answer(sqls[i]);
+        run("set device = auto");
+        for (int seed = 1; seed <= 8; seed++) {
+            char text[60];
+            snprintf(text, sizeof text, "set mix_devices = %d", seed);
+            run(text);
+            char *mixed = answer(sqls[i]);
+            assert_string_equal(mixed, cpu);
+            free(mixed);
+        }
+        free(cpu);
+    }
+    close_db();
+}
+
 /* What the card has no room to sort is sorted by the host. */
 static void test_room(void **state) {
     (void)state;
@@ -152,6 +240,8 @@ static void test_room(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_orders), cmocka_unit_test(test_ties),
-                                       cmocka_unit_test(test_groups), cmocka_unit_test(test_room)};
+                                       cmocka_unit_test(test_groups),
+                                       cmocka_unit_test(test_windows), cmocka_unit_test(test_mixed),
+                                       cmocka_unit_test(test_room)};
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }

@@ -63,7 +63,8 @@ struct b_runs {
     u32 total;
 };
 
-/* Numbers runs in the order of rows, and reserves rows for those that end in the tile. */
+/* Numbers runs in the order of rows, and reserves rows for those that end in the tile: while the
+ * counter answers, their sums are made. */
 FN struct b_runs b_run_places(u32 heads, u32 *s_sums, u64 *s_base, u64 *counter) {
     struct b_runs runs;
     u32 mine = 0;
@@ -82,8 +83,7 @@ FN struct b_runs b_run_places(u32 heads, u32 *s_sums, u64 *s_base, u64 *counter)
     if (t_id() == 0 && runs.inner.total) {
         *s_base = atom_add_u64(counter, runs.inner.total);
     }
-    b_sync();
-    runs.inner.base = runs.inner.total ? *s_base : 0u;
+    runs.inner.base = 0; /* in *s_base, behind the next barrier */
     return runs;
 }
 
@@ -91,14 +91,6 @@ FN struct b_runs b_run_places(u32 heads, u32 *s_sums, u64 *s_base, u64 *counter)
 FN u32 run_of_head(const struct b_runs *runs, u32 heads, u32 i) {
     u32 band = heads >> (i / 4u * 4u) & 15u;
     return runs->first[i / 4u] + bits_set_u32(band & ((1u << i % 4u) - 1u));
-}
-
-FN void run_add(u32 op, u64 *sum, i64 x) {
-    if (op == WORD_ADD) {
-        atom_add_halves(sum, (u64)x);
-    } else {
-        word_atom(op, sum, x);
-    }
 }
 
 /* Adds what a thread's rows before its first head give to the run that they go on with. A warp
@@ -109,10 +101,10 @@ FN void w_run_go_on(u32 op, u64 *sums, u32 first, u32 rows, u32 heads, i64 x) {
         x = w_word_merge(op, x);
         u32 lanes = w_ballot(rows != 0);
         if (lanes && t_lane() == 0) {
-            run_add(op, sums + first - 1u, x);
+            near_add(op, sums + first - 1u, x);
         }
     } else if (goes_on) {
-        run_add(op, sums + first - 1u, x);
+        near_add(op, sums + first - 1u, x);
     }
 }
 

@@ -339,29 +339,27 @@ FN void word_atom(u32 op, u64 *p, i64 x) {
     }
 }
 
-/* The state of a key, inserted when new; 0 when the table is full, which asks for a larger one. In
- * line, since what is called saves registers and a table of many groups is searched by most rows
- * (Q18 took 1.4 times as long); but not unrolled, in each of a thread's rows. */
-FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i64 key,
-                 u64 *report) {
-    u64 stride = 1u + word_count;
+/* Goes on where the slot that a key's hash names was seen to hold `found`, another key or none; adds
+ * new groups to *fresh. In line, since what is called saves registers and a table of many groups is
+ * searched by most rows (Q18 took 1.4 times as long); but not unrolled, in each of a thread's rows.
+ */
+FN u64 *agg_search(u64 *state, u64 slot_count, u64 stride, i64 key, u64 found, u64 *report,
+                   u32 *fresh) {
     if ((u64)key == AGG_EMPTY) {
         u64 *last = state + slot_count * stride;
         if (read_u64(last) != AGG_EMPTY && atom_cas_u64(last, 0, AGG_EMPTY) == 0) {
-            atom_add_u64(&report[REPORT_GROUPS], 1);
+            ++*fresh;
         }
         return last;
     }
     u64 slot = hash_64((u64)key) & (slot_count - 1);
     NO_UNROLL for (u32 tries = 0; tries < AGG_TRIES; tries++) {
         u64 *at = state + slot * stride;
-        u64 found = read_u64(at);
+        found = tries ? read_u64(at) : found;
         if (found == AGG_EMPTY) {
             found = atom_cas_u64(at, AGG_EMPTY, (u64)key);
             if (found == AGG_EMPTY) {
-                if (atom_add_u64(&report[REPORT_GROUPS], 1) >= group_limit) {
-                    atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_TABLE);
-                }
+                ++*fresh;
                 return at;
             }
         }
@@ -372,6 +370,37 @@ FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i6
     }
     atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_TABLE);
     return (u64 *)0;
+}
+/* Where a key is looked for first. */
+FN u64 *agg_first(const struct kagg *agg, u32 word_count, i64 key) {
+    return agg->state + (hash_64((u64)key) & (agg->slot_count - 1)) * (1u + word_count);
+}
+/* The state of a key, inserted when new; 0 when the table is full, which asks for a larger one.
+ * `found` was seen at its first place, so that the first loads of many rows can overlap. */
+FN u64 *agg_find_from(const struct kagg *agg, u32 word_count, i64 key, u64 *at, u64 found,
+                      u64 *report, u32 *fresh) {
+    return found == (u64)key && found != AGG_EMPTY
+               ? at
+               : agg_search(agg->state, agg->slot_count, 1u + word_count, key, found, report,
+                            fresh);
+}
+FN u64 *agg_find(const struct kagg *agg, u32 word_count, i64 key, u64 *report, u32 *fresh) {
+    u64 *at = agg_first(agg, word_count, key);
+    return agg_find_from(agg, word_count, key, at, read_u64(at), report, fresh);
+}
+/* Counts new groups, many at once: every one would wait for all others at the same word. */
+FN void agg_count(const struct kagg *agg, u32 fresh, u64 *report) {
+    if (fresh && atom_add_u64(&report[REPORT_GROUPS], fresh) + fresh > agg->group_limit) {
+        atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_TABLE);
+    }
+}
+FN void w_agg_count(const struct kagg *agg, u32 fresh, u64 *report) {
+    if (w_ballot(fresh != 0)) {
+        NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
+            fresh += w_xor_u32(fresh, mask);
+        }
+        agg_count(agg, t_lane() == 0 ? fresh : 0u, report);
+    }
 }
 
 /* Adds in shared memory, which has atomics of 32 bits only: those of 64 are loops. The upper half
@@ -385,16 +414,43 @@ FN void atom_add_halves(u64 *p, u64 x) {
     }
 }
 
+/* A word in shared memory that threads share. */
+FN void near_add(u32 op, u64 *p, i64 x) {
+    if (op == WORD_ADD) {
+        atom_add_halves(p, (u64)x);
+    } else {
+        word_atom(op, p, x);
+    }
+}
+
+/* A small hash table of the block's own in front of the one that all share: groups that come first
+ * or often meet there. A key has few places; the slot, or FRONT_NONE where others have them. */
+#define FRONT_TRIES 4u
+#define FRONT_NONE 0xffffffffu
+FN u32 front_find(u64 *keys, u32 slot_count, i64 key) {
+    u32 slot = (u32)(hash_64((u64)key) >> 32) & (slot_count - 1u);
+    if ((u64)key == AGG_EMPTY) {
+        return FRONT_NONE;
+    }
+    NO_UNROLL for (u32 tries = 0; tries < FRONT_TRIES; tries++) {
+        u64 held = read_u64(&keys[slot]);
+        held = held == AGG_EMPTY ? atom_cas_u64(&keys[slot], AGG_EMPTY, (u64)key) : held;
+        if (held == AGG_EMPTY || held == (u64)key) {
+            return slot;
+        }
+        slot = (slot + 1u) & (slot_count - 1u);
+    }
+    return FRONT_NONE;
+}
+
 /* One row into a table of this block in shared memory: word w of slot s of copy c is at
  * (s * stride + w) * copies + c. Threads that share a copy use atomics. */
 FN void agg_shared_word(u64 *table, u32 copies, u64 at, u32 op, i64 x) {
     u64 *p = table + at * copies + (t_id() & (copies - 1u));
     if (copies == t_count()) {
         *p = (u64)word_merge(op, (i64)*p, x);
-    } else if (op == WORD_ADD) {
-        atom_add_halves(p, (u64)x);
     } else {
-        word_atom(op, p, x);
+        near_add(op, p, x);
     }
 }
 

@@ -250,7 +250,7 @@ FN u32 bounds_join_all(const u64 *s_bounds, u32 count, u64 *all) {
     return descends;
 }
 
-KERNEL(k_agg_order, struct kagg_order, 256) {
+KERNEL(k_agg_order, struct kagg_edges, 256) {
     SHARED(u64, s_bounds, 768);
     SHARED(u32, s_last, 1);
     u64 each = (args.count + (u64)t_blocks() * t_count() - 1) / ((u64)t_blocks() * t_count());
@@ -260,7 +260,9 @@ KERNEL(k_agg_order, struct kagg_order, 256) {
     u32 descends = 0;
     mine[0] = 0;
     for (u64 t = first; t < first + each && t < args.count; t++) {
-        descends |= bounds_join(mine, args.bounds + 3u * t);
+        const u64 *edges = args.agg.bounds + AGG_BOUNDS(args.agg.word_count) * t;
+        const u64 bounds[3] = {edges[0], edges[1], edges[2u + args.agg.word_count]};
+        descends |= bounds_join(mine, bounds);
     }
     b_sync();
     if (t_id() == 0) {
@@ -284,6 +286,39 @@ KERNEL(k_agg_order, struct kagg_order, 256) {
     }
     if (descends) {
         atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_ORDER);
+    }
+}
+
+/* The first and the last run of every tile, to the table. */
+KERNEL(k_agg_edges, struct kagg_edges, 256) {
+    u32 fresh = 0;
+    BUILD_ROWS(i, 2 * (i64)args.count) {
+        const u64 *edges = args.agg.bounds + AGG_BOUNDS(args.agg.word_count) * (u64)(i / 2);
+        const u64 *run = edges + 1u + (u64)(i % 2) * (1u + args.agg.word_count);
+        if (edges[0] > (u64)(i % 2)) {
+            u64 *at = agg_find(&args.agg, args.agg.word_count, (i64)run[0], args.report, &fresh);
+            for (u32 w = 0; at && w < args.agg.word_count; w++) {
+                word_atom(args.agg.word_ops[w], at + 1u + w, (i64)run[1u + w]);
+            }
+        }
+    }
+    agg_count(&args.agg, fresh, args.report);
+}
+
+/* --- few rows to the host --------------------------------------------------------------------- */
+
+KERNEL(k_fetch, struct kfetch, 256) {
+    for (u32 p = t_block(); p < args.count; p += t_blocks()) {
+        const u8 *from = args.parts[p].from;
+        u8 *to = args.to + args.parts[p].at;
+        u64 bytes = args.parts[p].bytes;
+        u64 words = bytes / 8u;
+        for (u64 i = t_id(); i < words; i += t_count()) {
+            ((u64 *)to)[i] = ((const u64 *)from)[i];
+        }
+        for (u64 i = words * 8u + t_id(); i < bytes; i += t_count()) {
+            to[i] = from[i];
+        }
     }
 }
 

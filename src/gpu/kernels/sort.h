@@ -4,46 +4,7 @@
  * Numbers order as on the CPU: floats with one zero and NaN the greatest, codes by the rank of
  * their text, text by bytes. A piece of text is up to seven bytes and a count of those that are the
  * text's: equal pieces are equal texts unless the count says that there is more. */
-#include "text.h"
-
-#include "defs/fn_table.h"
-
-#include "defs/fn_order.h"
-#include "defs/ksort.h"
-
-#define SORT_ROWS(i, count) \
-    for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
-
-FN b8 sort_is_null(const struct ksort_part *p, i64 row) {
-    return (b8)(p->nulls && p->nulls[row]);
-}
-
-FN str sort_text(const struct ksort_part *p, i64 row, struct ktexts texts) {
-    return text_moved(texts.items, texts.count, vec_str(load16(p->data + 16 * row)));
-}
-
-/* The number that orders like a value that is not NULL. */
-FN u128 sort_number(const struct ksort_part *p, i64 row) {
-    u128 high_bit = (u128)1 << 127;
-    switch (p->value) {
-    case SORT_B8:
-        return p->data[row];
-    case SORT_I32: {
-        i32 x = ((const i32 *)p->data)[row];
-        return (u32)(p->rank ? p->rank[x] : x) ^ 0x80000000u;
-    }
-    case SORT_I64:
-        return ((const u64 *)p->data)[row] ^ 0x8000000000000000ULL;
-    case SORT_I128: {
-        vec16 v = load16(p->data + 16 * row);
-        return ((u128)vec_high(v) << 64 | vec_low(v)) ^ high_bit;
-    }
-    case SORT_F32:
-        return order_f32(((const u32 *)p->data)[row]);
-    default:
-        return order_f64(((const u64 *)p->data)[row]);
-    }
-}
+#include "sort_value.h"
 
 /* `bytes` bytes from `skip` on, the first highest, and their number. */
 FN u64 sort_piece(const struct ksort_part *p, str s) {

@@ -1,7 +1,7 @@
 /* vm_agg.h: the virtual machine with an aggregation sink. Small tables live in shared memory, in as
  * many private copies per block as fit, and are merged into the state when the block ends; larger
  * ones are updated where they are. */
-#define WF_MIN_BLOCKS                                                          \
+#define WF_MIN_BLOCKS \
     5 /* 96 registers: with fewer, what spills costs more than the blocks gain \
        */
 #define VM_TILE_ROWS 1024u
@@ -87,12 +87,13 @@ FN void vm_agg_shared(const u8 *s, u64 *table, struct kagg agg, u32 act, u32 h) 
 
 FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u32 h, u64 *report) {
     u64 *at[4];
+    u32 fresh = 0;
     UNROLL for (u32 j = 0; j < 4; j++) {
         at[j] = (u64 *)0;
         if (act >> j & 1u) {
             if (agg.form == AGG_HASH) {
-                at[j] = agg_find(agg.state, agg.slot_count, agg.group_limit, agg.word_count,
-                                 get1_i64(s, agg.key, 4 * h + j), report);
+                at[j] =
+                    agg_find(&agg, agg.word_count, get1_i64(s, agg.key, 4 * h + j), report, &fresh);
             } else {
                 at[j] = agg.state + vm_agg_slot(s, &agg, 4 * h + j);
                 if (agg.head && !read_u64(at[j])) {
@@ -101,6 +102,7 @@ FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u32 h, u64 *report)
             }
         }
     }
+    agg_count(&agg, fresh, report);
     for (u32 w = 0; w < agg.word_count; w++) {
         if (agg.word_regs[w] == AGG_NO_REG) {
             continue;

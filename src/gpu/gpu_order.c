@@ -1,0 +1,113 @@
+/* gpu_order.c: what sorts and windows on the card share. */
+#include "gpu/gpu_order.h"
+
+#include <stdlib.h>
+
+#define SEND_BYTES (32LL << 10)
+
+wf_status order_block(struct order_step *s, i64 bytes, u64 *out) {
+    struct gpu_block *block = NULL;
+    TRY(gpu_alloc(s->g, MAX_OF(bytes, 1), &block, s->x->err));
+    VEC_PUSH(s->x->arena, &s->temps, block);
+    *out = block->addr;
+    return ERR_OK;
+}
+
+wf_status order_send(struct order_step *s, u64 to, const void *from, i64 bytes) {
+    struct error *err = s->x->err;
+    struct gpu *g = s->g;
+    if (bytes <= 0) {
+        return ERR_OK;
+    }
+    if (s->sent + bytes <= SEND_BYTES) { /* each has a place of its own until the step ends */
+        TRY(gpu_pinned_reserve(g, &g->args, SEND_BYTES, err));
+        memcpy(g->args.host + s->sent, from, (size_t)bytes);
+        CU(g->api->copy_to_device(to, g->args.host + s->sent, (size_t)bytes, g->streams[0]));
+        s->sent += ALIGN_UP(bytes, 64);
+        return ERR_OK;
+    }
+    CU(g->api->copy_to_device(to, from, (size_t)bytes, g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    return ERR_OK;
+}
+
+wf_status order_receive(struct order_step *s, void *to, u64 from, i64 bytes) {
+    struct error *err = s->x->err;
+    struct gpu *g = s->g;
+    TRY(gpu_pinned_reserve(g, &g->reports, bytes, err));
+    CU(g->api->copy_to_host(g->reports.host, from, (size_t)bytes, g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    memcpy(to, g->reports.host, (size_t)bytes);
+    return ERR_OK;
+}
+
+wf_status order_start(struct order_step *s, enum kernel_no kernel, i64 blocks, u32 threads,
+                      const void *args) {
+    void *function = NULL;
+    TRY(exec_check(s->x));
+    TRY(gpu_kernel(s->g->card, kernel, s->x, &function, s->x->err));
+    s->launches++;
+    return gpu_launch(s->g, function, (struct gpu_grid){blocks, threads, 0}, s->g->streams[0], args,
+                      s->x->err);
+}
+
+i64 order_blocks(const struct order_step *s, i64 rows) {
+    i64 all = (rows + SORT_THREADS - 1) / SORT_THREADS;
+    return MAX_OF(MIN_OF(all, s->g->card->sm_count * 8LL), 1);
+}
+
+void order_drop(struct order_step *s, i64 from) {
+    while (s->temps.count > from) {
+        gpu_heap_free(s->g->card, s->temps.items[--s->temps.count]);
+    }
+}
+
+static int by_from(const void *a, const void *b) {
+    u64 x = ((const struct ktext *)a)->from;
+    u64 y = ((const struct ktext *)b)->from;
+    return x < y ? -1 : x > y;
+}
+
+wf_status order_texts(struct order_step *s, struct gpu_var *gv) {
+    struct gpu_str_list *texts = &gv->texts;
+    struct ktext *table = NEW_ARRAY(s->x->arena, struct ktext, texts->count + 1);
+    u32 count = 0;
+    for (i64 i = 0; i < texts->count; i++) {
+        struct gpu_str *text = &texts->items[i];
+        u64 addr = 0;
+        TRY(gpu_str_addr(s->g, s->x, text, &addr, &s->metric->bytes_moved));
+        if (text->bytes > 0) {
+            table[count++] = (struct ktext){(u64)(size_t)text->host, addr, (u64)text->bytes};
+        }
+    }
+    if (!count) {
+        return ERR_OK;
+    }
+    qsort(table, count, sizeof *table, by_from);
+    u64 addr = 0;
+    TRY(order_block(s, count * (i64)sizeof *table, &addr));
+    TRY(order_send(s, addr, table, count * (i64)sizeof *table));
+    s->texts = (struct ktexts){.items = DEV(const struct ktext *, addr), .count = count};
+    return ERR_OK;
+}
+
+wf_status order_work(struct order_step *s, i64 bytes) {
+    if (bytes > s->work_bytes) {
+        TRY(order_block(s, bytes, &s->work));
+        s->work_bytes = bytes;
+    }
+    return ERR_OK;
+}
+
+wf_status order_column(struct order_step *s, u32 var, u32 col, struct ksort_part *out) {
+    static const u8 values[KIND_COUNT] = {
+        [KIND_B8] = SORT_B8,   [KIND_I32] = SORT_I32, [KIND_I64] = SORT_I64, [KIND_I128] = SORT_I128,
+        [KIND_F32] = SORT_F32, [KIND_F64] = SORT_F64, [KIND_STR] = SORT_STR};
+    struct kcol from;
+    TRY(gpu_var_col(s->g, s->x, var, col, &from, &s->metric->bytes_moved));
+    *out = (struct ksort_part){.data = from.data,
+                               .nulls = from.nulls,
+                               .value = values[s->x->program->vars[var].kinds[col]],
+                               .with_nulls = from.nulls != NULL};
+    return ERR_OK;
+}

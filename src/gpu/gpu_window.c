@@ -1,0 +1,367 @@
+/* gpu_window.c: STEP_WINDOW and STEP_LIMIT on the card.
+ *
+ * Rows come sorted by partition and order. They are marked where a partition or a group of peers
+ * starts, marks are summed by the library's scan, and every function is one launch in which every
+ * row finds its frame by itself (kernels/window.h). What the host keeps to itself: string_agg,
+ * which makes text, and calls of sequences, which follow each other. The result takes over the
+ * columns of the source where nobody else reads them, else has copies. */
+#include "gpu/gpu_order.h"
+
+#include "defs/kwindow.h"
+#include "prim/move.h"
+
+struct windower {
+    struct order_step o;
+    struct exec *x;
+    const struct step *step;
+    u32 step_no;
+    struct gpu_var *from, *out;
+    u32 old_count; /* columns of the source */
+    struct kwindow_rows rows;
+    u64 report; /* a word per function */
+};
+
+/* --- partitions and peers --- */
+
+static FALLIBLE scan(struct windower *w, enum elem type, void *out, const void *in) {
+    i64 n = w->rows.rows;
+    struct prim_array from = {.type = (u8)type, .data = (void *)(size_t)in, .count = n};
+    struct prim_array to = {.type = (u8)type, .data = out, .count = n};
+    struct prim_job job = prim_job_inside(w->x, &w->o.g->device);
+    TRY(prim_scan_array(&job, FOLD_ADD, true, to, from));
+    TRY(order_work(&w->o, job.work_peak));
+    prim_job_go(&job, DEV(void *, w->o.work));
+    TRY(prim_scan_array(&job, FOLD_ADD, true, to, from));
+    w->o.launches += job.launches;
+    return ERR_OK;
+}
+
+static FALLIBLE find_rows(struct windower *w) {
+    const struct step *step = w->step;
+    struct kwindow_rows *rows = &w->rows;
+    i64 n = rows->rows;
+    u64 addr[5];
+    struct ksort_part *keys = NEW_ARRAY(w->x->arena, struct ksort_part, step->key_count + 1);
+    bool text = false;
+    for (u32 k = 0; k < step->key_count; k++) {
+        TRY(order_column(&w->o, step->src, step->keys[k].col, &keys[k]));
+        text = text || keys[k].value == SORT_STR;
+    }
+    if (text) {
+        TRY(order_texts(&w->o, w->from));
+    }
+    for (i32 i = 0; i < 4; i++) {
+        TRY(order_block(&w->o, (n + 1) * 4, &addr[i]));
+    }
+    TRY(order_block(&w->o, step->key_count * (i64)sizeof *keys, &addr[4]));
+    TRY(order_send(&w->o, addr[4], keys, step->key_count * (i64)sizeof *keys));
+    rows->keys = DEV(const struct ksort_part *, addr[4]);
+    rows->key_count = step->key_count;
+    rows->part_count = step->part_count;
+    rows->part_no = DEV(u32 *, addr[0]);
+    rows->peer_no = DEV(u32 *, addr[1]);
+    rows->part_starts = DEV(u32 *, addr[2]);
+    rows->peer_starts = DEV(u32 *, addr[3]);
+    rows->texts = w->o.texts;
+    i64 blocks = order_blocks(&w->o, n);
+    TRY(order_start(&w->o, KERNEL_WINDOW_MARKS, blocks, SORT_THREADS, rows));
+    TRY(scan(w, ELEM_U32, rows->part_no, rows->part_no));
+    TRY(scan(w, ELEM_U32, rows->peer_no, rows->peer_no));
+    return order_start(&w->o, KERNEL_WINDOW_STARTS, blocks, SORT_THREADS, rows);
+}
+
+/* --- functions --- */
+
+static FALLIBLE make_tree(struct windower *w, const struct window_fn *fn, const u8 *leaves,
+                          u64 *out) {
+    i64 n = w->rows.rows;
+    TRY(order_block(&w->o, 2 * n * 8, out));
+    struct kwindow_tree args = {.tree = DEV(i64 *, *out),
+                                .leaves = (const i64 *)(const void *)leaves,
+                                .first = n,
+                                .end = 2 * n,
+                                .rows = n,
+                                .op = fn->func};
+    TRY(order_start(&w->o, KERNEL_WINDOW_TREE, order_blocks(&w->o, n), SORT_THREADS, &args));
+    args.leaves = NULL;
+    for (i64 end = n; end > 1;) { /* children lie beyond half of the end */
+        args.end = end;
+        args.first = MAX_OF((end + 1) / 2, 1);
+        TRY(order_start(&w->o, KERNEL_WINDOW_TREE, order_blocks(&w->o, args.end - args.first),
+                        SORT_THREADS, &args));
+        end = args.first;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE set_frame(struct windower *w, const struct window_fn *fn, struct kwindow *args) {
+    struct exec *x = w->x;
+    const struct step *step = w->step;
+    args->mode = fn->mode;
+    args->from = fn->from;
+    args->to = fn->to;
+    args->exclude = fn->exclude;
+    TRY(exec_frame_offset(x, fn->from_lit, fn->from, &args->from_off, x->err));
+    TRY(exec_frame_offset(x, fn->to_lit, fn->to, &args->to_off, x->err));
+    bool from = fn->from == BOUND_BEFORE || fn->from == BOUND_AFTER;
+    bool to = fn->to == BOUND_BEFORE || fn->to == BOUND_AFTER;
+    if (fn->mode != FRAME_RANGE || (!from && !to)) {
+        return ERR_OK;
+    }
+    const struct sort_key *order = &step->keys[step->part_count];
+    TRY(order_column(&w->o, step->src, fn->key, &args->key));
+    args->key.descending = order->descending;
+    args->key.nulls_first = order->nulls_first;
+    if (from) {
+        TRY(order_column(&w->o, step->src, fn->from_col, &args->from_bound));
+    }
+    return to ? order_column(&w->o, step->src, fn->to_col, &args->to_bound) : ERR_OK;
+}
+
+static FALLIBLE make_column(struct windower *w, u32 number) {
+    struct exec *x = w->x;
+    const struct window_fn *fn = &w->step->windows[number];
+    u32 col = w->old_count + number;
+    i64 n = w->rows.rows;
+    i64 width = kind_bytes[x->program->vars[w->step->dst].kinds[col]];
+    struct gpu_col *to = &w->out->cols[col];
+    bool word = fn->form == WINDOW_WORD;
+    struct kwindow args = {.rows = w->rows, .is_word = word, .func = fn->func, .width = (u32)width};
+    TRY(gpu_alloc(w->o.g, MAX_OF(n * width, 1), &to->data, x->err));
+    to->addr = to->data->addr;
+    if (!word && fn->func >= WINDOW_NTILE) {
+        TRY(gpu_alloc(w->o.g, MAX_OF(n, 1), &to->nulls, x->err));
+        to->nulls_addr = to->nulls->addr;
+    }
+    TRY(set_frame(w, fn, &args));
+    for (u32 a = 0; a < 3; a++) {
+        if (fn->args[a] != NO_VAR) {
+            const struct gpu_col *from = &w->from->cols[fn->args[a]];
+            args.args[a] = (struct kwindow_col){DEV(const u8 *, from->addr),
+                                                DEV(const b8 *, from->nulls_addr)};
+            args.arg_count |= 1u << a;
+        }
+    }
+    u64 addr = 0;
+    if (word && fn->func == WORD_ADD) {
+        TRY(order_block(&w->o, n * 8, &addr));
+        TRY(scan(w, ELEM_U64, DEV(void *, addr), args.args[0].data));
+        args.sums = DEV(const u64 *, addr);
+    } else if (word) {
+        TRY(make_tree(w, fn, args.args[0].data, &addr));
+        args.tree = DEV(const i64 *, addr);
+    }
+    args.out = DEV(u8 *, to->addr);
+    args.out_nulls = DEV(b8 *, to->nulls_addr);
+    args.report = DEV(u64 *, w->report) + number;
+    TRY(order_start(&w->o, KERNEL_WINDOW, order_blocks(&w->o, n), SORT_THREADS, &args));
+    w->o.metric->bytes_written += n * width;
+    return ERR_OK;
+}
+
+/* The smallest function whose argument was refused. */
+static FALLIBLE check_reports(struct windower *w) {
+    struct exec *x = w->x;
+    u32 count = w->step->window_count;
+    u64 *found = NEW_ARRAY(x->arena, u64, count + 1);
+    TRY(arena_check(x->arena, x->err));
+    TRY(order_receive(&w->o, found, w->report, count * 8));
+    for (u32 i = 0; i < count; i++) {
+        const struct window_fn *fn = &w->step->windows[i];
+        if (found[i]) {
+            bool tile = fn->func == WINDOW_NTILE;
+            return error_set(x->err, tile ? ERR_NTILE : ERR_NTH_VALUE, fn->position,
+                             "argument of %s must be greater than zero",
+                             tile ? "ntile" : "nth_value");
+        }
+    }
+    return ERR_OK;
+}
+
+/* --- the result --- */
+
+/* Whether this step is the last that reads the variable. */
+static bool read_last(const struct windower *w) {
+    const struct program *program = w->x->program;
+    for (u32 b = 0; b < program->block_count; b++) {
+        if (program->blocks[b].loop_var != NO_VAR) {
+            return false;
+        }
+    }
+    return program->vars[w->step->src].last_use == w->step_no;
+}
+
+static FALLIBLE copy_array(struct gpu *g, struct error *err, const struct gpu_block *from, u64 at,
+                           i64 bytes, struct gpu_block **out, u64 *out_addr) {
+    if (!from) {
+        return ERR_OK;
+    }
+    TRY(gpu_alloc(g, MAX_OF(bytes, 1), out, err));
+    *out_addr = (*out)->addr;
+    if (bytes > 0) {
+        CU(g->api->copy_device((*out)->addr, at, (size_t)bytes, g->streams[0]));
+    }
+    return ERR_OK;
+}
+
+/* Rows [first, first + n) of the columns of one variable, to another. */
+static FALLIBLE copy_rows(struct order_step *o, const struct gpu_var *from, const struct var *def,
+                          i64 first, i64 n, struct gpu_var *out) {
+    for (u32 c = 0; c < from->col_count; c++) {
+        const struct gpu_col *col = &from->cols[c];
+        i64 width = kind_bytes[def->kinds[c]];
+        TRY(copy_array(o->g, o->x->err, col->data, col->addr + (u64)(first * width), n * width,
+                       &out->cols[c].data, &out->cols[c].addr));
+        TRY(copy_array(o->g, o->x->err, col->nulls, col->nulls_addr + (u64)first, n,
+                       &out->cols[c].nulls, &out->cols[c].nulls_addr));
+        o->metric->bytes_read += n * width;
+        o->metric->bytes_written += n * width;
+    }
+    return ERR_OK;
+}
+
+/* Text that rows of `src` point to is kept by `dst`, too. */
+static void pass_texts(struct exec *x, u32 src, u32 dst, const struct gpu_var *from,
+                       struct gpu_var *out) {
+    for (i64 i = 0; i < from->texts.count; i++) {
+        struct gpu_str text = from->texts.items[i];
+        text.block = NULL;
+        text.heap = text.heap ? buffer_retain(text.heap) : NULL;
+        gpu_str_add(x->arena, &out->texts, text);
+        if (text.heap) {
+            variable_keep_heap(x, dst, buffer_retain(text.heap));
+        }
+    }
+    const struct variable *v = &x->vars[src];
+    for (i64 i = 0; i < v->heaps.count; i++) {
+        variable_keep_heap(x, dst, buffer_retain(v->heaps.items[i]));
+    }
+}
+
+static void take_over(struct windower *w) {
+    for (u32 c = 0; c < w->old_count; c++) {
+        w->out->cols[c] = w->from->cols[c];
+        w->from->cols[c] = (struct gpu_col){0};
+    }
+}
+
+static FALLIBLE window_all(void *arg) {
+    struct windower *w = arg;
+    struct gpu *g = w->o.g;
+    struct exec *x = w->x;
+    struct error *err = x->err;
+    const struct step *step = w->step;
+    const struct var *def = &x->program->vars[step->src];
+    for (u32 c = 0; c < w->old_count; c++) {
+        struct kcol col;
+        TRY(gpu_var_col(g, x, step->src, c, &col, &w->o.metric->bytes_moved));
+    }
+    TRY(gpu_var_get(g, x, step->src, &w->from));
+    TRY(gpu_var_new(g, x, step->dst, x->program->vars[step->dst].col_count, &w->out));
+    TRY(order_block(&w->o, step->window_count * 8, &w->report));
+    CU(g->api->set_bytes(w->report, 0, step->window_count * 8, g->streams[0]));
+    if (w->rows.rows > 0) {
+        TRY(find_rows(w));
+    }
+    for (u32 i = 0; i < step->window_count && w->rows.rows > 0; i++) {
+        TRY(make_column(w, i));
+    }
+    if (!read_last(w)) {
+        TRY(copy_rows(&w->o, w->from, def, 0, w->rows.rows, w->out));
+    }
+    return check_reports(w); /* waits for all */
+}
+
+static FALLIBLE timed(struct order_step *o, FALLIBLE (*run)(void *arg), void *arg) {
+    struct gpu *g = o->g;
+    struct error *err = o->x->err;
+    void *first = NULL;
+    void *last = NULL;
+    float ms = 0;
+    TRY(gpu_event(g, 0, &first, err));
+    TRY(gpu_event(g, 1, &last, err));
+    CU(g->api->event_record(first, g->streams[0]));
+    TRY(run(arg));
+    CU(g->api->event_record(last, g->streams[0]));
+    CU(g->api->event_synchronize(last));
+    CU(g->api->event_elapsed(&ms, first, last));
+    o->metric->device_ns += (i64)((f64)ms * 1e6);
+    return ERR_OK;
+}
+
+/* Ends a step: temporary blocks go when nothing uses them any more. */
+static void step_end(struct order_step *o, wf_status status) {
+    if (status) {
+        gpu_wait(o->g);
+    }
+    order_drop(o, 0);
+    o->metric->device = "gpu";
+    o->metric->launches += o->launches;
+}
+
+wf_status gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    struct windower w = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]},
+                         .x = x,
+                         .step = step,
+                         .step_no = step_no,
+                         .old_count = x->program->vars[step->src].col_count};
+    w.rows.rows = x->vars[step->src].rows;
+    variable_reset(&x->vars[step->dst]);
+    wf_status status = timed(&w.o, window_all, &w);
+    step_end(&w.o, status);
+    if (status) {
+        variable_reset(&x->vars[step->dst]);
+        return status;
+    }
+    pass_texts(x, step->src, step->dst, w.from, w.out);
+    if (read_last(&w)) {
+        take_over(&w);
+    }
+    w.out->rows = x->vars[step->dst].rows = w.rows.rows;
+    w.o.metric->rows_in += w.rows.rows;
+    w.o.metric->rows_out += w.rows.rows;
+    return ERR_OK;
+}
+
+/* --- limits --- */
+
+struct limiting {
+    struct order_step o;
+    const struct step *step;
+    i64 first, rows;
+    struct gpu_var *from, *out;
+};
+
+static FALLIBLE limit_all(void *arg) {
+    struct limiting *l = arg;
+    struct exec *x = l->o.x;
+    const struct var *def = &x->program->vars[l->step->src];
+    for (u32 c = 0; c < def->col_count; c++) {
+        struct kcol col;
+        TRY(gpu_var_col(l->o.g, x, l->step->src, c, &col, &l->o.metric->bytes_moved));
+    }
+    TRY(gpu_var_get(l->o.g, x, l->step->src, &l->from));
+    TRY(gpu_var_new(l->o.g, x, l->step->dst, def->col_count, &l->out));
+    return copy_rows(&l->o, l->from, def, l->first, l->rows, l->out);
+}
+
+wf_status gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    struct limiting l = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step};
+    i64 limit = -1;
+    i64 rows = x->vars[step->src].rows;
+    TRY(step_bounds(x, step, &l.first, &limit));
+    l.first = MIN_OF(l.first, rows);
+    l.rows = limit < 0 ? rows - l.first : MIN_OF(limit, rows - l.first);
+    variable_reset(&x->vars[step->dst]);
+    wf_status status = timed(&l.o, limit_all, &l);
+    step_end(&l.o, status);
+    if (status) {
+        variable_reset(&x->vars[step->dst]);
+        return status;
+    }
+    pass_texts(x, step->src, step->dst, l.from, l.out);
+    l.out->rows = x->vars[step->dst].rows = l.rows;
+    l.o.metric->rows_in += rows;
+    l.o.metric->rows_out += l.rows;
+    return ERR_OK;
+}
