@@ -13,6 +13,7 @@
 #include "session/session_int.h"
 
 enum { SETS = 16, WAYS = 4, SEEN = 256, TEXT_BYTES_MAX = 8192, SHARE_OF_MEMORY = 16 };
+#define SPARED_BYTES (256LL << 20)
 
 struct kept_text {
     u64 hash;
@@ -45,9 +46,12 @@ void texts_close(struct wf_connection *conn) {
     conn->texts = NULL;
 }
 
+/* Programs are small beside large budgets, however many rows those hold; of a small budget they leave
+ * most to others. */
 static bool memory_is_short(struct wf_connection *conn) {
     const struct memory *mem = &conn->db->mem;
-    return mem->limit_bytes && atomic_load(&mem->used_bytes) > mem->limit_bytes / SHARE_OF_MEMORY;
+    i64 most = MAX_OF(mem->limit_bytes / SHARE_OF_MEMORY, mem->limit_bytes / 4 * 3 - SPARED_BYTES);
+    return mem->limit_bytes && atomic_load(&mem->used_bytes) > most;
 }
 
 static u64 hash_of(struct sv text) {
