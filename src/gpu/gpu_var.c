@@ -154,7 +154,12 @@ wf_status gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kc
     struct gpu_var *gv = NULL;
     TRY(gpu_var_get(g, x, var, &gv));
     if (!gv->cols[col].addr) {
+        i64 texts = gv->texts.count;
         TRY(upload_column(g, x, &x->vars[var], gv, col, moved));
+        /* A sort on the card makes its rows the variable's: their text outlives the copy. */
+        for (i64 i = texts; i < gv->texts.count; i++) {
+            variable_keep_heap(x, var, buffer_retain(gv->texts.items[i].heap));
+        }
     }
     *out = (struct kcol){DEV(const u8 *, gv->cols[col].addr),
                          DEV(const b8 *, gv->cols[col].nulls_addr), gv->rows};
