@@ -23,7 +23,7 @@ note() { # condition's status, name, detail
 }
 
 tables="create table t (a integer, b integer, s text); insert into t select i, i % 7, 'x' || i % 90 from generate_series(1, 10000) i;
-create table d (k integer primary key, v text); insert into d select i, 'v' || i from generate_series(0, 6) i;"
+create table d (k integer primary key, v text); insert into d select i, 'v' || i from generate_series(0, 1999) i;"
 
 # program NAME STEPS SQL: writes it, looks at it, compiles it.
 program() {

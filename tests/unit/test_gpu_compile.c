@@ -320,7 +320,11 @@ static void test_foreseen(void **state) {
               count_quick, &steps);
     close_db();
     assert_true(steps >= 3);
+#ifdef WF_HARD /* kernels of few rows are compiled well in the background, too */
+    assert_in_range(file_count() - before, 5, 2 + 2 * steps);
+#else
     assert_in_range(file_count() - before, 5, 2 + steps); /* and two modules */
+#endif
 }
 
 /* An NVRTC that cannot hurry compiles once, well. */
