@@ -24,9 +24,9 @@ static bool hands_on(const struct job *j) {
 static FALLIBLE make_room(struct job *j) {
     struct exec *x = j->x;
     if (!j->made_bytes) {
-        i64 most = gpu_heap_available(j->g->card) / 4;
-        i64 guess = MAX_OF(j->source_rows, 1) * j->plan.makes * MADE_FIRST_BYTES;
-        j->made_bytes = MAX_OF(MIN_OF(guess, most), MADE_LEAST_BYTES);
+        i64 row = (i64)j->plan.makes * MADE_FIRST_BYTES;
+        i64 rows = MIN_OF(j->source_rows, gpu_heap_available(j->g->card) / 4 / row);
+        j->made_bytes = MAX_OF(rows * row, MADE_LEAST_BYTES);
     }
     TRY(gpu_alloc(j->g, HEAP_HEAD + j->made_bytes, &j->made, x->err));
     if (!hands_on(j)) {
