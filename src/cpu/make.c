@@ -18,6 +18,12 @@
 #include "defs/fn_str.h"
 #include "defs/fn_str2.h"
 #include "defs/fn_time.h"
+#include "defs/case_map.h"
+#include "defs/fn_case.h"
+#include "defs/fn_make.h"
+#include "defs/fn_format.h"
+#include "defs/pow10_table.h"
+#include "defs/fn_shortest.h"
 
 enum { HEAP_BLOCK_MIN = 16 << 10, HEAP_BLOCK_MAX = 16 << 20 };
 
@@ -138,19 +144,29 @@ typedef u8 no;
             any |= w->fault[i];                                                          \
         }                                                                                \
         break;
-#define XM(A, name, ka, kb, body, text)                                       \
+#define XM(A, name, fails, ka, kb, kc, part, most, body, text)                \
     case OP_##name:                                                           \
         for (i64 j = 0; j < fr->m; j++) {                                     \
             u32 i = ACTIVE(fr, j);                                            \
+            u8 *f = &w->fault[i];                                             \
+            u8 *out = NULL;                                                   \
             TAKE(ka, a);                                                      \
             REST_##kb(b);                                                     \
-            i64 bytes = mk_##body##_size(a PASS_##kb(b));                     \
-            u8 *at = heap_alloc(&w->heap, bytes);                             \
-            if (!at) {                                                        \
-                return memory_refused(w->heap.mem, &w->err, bytes);           \
+            REST_##kc(c);                                                     \
+            i64 room = most;                                                  \
+            room = room > TEXT_BYTES_MAX ? body : room;                       \
+            if (room <= TEXT_BYTES_MAX) {                                     \
+                out = heap_alloc(&w->heap, MAX_OF(room, 1));                  \
+                if (!out) {                                                   \
+                    return memory_refused(w->heap.mem, &w->err, room);        \
+                }                                                             \
             }                                                                 \
-            mk_##body##_write(at PASS_##ka(a) PASS_##kb(b));                  \
+            i64 bytes = out ? body : 0;                                       \
+            *f = out ? *f : FAULT_TEXT_SIZE;                                  \
+            const u8 *at = out ? out : (const u8 *)"";                        \
+            heap_trim(&w->heap, at + bytes);                                  \
             ((str *)dst)[i] = str_from((struct sv){(const char *)at, bytes}); \
+            any |= *f;                                                        \
         }                                                                     \
         break;
 
@@ -196,7 +212,6 @@ static FALLIBLE make_run(struct worker *w, struct frame *fr, const struct cpu_op
         return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s makes no text",
                          op_infos[op->op->code].name);
     }
-    UNUSED(pc);
     *out_any = any;
     return ERR_OK;
 }

@@ -68,6 +68,10 @@ FN u64 atom_cas_u64(u64 *p, u64 expect, u64 x) { /* what was there */
     return expect;
 }
 
+/* Where q begins in p, at or after byte `from`; len + 1 when nowhere. In time that grows with the
+ * distance to the hit, whatever q is. */
+u32 find_bytes(const u8 *p, u32 len, const u8 *q, u32 q_len, u32 from);
+
 FN u64 mul_high_u64(u64 a, u64 b) {
     return (u64)(((u128)a * b) >> 64);
 }

@@ -8,7 +8,13 @@
 
 #include "defs/host_words.h"
 #include "defs/fn_int.h"
+#include "defs/fn_date.h"
+#include "defs/fn_float.h"
+#include "defs/fn_time.h"
 #include "defs/value_scan.h"
+#include "defs/fn_str2.h"
+#include "defs/fn_make.h"
+#include "defs/fn_format.h"
 
 struct sv value_trim(struct sv s) {
     while (s.len > 0 && is_space((u8)s.ptr[0])) {
@@ -214,74 +220,14 @@ u8 value_parse_bool(struct sv s, b8 *out) {
     return FAULT_TEXT_BOOL;
 }
 
-static const char digit_pairs[201] = "0001020304050607080910111213141516171819202122232425262728293"
-                                     "0313233343536373839404142434445464748"
-                                     "4950515253545556575859606162636465666768697071727374757677787"
-                                     "9808182838485868788899091929394959697"
-                                     "9899";
-
-/* Writes the digits so that they end before `end`; returns the first. */
-static char *digits_before(char *end, u64 value) {
-    while (value >= 100) {
-        end -= 2;
-        memcpy(end, digit_pairs + value % 100 * 2, 2);
-        value /= 100;
-    }
-    if (value >= 10) {
-        end -= 2;
-        memcpy(end, digit_pairs + value * 2, 2);
-    } else {
-        *--end = (char)('0' + value);
-    }
-    return end;
-}
-
 i32 value_format_i64(i64 value, char *out) {
-    char buf[24];
-    char *end = buf + sizeof buf;
-    char *first = digits_before(end, value < 0 ? 0 - (u64)value : (u64)value);
-    if (value < 0) {
-        *--first = '-';
-    }
-    memcpy(out, first, (size_t)(end - first));
-    return (i32)(end - first);
+    return (i32)fn_i64_text((u8 *)out, value);
 }
 
 i32 value_format_dec(i128 value, i32 scale, char *out) {
-    char buf[64];
-    char *end = buf + sizeof buf;
-    char *first = end;
-    u128 left = fn_abs_i128(value);
-    while (left >> 64) { /* nineteen digits at a time */
-        char *part_end = first;
-        first = digits_before(first, (u64)(left % fn_pow10_table[19]));
-        while (part_end - first < 19) {
-            *--first = '0';
-        }
-        left /= fn_pow10_table[19];
-    }
-    if (left || first == end) {
-        first = digits_before(first, (u64)left);
-    }
-    while (end - first <= scale) { /* a digit before the point */
-        *--first = '0';
-    }
-    i32 n = 0;
-    if (value < 0) {
-        out[n++] = '-';
-    }
-    i32 whole = (i32)(end - first) - scale;
-    memcpy(out + n, first, (size_t)whole);
-    n += whole;
-    if (scale > 0) {
-        out[n++] = '.';
-        memcpy(out + n, end - scale, (size_t)scale);
-        n += scale;
-    }
-    return n;
+    return (i32)fn_dec_text((u8 *)out, value, scale);
 }
 
 i32 value_format_bool(b8 value, char *out) {
-    memcpy(out, value ? "true" : "false", value ? 4 : 5);
-    return value ? 4 : 5;
+    return (i32)fn_bool_text((u8 *)out, value);
 }

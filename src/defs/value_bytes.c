@@ -1,7 +1,7 @@
-/* value_bytes.c: byte strings and UUIDs to text and back.
+/* value_bytes.c: byte strings and UUIDs from text.
  *
  * bytea is read in both of PostgreSQL's forms, \x with hexadecimal digits and the older one with
- * \\ and octal escapes, and written in the first. A UUID is 128 bits, held with the highest one
+ * \\ and octal escapes. A UUID is 128 bits, held with the highest one
  * inverted so that signed comparison orders as bytes do. */
 #include "defs/value.h"
 
@@ -45,19 +45,6 @@ u8 value_parse_uuid(struct sv s, i128 *out) {
     }
     *out = (i128)(value ^ (u128)1 << 127);
     return FAULT_NONE;
-}
-
-i32 value_format_uuid(i128 value, char *out) {
-    static const char digits[] = "0123456789abcdef";
-    u128 bits = (u128)value ^ (u128)1 << 127;
-    i32 n = 0;
-    for (i32 i = 0; i < 32; i++) {
-        if (i == 8 || i == 12 || i == 16 || i == 20) {
-            out[n++] = '-';
-        }
-        out[n++] = digits[(u32)(bits >> (124 - 4 * i)) & 15];
-    }
-    return n;
 }
 
 static u8 parse_hex(struct sv s, u8 *out, i64 *out_len) {
@@ -106,14 +93,4 @@ u8 value_parse_bytes(struct sv s, u8 *out, i64 *out_len) {
     }
     *out_len = n;
     return FAULT_NONE;
-}
-
-void value_format_bytes(struct sv s, char *out) {
-    static const char digits[] = "0123456789abcdef";
-    out[0] = '\\';
-    out[1] = 'x';
-    for (i64 i = 0; i < s.len; i++) {
-        out[2 + 2 * i] = digits[(u8)s.ptr[i] >> 4];
-        out[3 + 2 * i] = digits[(u8)s.ptr[i] & 15];
-    }
 }

@@ -65,6 +65,9 @@ set(WF_EMBEDDED
   defs/case_map.h=defs/case_map.h
   defs/fn_case.h=defs/fn_case.h
   defs/fn_make.h=defs/fn_make.h
+  defs/fn_format.h=defs/fn_format.h
+  defs/pow10_table.h=defs/pow10_table.h
+  defs/fn_shortest.h=defs/fn_shortest.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h
   series.h=gpu/kernels/series.h

@@ -121,10 +121,10 @@ static const struct op *literal_of(const struct pipeline *pipe, u16 reg) {
 static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
                              const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
-    if (op_made(op->code) || (op_ahead(op->code) && literal_of(pipe, op->b))) {
+    if (op_ahead(op->code) && literal_of(pipe, op->b)) {
         return NULL;
     }
-    if (info->flags & OP_MAKES) {
+    if ((info->flags & OP_MAKES) && (info->flags & OP_HOST)) {
         return gpu_refusal(arena, REFUSE_MAKES, info->name);
     }
     if (info->flags & OP_CPU_ONLY) {
@@ -235,8 +235,8 @@ static void number_op(struct planner *p, u32 i) {
     if (op_ahead(op->code)) {
         imm = number_u32(p->arena, &plan->patterns, literal_of(p->pipe, op->b)->imm);
     }
-    plan->makes += op_made(op->code) != NULL;
-    bool rare = op_infos[op->code].flags & OP_RARE || op_ahead(op->code) || op_made(op->code);
+    plan->makes += (op_infos[op->code].flags & OP_MAKES) != 0;
+    bool rare = op_infos[op->code].flags & OP_RARE || op_ahead(op->code);
     if (rare && !plan->woven_op) {
         plan->woven_op = op_infos[op->code].name;
     }

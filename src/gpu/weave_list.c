@@ -55,7 +55,7 @@ static bool can_repeat(const struct trace *t, u32 at) {
     }
     bool plain = op->code == OP_LOAD || op->code == OP_LOADN || op->code == OP_ROWNO ||
                  op->code == OP_CONST || op->code == OP_LUT ||
-                 (!(op_infos[op->code].flags & OP_CONTROL) && !op_made(op->code));
+                 !(op_infos[op->code].flags & (OP_CONTROL | OP_MAKES));
     return plain && writers == 1 && depth == 0 && !(t->quiet && op_may_fault(op));
 }
 

@@ -103,6 +103,13 @@ static bool used_before(const struct pipeline *pipe, u32 at) {
     return false;
 }
 
+#define MAKE_PARTS                                              \
+    "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n" \
+    "#include \"defs/fn_make.h\"\n"
+#define FORMAT_PARTS                                                                          \
+    "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n" \
+    "#include \"defs/fn_time.h\"\n" MAKE_PARTS "#include \"defs/fn_format.h\"\n"
+
 /* Helper texts, each after those it needs; they guard themselves against a second time. */
 const char *gpu_part_text(const char *part) {
     static const struct {
@@ -122,7 +129,10 @@ const char *gpu_part_text(const char *part) {
         {"like", "#include \"defs/fn_str.h\"\n#include \"defs/fn_like.h\"\n"},
         {"case", "#include \"defs/fn_str.h\"\n#include \"defs/case_map.h\"\n"
                  "#include \"defs/fn_case.h\"\n"},
-        {"make", "#include \"defs/fn_str.h\"\n#include \"defs/fn_make.h\"\n"},
+        {"make", MAKE_PARTS},
+        {"format", FORMAT_PARTS},
+        {"shortest", FORMAT_PARTS "#include \"defs/pow10_table.h\"\n"
+                                  "#include \"defs/fn_shortest.h\"\n"},
         {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_regex.h\"\n"},
         {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
     };
@@ -136,8 +146,7 @@ const char *gpu_part_text(const char *part) {
 
 static const char *part_of(u16 code) {
     const struct op_ahead *ahead = op_ahead(code);
-    const struct op_made *made = op_made(code);
-    return ahead ? ahead->part : made ? made->part : op_infos[code].part;
+    return ahead ? ahead->part : op_infos[code].part;
 }
 
 static const char *expr_of(u16 code) {
@@ -164,12 +173,12 @@ static void put_functions(struct weaver *v) {
     line(v, "#define ROW(i) ((i64)((i) / 4 * SPAN + (i) %% 4))");
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op_info *info = &op_infos[v->pipe->ops[i].code];
-        bool made = op_made(v->pipe->ops[i].code) != NULL;
-        if ((info->flags & OP_CONTROL) || made || used_before(v->pipe, i)) {
+        if ((info->flags & OP_CONTROL) || used_before(v->pipe, i)) {
             continue;
         }
-        text_print(v->out, "%s %s op_%s(", info->cost >= 40 ? "FN_SLOW" : "FN",
-                   kind_text(info->result), info->name);
+        bool makes = info->flags & OP_MAKES; /* bytes to out, of which it gives the number */
+        text_print(v->out, "%s %s op_%s(%s", info->cost >= 40 ? "FN_SLOW" : "FN",
+                   makes ? "i64" : kind_text(info->result), info->name, makes ? "u8 *out, " : "");
         for (u32 k = 0; k < info->arity; k++) {
             text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(info->operands[k]), "abc"[k]);
         }
@@ -544,39 +553,58 @@ static void put_scalar(struct weaver *v, const struct op *op, u16 number) {
     line(v, "}");
 }
 
-/* Strings that are made: sizes, one reservation for a thread's rows, then the bytes. */
+/* Whether threads of a warp may be at different rounds: between EACH and ANY. */
+static bool in_each(const struct pipeline *pipe, u32 at) {
+    bool inside = false;
+    for (u32 i = 0; i < at; i++) {
+        inside = pipe->ops[i].code == OP_EACH || (inside && pipe->ops[i].code != OP_ANY);
+    }
+    return inside;
+}
+
+/* Strings that are made: sizes, one reservation for the warp's rows, then the bytes. */
 static void put_make(struct weaver *v, u32 at, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
-    const char *body = op_made(op->code)->body;
     bool keep = v->when_depth > 0 && v->seen[op->dst];
-    char operands[60];
+    const u16 regs[3] = {op->a, op->b, op->c};
+    char operands[120] = "";
     char buf[24];
-    snprintf(operands, sizeof operands, "%s", operand(v, op->a, buf));
-    if (info->arity > 1) {
+    for (u32 k = 0; k < info->arity; k++) {
         size_t n = strlen(operands);
-        snprintf(operands + n, sizeof operands - n, ", %s", operand(v, op->b, buf));
+        snprintf(operands + n, sizeof operands - n, ", %s", operand(v, regs[k], buf));
+    }
+    if (info->flags & OP_FAULTS) {
+        size_t n = strlen(operands);
+        snprintf(operands + n, sizeof operands - n, ", &f");
     }
     line(v, "u32 size%u[R];", at);
     line(v, "u64 sum%u = 0;", at);
     line(v, EACH "{");
-    line(v, "    size%u[i] = act >> i & 1u ? (u32)fn_%s_size(%s) : 0u;", at, body, operands);
+    line(v, "    u8 f = 0;");
+    line(v, "    i64 size = act >> i & 1u ? op_%s((u8 *)0%s) : 0;", info->name, operands);
+    line(v, "    f = (u8)(size > TEXT_BYTES_MAX ? FAULT_TEXT_SIZE : f);");
+    line(v, "    if (f) {");
+    line(v, "        const u64 word = fault_word(%u, number + ROW(i), f);", op->rank);
+    line(v, "        fault = word < fault ? word : fault;");
+    line(v, "    }");
+    line(v, "    size%u[i] = f ? 0u : (u32)size;", at);
     line(v, "    sum%u += size%u[i];", at, at);
     line(v, "}");
-    line(v, "u8 *to%u = (u8 *)0;", at);
-    line(v, "if (sum%u) {", at);
-    line(v, "    to%u = heap_take(args.heap, args.heap_bytes, sum%u, args.report);", at, at);
-    line(v, "}");
+    line(v, "u8 *to%u = %s(args.heap, args.heap_bytes, sum%u, args.report);", at,
+         in_each(v->pipe, at) ? "heap_take" : "w_heap_take", at);
     line(v, EACH "{");
     if (!keep) {
         line(v, "    r%u[i] = str_none();", op->dst);
     }
     line(v, "    if (act >> i & 1u) {");
+    line(v, "        u8 f = 0;");
     line(v, "        r%u[i] = str_none();", op->dst);
     line(v, "        if (to%u && size%u[i]) {", at, at);
-    line(v, "            fn_%s_write(to%u, %s);", body, at, operands);
+    line(v, "            (void)op_%s(to%u%s);", info->name, at, operands);
     line(v, "            r%u[i] = str_made(to%u, size%u[i]);", op->dst, at, at);
     line(v, "            to%u += size%u[i];", at, at);
     line(v, "        }");
+    line(v, "        UNUSED_WORD(f);");
     line(v, "    }");
     line(v, "}");
 }
@@ -682,7 +710,7 @@ void weave_op(struct weaver *v, u32 at) {
         weave_emit(v, op->imm);
         break;
     default:
-        if (op_made(op->code)) {
+        if (op_infos[op->code].flags & OP_MAKES) {
             put_make(v, at, op);
         } else if (!v->plan->is_limb[op->dst]) {
             put_scalar(v, op, number);

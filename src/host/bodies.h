@@ -1,9 +1,9 @@
-/* bodies.h: bodies of the opcodes that exist on the CPU only: WF_OPS_HOST and WF_OPS_MAKE of
+/* bodies.h: bodies of the opcodes that exist on the CPU only: WF_OPS_HOST and WF_OPS_TEXT of
  * op.def.
  *
- * A parse body returns the value and sets *f to a fault number when there is none. A make body is a
- * pair: the size says how many bytes write will write, exactly. A text body (WF_OPS_TEXT) asks for
- * room, writes, and says how many bytes it used; when room is refused it returns at once. */
+ * A parse body returns the value and sets *f to a fault number when there is none. A text body
+ * (WF_OPS_TEXT) asks for room, writes, and says how many bytes it used; when room is refused it returns
+ * at once. */
 #ifndef WF_HOST_BODIES_H
 #define WF_HOST_BODIES_H
 
@@ -58,24 +58,5 @@ struct made {
 u8 *made_room(struct made *made, i64 bytes, u8 *f);
 
 /* Bodies of WF_OPS_TEXT: codes/text_ops.h. */
-
-i64 mk_upper_size(str a);
-void mk_upper_write(u8 *out, str a);
-i64 mk_lower_size(str a);
-void mk_lower_write(u8 *out, str a);
-i64 mk_concat_size(str a, str b);
-void mk_concat_write(u8 *out, str a, str b);
-i64 mk_i64_size(i64 a);
-void mk_i64_write(u8 *out, i64 a);
-i64 mk_dec_size(i128 a, i32 scale);
-void mk_dec_write(u8 *out, i128 a, i32 scale);
-i64 mk_f32_size(f32 a);
-void mk_f32_write(u8 *out, f32 a);
-i64 mk_f64_size(f64 a);
-void mk_f64_write(u8 *out, f64 a);
-i64 mk_date_size(i32 a);
-void mk_date_write(u8 *out, i32 a);
-i64 mk_boolean_size(b8 a);
-void mk_boolean_write(u8 *out, b8 a);
 
 #endif
