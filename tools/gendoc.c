@@ -212,6 +212,12 @@ static void write_gpu(FILE *out) {
     WF_OPS_RARE(X, )
     WF_OPS_MAKE(X, )
 #undef X
+#define X(A, name, flags, ...)                                                                      \
+    if (strstr(#flags, "RARE")) {                                                                   \
+        op_name(out, #name, &count);                                                                \
+    }
+    WF_CTLS(X, )
+#undef X
     fputs("\n", out);
     write_gpu_code(out);
 }

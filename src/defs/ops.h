@@ -22,8 +22,7 @@ enum {
     OP_OPENS = 128,
     OP_CLOSES = 256,
     OP_FETCHES = 512,
-    OP_EMITS = 1024,
-    OP_CPU_ONLY = 2048
+    OP_EMITS = 1024
 };
 enum { KIND_NONE = 255 };
 

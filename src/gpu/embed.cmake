@@ -16,6 +16,7 @@ set(WF_EMBEDDED
   prelude.h=gpu/kernels/prelude.h
   block.h=gpu/kernels/block.h
   text.h=gpu/kernels/text.h
+  words.h=gpu/kernels/words.h
   intern.h=gpu/kernels/intern.h
   vm.h=gpu/kernels/vm.h
   vm_rows.h=gpu/kernels/vm_rows.h
@@ -76,6 +77,7 @@ set(WF_EMBEDDED
   foldback.h=gpu/kernels/foldback.h
   segments.h=gpu/kernels/segments.h
   defs/fn_fround.h=defs/fn_fround.h
+  defs/fn_variance.h=defs/fn_variance.h
   fsegments.h=gpu/kernels/fsegments.h
   kept.h=gpu/kernels/kept.h
   compact.h=gpu/kernels/compact.h

@@ -161,6 +161,12 @@ static void put_functions(struct weaver *v) {
     if (v->plan->has_text || v->plan->interns.count) {
         line(v, "#include \"%s.h\"", v->plan->interns.count ? "intern" : "text");
     }
+    if (v->plan->has_words) {
+        line(v, "#include \"words.h\"");
+        line(v, "#include \"defs/fn_int.h\"");
+        line(v, "#include \"defs/fn_fround.h\"");
+        line(v, "#include \"defs/fn_variance.h\"");
+    }
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op_info *info = &op_infos[v->pipe->ops[i].code];
         if (!(info->flags & OP_CONTROL) && !used_before(v->pipe, i)) {
@@ -547,8 +553,59 @@ static void put_scalar(struct weaver *v, const struct op *op, u16 number) {
     line(v, "    u8 f = 0;");
     line(v, "    %s{ r%u[i] = %s; }", only, op->dst, call);
     line(v, "    if (f && (act >> i & 1u)) {");
-    line(v, "        const u64 word = fault_word(%u, number + ROW(i), f);", op->rank);
-    line(v, "        fault = word < fault ? word : fault;");
+    v->depth += 2;
+    weave_fault(v, op, "f");
+    v->depth -= 2;
+    line(v, "    }");
+    line(v, "}");
+}
+
+/* FROUND, VARIANCE: words from columns or registers into an array of the row's own. */
+static void put_sum(struct weaver *v, const struct op *op, u16 number) {
+    bool keep = v->when_depth > 0 && v->seen[op->dst];
+    u8 kind = v->pipe->regs[op->dst].kind;
+    u32 count = op->b;
+    if (!keep) {
+        line(v, EACH "{ r%u[i] = %s; }", op->dst, zero_text(kind));
+    }
+    line(v, EACH "{");
+    line(v, "    if (act >> i & 1u) {");
+    v->depth += 2;
+    line(v, "i64 words[%u];", count);
+    line(v, "u8 f = 0;");
+    for (u32 k = 0; k < count;) {
+        u32 reg = (u32)op->a + k;
+        u32 col = v->word_cols[reg];
+        u32 run = 1;
+        if (!v->plan->is_word[reg]) {
+            line(v, "words[%u] = r%u[i];", k, reg);
+        } else {
+            while (k + run < count && v->plan->is_word[reg + run] &&
+                   v->word_cols[reg + run] == col + run) {
+                run++;
+            }
+            line(v, "load_words(words + %u, args.segs + (%u * (u64)args.tablet_count + tablet),", k,
+                 col);
+            line(v, "           args.tablet_count, %u, row + ROW(i));", run);
+        }
+        k += run;
+    }
+    if (op->code == OP_FROUND) {
+        line(v, "r%u[i] = fn_fround_%s(words, %u, %u, (i32)(u32)args.lits[%u].low, &f);", op->dst,
+             kind_text(kind), count, op->c, number);
+    } else {
+        u32 digits = MAX_OF(2u * op->c, count - 1 - op->c);
+        line(v, "u32 room[VARIANCE_NUMBERS * (%u + VARIANCE_SPARE)];", digits);
+        line(v, "r%u[i] = fn_variance_%s(words, %u, %u, (i64)args.lits[%u].low, room,", op->dst,
+             kind_text(kind), count, op->c, number);
+        line(v, "    %u + VARIANCE_SPARE, &f);", digits);
+    }
+    line(v, "if (f) {");
+    v->depth++;
+    weave_fault(v, op, "f");
+    v->depth--;
+    line(v, "}");
+    v->depth -= 2;
     line(v, "    }");
     line(v, "}");
 }
@@ -584,8 +641,9 @@ static void put_make(struct weaver *v, u32 at, const struct op *op) {
     line(v, "    i64 size = act >> i & 1u ? op_%s((u8 *)0%s) : 0;", info->name, operands);
     line(v, "    f = (u8)(size > TEXT_BYTES_MAX ? FAULT_TEXT_SIZE : f);");
     line(v, "    if (f) {");
-    line(v, "        const u64 word = fault_word(%u, number + ROW(i), f);", op->rank);
-    line(v, "        fault = word < fault ? word : fault;");
+    v->depth += 2;
+    weave_fault(v, op, "f");
+    v->depth -= 2;
     line(v, "    }");
     line(v, "    size%u[i] = f ? 0u : (u32)size;", at);
     line(v, "    sum%u += size%u[i];", at, at);
@@ -621,6 +679,27 @@ static void put_mask(struct weaver *v, u16 reg) {
         line(v, "    act &= keep;");
         line(v, "}");
     }
+}
+
+/* FILTER, WHEN, TRY and END: which rows go on, and whether they may raise. */
+static void put_guard(struct weaver *v, const struct op *op) {
+    if (op->code == OP_END) {
+        line(v, "act = when%u;", v->whens[--v->when_depth]);
+        v->try_reg = v->tries[v->when_depth];
+        return;
+    }
+    if (op->code != OP_FILTER) {
+        line(v, "const u32 when%u = act;", v->when_count);
+        v->tries[v->when_depth] = v->try_reg;
+        v->whens[v->when_depth++] = v->when_count++;
+    }
+    if (op->code == OP_TRY) {
+        v->try_reg = op->dst;
+        line(v, EACH "{ r%u[i] = 0; }", op->dst);
+        return;
+    }
+    put_mask(v, op->a);
+    v->filtered = 1;
 }
 
 /* INTERN, INTERN2, UNPAIR. */
@@ -660,7 +739,15 @@ void weave_op(struct weaver *v, u32 at) {
         }
         break;
     case OP_LOAD:
-        put_load(v, at, op);
+        if (v->plan->is_word[op->dst]) {
+            v->word_cols[op->dst] = op->imm;
+        } else {
+            put_load(v, at, op);
+        }
+        break;
+    case OP_FROUND:
+    case OP_VARIANCE:
+        put_sum(v, op, number);
         break;
     case OP_LOADN:
         put_load_nulls(v, at, op);
@@ -679,17 +766,10 @@ void weave_op(struct weaver *v, u32 at) {
         line(v, EACH "{ r%u[i] = number + ROW(i); }", op->dst);
         break;
     case OP_FILTER:
-        put_mask(v, op->a);
-        v->filtered = 1;
-        break;
     case OP_WHEN:
-        line(v, "const u32 when%u = act;", v->when_count);
-        v->whens[v->when_depth++] = v->when_count++;
-        put_mask(v, op->a);
-        v->filtered = 1;
-        break;
+    case OP_TRY:
     case OP_END:
-        line(v, "act = when%u;", v->whens[--v->when_depth]);
+        put_guard(v, op);
         break;
     case OP_PROBE:
         weave_probe(v, at, op, number);
@@ -730,7 +810,8 @@ static void put_count(struct weaver *v, u32 at) {
 
 void gpu_weave_text(struct weave *w, struct text *out) {
     const struct gpu_plan *plan = w->plan;
-    struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out};
+    struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out, .try_reg = NO_REG};
+    v.word_cols = NEW_ARRAY(out->arena, u32, plan->pipe->reg_count + 1);
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
