@@ -17,6 +17,7 @@
 #include "defs/fn_math.h"
 #include "defs/fn_str.h"
 #include "defs/fn_str2.h"
+#include "defs/fn_like.h"
 #include "defs/fn_time.h"
 #include "defs/case_map.h"
 #include "defs/fn_case.h"
@@ -24,6 +25,10 @@
 #include "defs/fn_format.h"
 #include "defs/pow10_table.h"
 #include "defs/fn_shortest.h"
+#include "defs/fn_parse.h"
+#include "defs/fn_fround.h"
+#include "defs/fn_variance.h"
+#include "defs/fn_parse_real.h"
 
 enum { HEAP_BLOCK_MIN = 16 << 10, HEAP_BLOCK_MAX = 16 << 20 };
 
@@ -188,6 +193,7 @@ static FALLIBLE rare_run(struct worker *w, struct frame *fr, const struct cpu_op
         WF_OPS_RARE_TIME(XR, )
         WF_OPS_RARE_MATH(XR, )
         WF_OPS_RARE_STR(XR, )
+        WF_OPS_RARE_READ(XR, )
     default:
         return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s has no host body",
                          op_infos[op->op->code].name);

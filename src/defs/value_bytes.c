@@ -1,8 +1,5 @@
-/* value_bytes.c: byte strings and UUIDs from text.
- *
- * bytea is read in both of PostgreSQL's forms, \x with hexadecimal digits and the older one with
- * \\ and octal escapes. A UUID is 128 bits, held with the highest one
- * inverted so that signed comparison orders as bytes do. */
+/* value_bytes.c: byte strings from text, in both of PostgreSQL's forms: \x with hexadecimal digits, and
+ * the older one with \\ and octal escapes. */
 #include "defs/value.h"
 
 static i32 hex_digit(u8 c) {
@@ -12,39 +9,6 @@ static i32 hex_digit(u8 c) {
 
 static bool is_blank(u8 c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-u8 value_parse_uuid(struct sv s, i128 *out) {
-    while (s.len > 0 && is_blank((u8)s.ptr[0])) {
-        s.ptr++;
-        s.len--;
-    }
-    while (s.len > 0 && is_blank((u8)s.ptr[s.len - 1])) {
-        s.len--;
-    }
-    if (s.len > 1 && s.ptr[0] == '{' && s.ptr[s.len - 1] == '}') {
-        s = (struct sv){s.ptr + 1, s.len - 2};
-    }
-    u128 value = 0;
-    i32 digits = 0;
-    for (i64 i = 0; i < s.len; i++) {
-        i32 digit = hex_digit((u8)s.ptr[i]);
-        bool dash =
-            s.ptr[i] == '-' && digits % 4 == 0 && digits > 0 && digits < 32 && s.ptr[i - 1] != '-';
-        if (dash) {
-            continue;
-        }
-        if (digit < 0 || digits == 32) {
-            return FAULT_TEXT_UUID;
-        }
-        value = value << 4 | (u32)digit;
-        digits++;
-    }
-    if (digits != 32) {
-        return FAULT_TEXT_UUID;
-    }
-    *out = (i128)(value ^ (u128)1 << 127);
-    return FAULT_NONE;
 }
 
 static u8 parse_hex(struct sv s, u8 *out, i64 *out_len) {

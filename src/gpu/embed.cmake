@@ -69,6 +69,8 @@ set(WF_EMBEDDED
   defs/fn_format.h=defs/fn_format.h
   defs/pow10_table.h=defs/pow10_table.h
   defs/fn_shortest.h=defs/fn_shortest.h
+  defs/fn_parse.h=defs/fn_parse.h
+  defs/fn_parse_real.h=defs/fn_parse_real.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h
   series.h=gpu/kernels/series.h

@@ -106,6 +106,9 @@ static bool used_before(const struct pipeline *pipe, u32 at) {
 #define MAKE_PARTS                                              \
     "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n" \
     "#include \"defs/fn_make.h\"\n"
+#define PARSE_PARTS                                            \
+    "#include \"defs/fn_int.h\"\n#include \"defs/fn_str.h\"\n" \
+    "#include \"defs/fn_parse.h\"\n"
 #define FORMAT_PARTS                                                                          \
     "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n" \
     "#include \"defs/fn_time.h\"\n" MAKE_PARTS "#include \"defs/fn_format.h\"\n"
@@ -133,6 +136,11 @@ const char *gpu_part_text(const char *part) {
         {"format", FORMAT_PARTS},
         {"shortest", FORMAT_PARTS "#include \"defs/pow10_table.h\"\n"
                                   "#include \"defs/fn_shortest.h\"\n"},
+        {"parse", PARSE_PARTS},
+        {"parse_real", PARSE_PARTS "#include \"defs/fn_fround.h\"\n"
+                                   "#include \"defs/fn_variance.h\"\n"
+                                   "#include \"defs/pow10_table.h\"\n"
+                                   "#include \"defs/fn_parse_real.h\"\n"},
         {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_regex.h\"\n"},
         {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
     };

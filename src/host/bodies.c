@@ -13,20 +13,12 @@
 #include "defs/fn_str2.h"
 #include "defs/fn_make.h"
 
-#define PARSE(name, r)                                   \
-    r fn_parse_##name(str a, u8 *f) {                    \
-        r value = 0;                                     \
-        u8 fault = value_parse_##name(sv_of(a), &value); \
-        *f = fault ? fault : *f;                         \
-        return value;                                    \
-    }
-PARSE(int, i64)
-PARSE(f32, f32)
-PARSE(f64, f64)
-PARSE(bool, b8)
-PARSE(uuid, i128)
-PARSE(zone, i32)
-#undef PARSE
+i32 fn_parse_zone(str a, u8 *f) {
+    i32 value = 0;
+    u8 fault = value_parse_zone(sv_of(a), &value);
+    *f = fault ? fault : *f;
+    return value;
+}
 
 #define PARSE_WHEN(name, r)                                                        \
     r fn_parse_##name(str a, i32 zone, i64 now, u8 *f) {                           \
@@ -90,11 +82,4 @@ void mt_parse_bytes(struct made *made, str a, u8 *f) {
         made->len = fault ? 0 : made->len;
         *f = fault ? fault : *f;
     }
-}
-
-i128 fn_parse_dec(str a, i32 scale, u8 *f) {
-    i128 value = 0;
-    u8 fault = value_parse_dec(sv_of(a), scale, &value);
-    *f = fault ? fault : *f;
-    return value;
 }

@@ -10,18 +10,12 @@
 #include "base/base.h"
 #include "codes/text_ops.h"
 
-i64 fn_parse_int(str a, u8 *f);
-f32 fn_parse_f32(str a, u8 *f);
-f64 fn_parse_f64(str a, u8 *f);
-i128 fn_parse_dec(str a, i32 scale, u8 *f);
-b8 fn_parse_bool(str a, u8 *f);
 i32 fn_parse_date(str a, i32 zone, i64 now, u8 *f);
 
 i64 fn_parse_timestamp(str a, i32 zone, i64 now, u8 *f);
 i64 fn_parse_timestamptz(str a, i32 zone, i64 now, u8 *f);
 i64 fn_parse_time(str a, i32 zone, i64 now, u8 *f);
 i128 fn_parse_interval(str a, i32 fields, u8 *f);
-i128 fn_parse_uuid(str a, u8 *f);
 i32 fn_parse_zone(str a, u8 *f);
 /* Zones are those of base/zone.h, named ones too. */
 i64 fn_ts_local(i64 a, i32 zone, u8 *f);
@@ -37,9 +31,6 @@ i128 fn_sqrt_dec(i128 a, i32 scales, u8 *f);
 i128 fn_log_dec(i128 base, i128 a, i32 scales, u8 *f);
 i128 fn_power_dec(i128 a, i128 b, i32 scales, u8 *f);
 bool text_is_name(str a); /* it is a name without quotes */
-b8 fn_like_checked(str a, str b, u8 *f);
-b8 fn_like_bytes(str a, str b, u8 *f);
-b8 fn_ilike_checked(str a, str b, u8 *f);
 /* A pattern may begin with options between two bytes 1: letters, then ;start;number;part;end. */
 b8 fn_regex(str a, str b, u8 *f);
 i32 fn_regex_count(str a, str b, u8 *f);

@@ -27,6 +27,10 @@
 #include "defs/fn_format.h"
 #include "defs/pow10_table.h"
 #include "defs/fn_shortest.h"
+#include "defs/fn_parse.h"
+#include "defs/fn_fround.h"
+#include "defs/fn_variance.h"
+#include "defs/fn_parse_real.h"
 
 /* Calls of host and make bodies by their number of operands: `no` operands are left out. */
 #define ARG_b8(which) l##which.b8,

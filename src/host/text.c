@@ -422,25 +422,6 @@ void mt_utf8(struct made *made, str a, u8 *f) {
 
 /* LIKE */
 
-/* As in PostgreSQL a lone escape at the pattern's end is an error where matching comes to it. */
-static b8 like_checked(str a, str b, i32 mode, u8 *f) {
-    b8 r = fn_like(a, b, mode);
-    *f = r == 2 ? FAULT_LIKE_ESCAPE : *f;
-    return r == 1;
-}
-
-b8 fn_like_checked(str a, str b, u8 *f) {
-    return like_checked(a, b, LIKE_CHARS, f);
-}
-
-b8 fn_ilike_checked(str a, str b, u8 *f) {
-    return like_checked(a, b, LIKE_NOCASE, f);
-}
-
-b8 fn_like_bytes(str a, str b, u8 *f) {
-    return like_checked(a, b, LIKE_BYTES, f);
-}
-
 static void like_escape(struct made *made, str a, str b, bool bytes, u8 *f) {
     const u8 *p = bytes_of(a);
     u8 *out = made_room(made, 2 * (i64)a.len + 1, f);
