@@ -16,6 +16,9 @@
 #define FN_SLOW static __attribute__((noinline, unused))
 #define FN_TAIL FN /* out of line on the card only */
 #define CONST_TABLE static const __attribute__((unused))
+#ifndef NO_UNROLL
+#define NO_UNROLL /* compilers of the host know best */
+#endif
 
 FN u32 f32_bits(f32 x) {
     u32 bits;

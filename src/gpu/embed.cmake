@@ -69,6 +69,9 @@ set(WF_EMBEDDED
   defs/fn_format.h=defs/fn_format.h
   defs/pow10_table.h=defs/pow10_table.h
   defs/fn_shortest.h=defs/fn_shortest.h
+  defs/fn_hash.h=defs/fn_hash.h
+  defs/char_class.h=defs/char_class.h
+  defs/fn_initcap.h=defs/fn_initcap.h
   defs/fn_parse.h=defs/fn_parse.h
   defs/fn_parse_real.h=defs/fn_parse_real.h
   rows4.h=gpu/kernels/rows4.h

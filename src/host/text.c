@@ -1,4 +1,4 @@
-/* text.c: functions that make text, for WF_OPS_TEXT of op.def: quoting, encoding, hashes.
+/* text.c: functions that make text, for WF_OPS_TEXT of op.def: quoting, encoding.
  *
  * Every body asks once for as much room as it can need and reports what it used. Characters are
  * UTF-8; positions and lengths count characters. */
@@ -22,10 +22,6 @@ static void copy(u8 *out, i64 *n, const void *from, i64 len) {
         memcpy(out + *n, from, (size_t)len);
         *n += len;
     }
-}
-
-static u32 char_count(str s) {
-    return (u32)fn_length(s);
 }
 
 /* The code after a backslash: \XXXX, \+XXXXXX, \uXXXX, \UXXXXXXXX. Returns how many bytes it takes;
@@ -80,88 +76,6 @@ void mt_unistr(struct made *made, str a, u8 *f) {
     }
     *f = first ? FAULT_UNISTR : *f;
     made->len = n;
-}
-
-void mt_initcap(struct made *made, str a, u8 *f) {
-    const u8 *p = bytes_of(a);
-    i64 chars = char_count(a);
-    u8 *out = made_room(made, chars == a.len ? chars : chars * 4, f);
-    i64 n = 0;
-    bool inside = false;
-    for (u32 at = 0; out && at < a.len;) {
-        u32 end = fn_char_end(p, at, a.len);
-        u32 c = (u32)fn_ascii(fn_part(a, at, end));
-        bool word = char_in_class(CLASS_ALNUM, c);
-        n += fn_char_encode(out + n, inside ? case_lower(c) : case_upper(c));
-        inside = word;
-        if (stop_due(at, end)) {
-            return;
-        }
-        at = end;
-    }
-    made->len = n;
-}
-
-/* RFC 1321. */
-static void md5_block(u32 state[4], const u8 *block) {
-    static const u8 shifts[4][4] = {
-        {7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
-    static const u32 sines[64] = {
-        0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613,
-        0xfd469501, 0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193,
-        0xa679438e, 0x49b40821, 0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa, 0xd62f105d,
-        0x02441453, 0xd8a1e681, 0xe7d3fbc8, 0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed,
-        0xa9e3e905, 0xfcefa3f8, 0x676f02d9, 0x8d2a4c8a, 0xfffa3942, 0x8771f681, 0x6d9d6122,
-        0xfde5380c, 0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70, 0x289b7ec6, 0xeaa127fa,
-        0xd4ef3085, 0x04881d05, 0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665, 0xf4292244,
-        0x432aff97, 0xab9423a7, 0xfc93a039, 0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1,
-        0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb,
-        0xeb86d391};
-    u32 word[16], a = state[0], b = state[1], c = state[2], d = state[3];
-    memcpy(word, block, 64);
-    for (u32 i = 0; i < 64; i++) {
-        u32 mix = i < 16   ? (b & c) | (~b & d)
-                  : i < 32 ? (d & b) | (~d & c)
-                  : i < 48 ? b ^ c ^ d
-                           : c ^ (b | ~d);
-        u32 k = i < 16 ? i : i < 32 ? (5 * i + 1) & 15 : i < 48 ? (3 * i + 5) & 15 : 7 * i & 15;
-        u32 turn = shifts[i / 16][i & 3], sum = a + mix + sines[i] + word[k];
-        a = d;
-        d = c;
-        c = b;
-        b += sum << turn | sum >> (32 - turn);
-    }
-    state[0] += a;
-    state[1] += b;
-    state[2] += c;
-    state[3] += d;
-}
-
-void mt_md5(struct made *made, str a, u8 *f) {
-    static const char digits[] = "0123456789abcdef";
-    u32 state[4] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
-    u8 tail[128] = {0};
-    const u8 *p = bytes_of(a);
-    u32 whole = a.len / 64 * 64, rest = a.len - whole;
-    for (u32 at = 0; at < whole && !stop_due(at, at + 64); at += 64) {
-        md5_block(state, p + at);
-    }
-    if (rest) {
-        memcpy(tail, p + whole, rest);
-    }
-    tail[rest] = 0x80;
-    u32 blocks = rest < 56 ? 1 : 2;
-    u64 bits = (u64)a.len * 8;
-    memcpy(tail + blocks * 64 - 8, &bits, 8);
-    for (u32 i = 0; i < blocks; i++) {
-        md5_block(state, tail + 64 * i);
-    }
-    u8 *out = made_room(made, 32, f);
-    for (i32 i = 0; out && i < 16; i++) {
-        u8 byte = (u8)(state[i / 4] >> (8 * (i % 4)));
-        out[2 * i] = (u8)digits[byte >> 4];
-        out[2 * i + 1] = (u8)digits[byte & 15];
-    }
 }
 
 void mt_quote_literal(struct made *made, str a, u8 *f) {
