@@ -18,11 +18,12 @@
 #define FILTER_BUDGET_PART 16
 #define RANK_BUDGET_PART 4
 #define FILTER_MOST_SET(count) ((count) / 4 * 3)
-/* Bits a row of a filter that several keys share a bit of: at most, where a cache holds it, and at
- * least. */
-#define FOLDED_MOST_BITS 64
-#define FOLDED_LEAST_BITS 8
+/* A filter of which keys share bits: bits a row, fewer where it would take more than this part of
+ * the cache, no fewer than the least. A small one lies in the cache of the multiprocessor. */
+#define FOLDED_BITS 16
+#define FOLDED_BITS_LEAST 8
 #define FOLDED_CACHE_PART 4
+#define FOLDED_LEAST_SLOTS (1LL << 16)
 
 struct build {
     struct gpu *g;
@@ -117,15 +118,15 @@ static FALLIBLE choose_form(struct build *b, const struct step *step) {
 /* A bitmap of the lowest bits of the key, or of one column of it: neighbours have neighbouring bits,
  * whatever the span. */
 static void fold_filter(struct build *b, struct packed_field field) {
-    u64 count = BITS_LEAST_SLOTS;
+    u64 count = FOLDED_LEAST_SLOTS;
     u64 cached = (u64)b->g->card->l2_bytes / FOLDED_CACHE_PART * 8;
-    while (count < FOLDED_MOST_BITS * (u64)b->rows) {
+    while (count < FOLDED_BITS * (u64)b->rows) {
         count *= 2;
     }
     while (count > cached) {
         count /= 2;
     }
-    if (count >= FOLDED_LEAST_BITS * (u64)b->rows) {
+    if (count >= FOLDED_BITS_LEAST * (u64)b->rows) {
         b->filter = (struct kfilter){.count = count, .mask = count - 1, .shift = field.shift};
         b->folded = 1;
     }
