@@ -236,23 +236,21 @@ static void join_inner(struct join *j, i64 right_most) {
     lower_filter(j->left, j->rel->join.conds.items, j->rel->join.conds.count);
 }
 
-/* SEMI, ANTI, MARK: whether there is a partner. */
+/* SEMI, ANTI, MARK: whether there is a partner. One that is unique is looked at as by other joins. */
 static void join_asking(struct join *j) {
     struct builder *b = j->left;
     bool semi = j->rel->join.kind == JOIN_SEMI;
+    bool one = j->rel->join.right_unique;
     if (semi && j->rel->join.conds.count == 0) {
         probe(j, OP_PROBE, 0, NO_REG);
         return;
     }
-    u16 row;
-    if (j->asked != NO_REG) {
-        row = probe(j, OP_PROBE, PROBE_OUTER, j->asked);
-    } else if (j->rel->join.conds.count > 0) {
-        row = try_each(j, 0);
-    } else {
-        row = probe(j, OP_PROBE, PROBE_OUTER, j->keys.valid);
+    if (semi && one) {
+        join_inner(j, 1);
+        return;
     }
-    u16 found = is_row(b, row);
+    bool tries = j->rel->join.conds.count > 0 && j->asked == NO_REG && !one;
+    u16 found = is_row(b, tries ? try_each(j, 0) : only_partner(j));
     if (j->rel->join.kind == JOIN_MARK) {
         bind_value(b, j->rel->join.mark_col, (struct value){found, NO_REG});
         bind_at(b, j->rel->join.mark_col)->lazy = j->lazy.lit;

@@ -61,6 +61,9 @@ bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr
 /* The largest table below: what a filter leaves of a key is still a key of all of it. */
 i64 estimate_base(const struct rel *rel);
 
+/* Whether the rows of rel probably come in the order of expr; see runs.c. */
+bool opt_is_sorted(struct rel *rel, const struct expr *expr);
+
 /* True the first time an input of SHARED is asked for since `visited` was emptied. */
 bool opt_first_visit(struct opt *o, const struct rel *input);
 /* Replaces every input by what `change` makes of it. The input of a SHARED is changed once since
