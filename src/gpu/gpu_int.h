@@ -395,6 +395,8 @@ struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
     const struct sink *sink;
+    const struct prune *keeps[AGG_KEEPS]; /* groups out of these bounds are dropped */
+    u32 keep_count;
     struct u32_list lits;     /* program literals, by kernel number */
     struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
                                * numbers follow */

@@ -1107,6 +1107,17 @@ static const char *emit_all(struct planner *p) {
     return NULL;
 }
 
+/* Groups have whole numbers, and so have the bounds that are of use. */
+static void find_keeps(struct gpu_plan *plan) {
+    const struct sink *sink = plan->sink;
+    for (u32 i = 0; i < sink->keep_count && plan->keep_count < AGG_KEEPS; i++) {
+        u8 kind = sink->keeps[i].kind;
+        if (kind == KIND_I32 || kind == KIND_I64 || kind == KIND_I128) {
+            plan->keeps[plan->keep_count++] = &sink->keeps[i];
+        }
+    }
+}
+
 static const char *plan_tiles(struct arena *arena, const struct program *program,
                               const struct pipeline *pipe, u32 tile_rows, bool counts,
                               struct gpu_plan *out) {
@@ -1132,6 +1143,7 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     place_consts(&p);
     find_limbs(&p);
     find_words(&p);
+    find_keeps(out);
     find_counted(arena, pipe, counts, out);
     const char *refusal = emit_all(&p);
     if (refusal) {

@@ -12,7 +12,11 @@
 #include "hooks.h"
 
 #define FN static inline __attribute__((unused))
+#ifdef __OPTIMIZE__
 #define FN_SLOW static __attribute__((unused, noinline))
+#else /* see SIMT_RAW */
+#define FN_SLOW FN
+#endif
 #define FN_TAIL FN_SLOW
 #define CONST_TABLE static __attribute__((unused)) const
 #define KERNEL(name, type, max_threads)                                                          \
