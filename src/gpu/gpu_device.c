@@ -3,7 +3,6 @@
 #include "gpu/gpu_int.h"
 #include "codes/control.h"
 #include "gpu/gpu_prim.h"
-#include "host/regex_table.h"
 
 #include <stdio.h>
 /* --- what the runtime calls --- */
@@ -26,8 +25,9 @@ static const char *refuses_plan(const struct gpu *g, struct exec *x, const struc
                            arena_printf(x->arena, "%lld", plan->slot_bytes));
     }
     for (i64 i = 0; i < plan->patterns.count; i++) {
-        if (regex_table_make(x->arena, x->lits[plan->patterns.items[i]].str).len == 0) {
-            return gpu_refusal(x->arena, REFUSE_PATTERN, "");
+        bool zone = x->program->lit_kinds[plan->patterns.items[i]] == KIND_I32;
+        if (gpu_ahead_table(x, plan->patterns.items[i]).len == 0) {
+            return gpu_refusal(x->arena, zone ? REFUSE_ZONE : REFUSE_PATTERN, "");
         }
     }
     if (plan->woven_op && x->settings->gpu_code == CODE_VM) {

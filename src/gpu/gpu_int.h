@@ -439,6 +439,9 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, bool counts, struct gpu_plan *out);
 /* The opcode behind which a mark's rows can be counted; -1: as many as the source has. */
 i64 gpu_counted_behind(const struct pipeline *pipe, u32 op);
+/* What WF_OPS_AHEAD makes of a literal: the automaton of a pattern, the changes of a zone. Empty: a
+ * kernel cannot have it. */
+struct sv gpu_ahead_table(struct exec *x, u32 lit);
 /* Opens a scope that END closes. */
 bool gpu_op_guards(u16 code);
 /* Looks every row that gets there up in an index. */

@@ -362,6 +362,7 @@ static void find_host_text(struct planner *p) {
     const struct pipeline *pipe = p->pipe;
     struct gpu_plan *plan = p->plan;
     plan->host_text = NEW_ARRAY(p->arena, b8, pipe->reg_count + 1);
+    plan->has_text = plan->patterns.count > 0; /* their tables are placed as texts are */
     for (u32 r = 0; r < pipe->reg_count; r++) {
         bool is_text = pipe->regs[r].kind == KIND_STR;
         plan->has_text |= is_text;

@@ -14,6 +14,7 @@
 
 #include "codes/control.h"
 #include "host/regex_table.h"
+#include "host/zone_table.h"
 
 #include <stdlib.h>
 
@@ -146,12 +147,17 @@ void gpu_job_literals(struct job *j, u8 *to, u64 addr) {
     text->addr = addr;
 }
 
+struct sv gpu_ahead_table(struct exec *x, u32 lit) {
+    return x->program->lit_kinds[lit] == KIND_STR ? regex_table_make(x->arena, x->lits[lit].str)
+                                                  : zone_table_get(x->arena, x->lits[lit].i32);
+}
+
 /* Each is a text of its own, so that it is aligned. */
 static FALLIBLE pattern_texts(struct job *j) {
     const struct u32_list *patterns = &j->plan.patterns;
     j->pattern_views = NEW_ARRAY(j->x->arena, str, patterns->count + 1);
     for (i64 i = 0; i < patterns->count; i++) {
-        struct sv table = regex_table_make(j->x->arena, j->x->lits[patterns->items[i]].str);
+        struct sv table = gpu_ahead_table(j->x, patterns->items[i]);
         ASSERT(table.len > 0); /* it was asked before whether there is one */
         j->pattern_views[i] = str_from(table);
         TRY(own_text(j, false, &j->pattern_views[i], 1));

@@ -140,6 +140,9 @@ const char *gpu_part_text(const char *part) {
         {"initcap", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"
                     "#include \"defs/case_map.h\"\n#include \"defs/fn_case.h\"\n"
                     "#include \"defs/char_class.h\"\n#include \"defs/fn_initcap.h\"\n"},
+        {"zone", "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n"
+                 "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"
+                 "#include \"defs/fn_str.h\"\n#include \"defs/fn_zone.h\"\n"},
         {"parse", PARSE_PARTS},
         {"parse_real", PARSE_PARTS "#include \"defs/fn_fround.h\"\n"
                                    "#include \"defs/fn_variance.h\"\n"
@@ -198,7 +201,8 @@ static void put_functions(struct weaver *v) {
         text_print(v->out, "%s %s op_%s(%s", info->cost >= 40 ? "FN_SLOW" : "FN",
                    makes ? "i64" : kind_text(info->result), info->name, makes ? "u8 *out, " : "");
         for (u32 k = 0; k < info->arity; k++) {
-            text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(info->operands[k]), "abc"[k]);
+            u8 kind = k == 1 && op_ahead(v->pipe->ops[i].code) ? KIND_STR : info->operands[k];
+            text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(kind), "abc"[k]);
         }
         text_print(v->out, "%s) { return %s; }\n", info->flags & OP_FAULTS ? ", u8 *f" : "",
                    expr_of(v->pipe->ops[i].code));
