@@ -405,6 +405,7 @@ struct gpu_plan {
     struct u32_list indexes; /* variables */
     struct u32_list interns; /* variables */
     b8 adds_interns;         /* not only finds */
+    u32 best_count;          /* INTERN that has a key */
     u16 *op_imm;             /* kernel number of every opcode's literal, table, column or index */
     VEC(struct kop) ops;
     u32 hoist_count;

@@ -162,6 +162,7 @@ struct job {
     i64 made_bytes;                /* which there is room for */
     struct buffer *made_host;      /* where they will be on the host; NULL: they are not handed on */
     i64 made_text;                 /* which of the texts they are; 0 = none, else its number + 1 */
+    struct gpu_block *bests;       /* the best texts so far, for INTERN that has a key */
     u32 mark_count;
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */

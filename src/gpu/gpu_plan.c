@@ -242,6 +242,7 @@ static void number_op(struct planner *p, u32 i) {
         plan->woven_op = op_infos[op->code].name;
     }
     plan->adds_interns |= gpu_op_adds(op);
+    plan->best_count += intern_keyed(op);
     plan->has_match |= op->code == OP_MATCH;
     plan->has_each |= op->code == OP_EACH;
     plan->op_imm[i] = imm;

@@ -732,6 +732,16 @@ static void put_intern(struct weaver *v, const struct op *op, u16 number) {
     if (op->code == OP_UNPAIR) {
         line(v, "        r%u[i] = intern_half(&args.interns[%u], %s, %uu);", op->dst, number, a,
              op->b);
+    } else if (intern_keyed(op)) {
+        u32 before = 0;
+        for (const struct op *other = v->pipe->ops; other < op; other++) {
+            before += intern_keyed(other);
+        }
+        line(v, "        r%u[i] = intern_best(&args.interns[%u],", op->dst, number);
+        line(v, "            args.bests + %u * BEST_WORDS * args.best_slots, args.best_slots,",
+             before);
+        line(v, "            %s, %s, %du, args.report);", operand(v, op->c, b), a,
+             op->b == INTERN_GREATEST);
     } else if (op->code == OP_INTERN) {
         line(v, "        r%u[i] = intern_text(&args.interns[%u], %s, %du, args.report);", op->dst,
              number, a, !gpu_op_adds(op));
