@@ -201,7 +201,7 @@ static void write_gpu(FILE *out) {
 #define X(A, name, r, a, b, c, fn, text) op_name(out, #name, &count);
     WF_OPS_HOST(X, )
 #undef X
-    fputs("\n\nOf these woven kernels have, where the second operand is a literal: ", out);
+    fputs("\n\nOf these, and of those above, woven kernels have where the second operand is a literal: ", out);
     count = 0;
 #define X(A, name, part, expr) op_name(out, #name, &count);
     WF_OPS_AHEAD(X, )

@@ -25,8 +25,8 @@ static const char *refuses_plan(const struct gpu *g, struct exec *x, const struc
                            arena_printf(x->arena, "%lld", plan->slot_bytes));
     }
     for (i64 i = 0; i < plan->patterns.count; i++) {
-        bool zone = x->program->lit_kinds[plan->patterns.items[i]] == KIND_I32;
-        if (gpu_ahead_table(x, plan->patterns.items[i]).len == 0) {
+        bool zone = x->program->lit_kinds[plan->patterns.items[i].lit] == KIND_I32;
+        if (gpu_ahead_table(x, &plan->patterns.items[i]).len == 0) {
             return gpu_refusal(x->arena, zone ? REFUSE_ZONE : REFUSE_PATTERN, "");
         }
     }

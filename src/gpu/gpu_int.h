@@ -391,16 +391,19 @@ struct plan_limbs { /* words that are limbs of one exact sum: see struct klimbs 
     i32 first;
     u16 code; /* FLIMB_F64 or FSQUARE_F64 */
 };
+struct gpu_plan_ahead {
+    u32 lit;  /* the program's */
+    u16 code; /* the opcode it is worked out for */
+};
 struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
     const struct sink *sink;
     const struct prune *keeps[AGG_KEEPS]; /* groups out of these bounds are dropped */
     u32 keep_count;
-    struct u32_list lits;     /* program literals, by kernel number */
-    struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
-                               * numbers follow */
-    struct u32_list luts;     /* variables */
+    struct u32_list lits;                /* program literals, by kernel number */
+    VEC(struct gpu_plan_ahead) patterns; /* worked out ahead: their numbers follow */
+    struct u32_list luts;                /* variables */
     VEC(struct gpu_plan_col) cols;
     struct u32_list indexes; /* variables */
     struct u32_list interns; /* variables */
@@ -440,9 +443,9 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, bool counts, struct gpu_plan *out);
 /* The opcode behind which a mark's rows can be counted; -1: as many as the source has. */
 i64 gpu_counted_behind(const struct pipeline *pipe, u32 op);
-/* What WF_OPS_AHEAD makes of a literal: the automaton of a pattern, the changes of a zone. Empty: a
- * kernel cannot have it. */
-struct sv gpu_ahead_table(struct exec *x, u32 lit);
+/* What WF_OPS_AHEAD makes of a literal: the automaton of a pattern, the changes of a zone, the parts of
+ * a template. Empty: a kernel cannot have it. */
+struct sv gpu_ahead_table(struct exec *x, const struct gpu_plan_ahead *ahead);
 /* Opens a scope that END closes. */
 bool gpu_op_guards(u16 code);
 /* Looks every row that gets there up in an index. */

@@ -195,6 +195,18 @@ static u16 number_u32(struct arena *arena, struct u32_list *list, u32 item) {
     return (u16)(list->count - 1);
 }
 
+static u16 number_ahead(struct planner *p, u32 lit, u16 code) {
+    struct gpu_plan *plan = p->plan;
+    for (i64 i = 0; i < plan->patterns.count; i++) {
+        if (plan->patterns.items[i].lit == lit && plan->patterns.items[i].code == code) {
+            return (u16)i;
+        }
+    }
+    struct gpu_plan_ahead added = {lit, code};
+    VEC_PUSH(p->arena, &plan->patterns, added);
+    return (u16)(plan->patterns.count - 1);
+}
+
 static u16 number_col(struct planner *p, u32 var, u32 col) {
     struct gpu_plan *plan = p->plan;
     for (i64 i = 0; i < plan->cols.count; i++) {
@@ -234,7 +246,7 @@ static void number_op(struct planner *p, u32 i) {
         break;
     }
     if (op_ahead(op->code)) {
-        imm = number_u32(p->arena, &plan->patterns, literal_of(p->pipe, op->b)->imm);
+        imm = number_ahead(p, literal_of(p->pipe, op->b)->imm, op->code);
     }
     plan->makes += (op_infos[op->code].flags & OP_MAKES) != 0;
     bool rare = op_infos[op->code].flags & OP_RARE || op_ahead(op->code);

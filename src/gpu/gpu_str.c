@@ -13,7 +13,9 @@
 #include "gpu/gpu_job.h"
 
 #include "codes/control.h"
+#include "codes/op.h"
 #include "host/regex_table.h"
+#include "host/to_char.h"
 #include "host/zone_table.h"
 
 #include <stdlib.h>
@@ -147,17 +149,18 @@ void gpu_job_literals(struct job *j, u8 *to, u64 addr) {
     text->addr = addr;
 }
 
-struct sv gpu_ahead_table(struct exec *x, u32 lit) {
-    return x->program->lit_kinds[lit] == KIND_STR ? regex_table_make(x->arena, x->lits[lit].str)
-                                                  : zone_table_get(x->arena, x->lits[lit].i32);
+struct sv gpu_ahead_table(struct exec *x, const struct gpu_plan_ahead *ahead) {
+    const union lit *lit = &x->lits[ahead->lit];
+    return ahead->code == OP_REGEX_STR    ? regex_table_make(x->arena, lit->str)
+           : ahead->code == OP_TO_CHAR_TS ? to_char_program(x->arena, lit->str)
+                                          : zone_table_get(x->arena, lit->i32);
 }
 
 /* Each is a text of its own, so that it is aligned. */
 static FALLIBLE pattern_texts(struct job *j) {
-    const struct u32_list *patterns = &j->plan.patterns;
-    j->pattern_views = NEW_ARRAY(j->x->arena, str, patterns->count + 1);
-    for (i64 i = 0; i < patterns->count; i++) {
-        struct sv table = gpu_ahead_table(j->x, patterns->items[i]);
+    j->pattern_views = NEW_ARRAY(j->x->arena, str, j->plan.patterns.count + 1);
+    for (i64 i = 0; i < j->plan.patterns.count; i++) {
+        struct sv table = gpu_ahead_table(j->x, &j->plan.patterns.items[i]);
         ASSERT(table.len > 0); /* it was asked before whether there is one */
         j->pattern_views[i] = str_from(table);
         TRY(own_text(j, false, &j->pattern_views[i], 1));
@@ -331,9 +334,8 @@ void gpu_job_part_texts(struct job *j, struct batch *b, const struct kseg *segs)
             if (seg->form == SEG_STR) {
                 struct seg_bytes bytes =
                     gpu_segment_bytes(part->tablet, j->pipe->source.cols[c], part->rows);
-                b->part_texts[b->part_text_count++] =
-                    (struct ktext){(u64)(size_t)seg->bytes, (u64)(size_t)bytes.text,
-                                   (u64)bytes.text_bytes};
+                b->part_texts[b->part_text_count++] = (struct ktext){
+                    (u64)(size_t)seg->bytes, (u64)(size_t)bytes.text, (u64)bytes.text_bytes};
             }
         }
     }

@@ -140,6 +140,7 @@ const char *gpu_part_text(const char *part) {
         {"initcap", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"
                     "#include \"defs/case_map.h\"\n#include \"defs/fn_case.h\"\n"
                     "#include \"defs/char_class.h\"\n#include \"defs/fn_initcap.h\"\n"},
+        {"to_char", FORMAT_PARTS "#include \"defs/fn_to_char.h\"\n"},
         {"zone", "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n"
                  "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"
                  "#include \"defs/fn_str.h\"\n#include \"defs/fn_zone.h\"\n"},
@@ -644,7 +645,11 @@ static void put_make(struct weaver *v, u32 at, const struct op *op) {
     char buf[24];
     for (u32 k = 0; k < info->arity; k++) {
         size_t n = strlen(operands);
-        snprintf(operands + n, sizeof operands - n, ", %s", operand(v, regs[k], buf));
+        operand(v, regs[k], buf);
+        if (op_ahead(op->code) && k == 1) {
+            snprintf(buf, sizeof buf, "p%u", v->plan->op_imm[at]);
+        }
+        snprintf(operands + n, sizeof operands - n, ", %s", buf);
     }
     if (info->flags & OP_FAULTS) {
         size_t n = strlen(operands);
