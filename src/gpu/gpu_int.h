@@ -37,7 +37,8 @@ struct gpu_block {
     u64 addr;
     i64 bytes;
     struct gpu_slab *slab;
-    struct gpu_block *prev, *next; /* neighbours in the slab */
+    struct buffer *host;           /* it lies in memory of the host; NULL = on the card */
+    struct gpu_block *prev, *next; /* neighbours in the slab, or among those of the host */
     struct gpu_block *free_prev, *free_next;
     u64 epoch;
     b8 is_free;
@@ -46,6 +47,7 @@ struct gpu_heap {
     struct mutex lock;
     struct gpu_slab *slabs;
     struct gpu_block *free_list;
+    struct gpu_block *away; /* blocks in memory of the host */
     i64 slab_bytes; /* mapped in */
     i64 used_bytes; /* handed out */
     i64 peak_bytes; /* the most of it since gpu_heap_mark */
@@ -64,8 +66,11 @@ void gpu_heap_free(struct gpu_card *card,
 void gpu_heap_fini(struct gpu_card *card, bool context_alive);
 i64 gpu_heap_available(
     struct gpu_card *card); /* bytes that could still be handed out, fragmentation aside */
-/* Evicts cached segments as needed; ERR_DEVICE_MEMORY names bytes, budget and gpu_memory. */
+/* Evicts cached segments as needed; ERR_DEVICE_MEMORY names bytes, budget and gpu_memory. Where the
+ * card is too small for the step (TIGHT_SPILL), in host memory that it reaches over the bus. */
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+/* On the card whatever the step. */
+FALLIBLE gpu_alloc_here(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
 struct pinned { /* host memory the card can reach */
     u8 *host;
@@ -86,8 +91,12 @@ void gpu_host_close(struct gpu_host *h);
 /* Between attach and detach the memory is registered with the context. */
 void gpu_host_attach(struct gpu_host *h, void *ctx);
 void gpu_host_detach(struct gpu_host *h);
-/* A block the card copies to directly; accounted to the execution. NULL when refused. */
-struct buffer *gpu_host_buffer(struct gpu_host *h, struct exec *x, i64 bytes);
+/* A block the card copies to directly; accounted to `mem`. pool: who makes fresh pages present; NULL
+ * = nobody. NULL when refused. */
+struct buffer *gpu_host_buffer(struct gpu_host *h, struct memory *mem, struct pool *pool,
+                               i64 bytes);
+/* Where the card reaches such a block; 0 = nowhere. */
+u64 gpu_host_addr(struct gpu_host *h, const struct buffer *buf);
 void gpu_host_give_back(void *host, i64 bytes); /* idle memory, to the system */
 
 /* --- cached segments and pinned buffers (gpu_cache.c) --- */
@@ -311,6 +320,22 @@ struct gpu_grid { /* of a launch */
     i64 shared_bytes;
 };
 
+/* How a step runs that the card has no room for. It is tried as the settings say; each further level
+ * gives up more speed. */
+enum gpu_tight {
+    TIGHT_NOT,
+    TIGHT_STREAM, /* columns of tables go over the bus instead of staying on the card */
+    TIGHT_SPILL,  /* and rows, indexes, groups and heaps may lie in memory of the host */
+    TIGHT_MAP,    /* and columns are read where they are: not even a batch of them fits */
+    TIGHT_ALL,    /* or copied to memory of the host that the card reaches */
+    TIGHT_COUNT
+};
+/* What earlier tries of a step found out. */
+struct gpu_known {
+    i64 capacity, groups, made_bytes;
+    b8 interns_full, out_of_order;
+};
+
 /* A worker: one step at a time, on streams of its own. */
 struct gpu {
     struct device device;
@@ -320,6 +345,10 @@ struct gpu {
     u64 run_no;               /* of the step */
     b8 inside;                /* in a step; by the card's lock */
     b8 had_company;           /* another worker was inside during it */
+    enum gpu_tight tight;     /* of the step */
+    struct gpu_known known;
+    i64 spilled_bytes;        /* of the step's blocks, in memory of the host */
+    struct pool *pool;        /* of the step; NULL = none */
     void *streams[GPU_STREAMS];
     void **events; /* pairs around launches */
     i64 event_count, event_cap;
