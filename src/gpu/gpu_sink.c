@@ -157,9 +157,9 @@ static FALLIBLE rows_on_card(struct job *j) {
     const struct sink *sink = job_sink(j);
     i64 width = MAX_OF(gpu_job_row_bytes(j), 1);
     if (!j->capacity) {
-        i64 bound = j->old_rows + (j->plan.has_match ? 2 : 1) * j->source_rows;
-        i64 room = gpu_heap_available(g->card) / 4 / width;
-        j->capacity = MAX_OF(MIN_OF(bound, room), 1);
+        i64 bound = (j->plan.has_match ? 2 : 1) * j->source_rows;
+        i64 room = MAX_OF(gpu_heap_available(g->card), 0) / 4 / width;
+        j->capacity = j->old_rows + MAX_OF(MIN_OF(bound, room), 1);
     }
     if (sink->limit >= 0) {
         j->capacity = MAX_OF(MIN_OF(j->capacity, sink->limit), 1);
