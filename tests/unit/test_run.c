@@ -567,9 +567,11 @@ static const char *fake_refuses(struct device *dev, struct exec *x, const struct
     return ((struct fake_gpu *)dev->self)->refusal;
 }
 
-static f64 fake_estimate(struct device *dev, struct exec *x, const struct step *step) {
+static f64 fake_estimate(struct device *dev, struct exec *x, const struct step *step,
+                         const struct expected *vars) {
     UNUSED(x);
     UNUSED(step);
+    UNUSED(vars);
     return ((struct fake_gpu *)dev->self)->ns;
 }
 
