@@ -266,6 +266,7 @@ struct woven_ask {
     i64 gain;       /* see struct code; 0: a quick one is good enough */
     struct exec *x; /* may be cancelled while it waits */
     b8 is_quick;    /* out */
+    b8 is_coming;   /* out: a better one is being compiled */
 };
 FALLIBLE gpu_woven(struct gpu_card *card, struct woven_ask *ask, void **out, struct error *err);
 /* Compiles it quickly, in the background: a step of this statement is likely to ask for it. */

@@ -70,11 +70,16 @@ struct gpu_column gpu_column_of(struct gpu_card *card, const struct table_versio
 
 /* --- moving --- */
 
-static bool is_asked_to_stop(struct gpu_card *card) {
+/* Told to, or nobody but this and what is in the queue holds the version. */
+static bool should_stop(struct gpu_card *card, const struct gpu_move *move) {
+    i32 own = 1;
     mutex_lock(&card->moves.lock);
     bool stop = card->moves.stop;
+    for (const struct gpu_move *other = card->moves.queue; other; other = other->next) {
+        own += other->version == move->version;
+    }
     mutex_unlock(&card->moves.lock);
-    return stop;
+    return stop || atomic_load(&move->version->refs) <= own;
 }
 
 static bool has_room(struct gpu *g, i64 bytes, u64 since_no) {
@@ -105,8 +110,7 @@ static bool move_column(struct gpu *g, const struct gpu_move *move) {
     for (i64 t = 0; t < move->version->tablet_count; t++) {
         struct error err;
         error_reset(&err);
-        bool gone = atomic_load(&move->version->refs) == 1;
-        if (gone || card->broken || is_asked_to_stop(card) || gpu_enter(g, &err)) {
+        if (card->broken || should_stop(card, move) || gpu_enter(g, &err)) {
             return false;
         }
         wf_status status = move_tablet(g, move, t, &err);

@@ -561,8 +561,8 @@ void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32
     bool as_meant = place == p->places[step_no];
     p->stale = p->stale || !as_meant;
     const struct step_metric *m = &x->metrics[step_no];
-    bool compiled = x->compiling_ns > 0; /* it waited, or may have */
-    if (as_meant && place < p->place_count && p->running_ns > 0 && !compiled) {
+    bool usual = !m->interim && !x->compiling_ns;
+    if (as_meant && place < p->place_count && p->running_ns > 0 && usual) {
         const struct device_rates *rates = &p->rates[place];
         f64 moved = over((f64)(m->bytes_moved - m->bytes_fetched), rates->bus_bytes_per_ns) +
                     over((f64)m->bytes_fetched, rates->bus_down_bytes_per_ns);

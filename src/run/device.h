@@ -26,6 +26,7 @@ struct step_metric {
     const char *device; /* its name, and how it ran the step */
     const char *why;    /* why there */
     const char *how;    /* what is to be said of the way it took; NULL = nothing */
+    b8 interim;         /* better code for it is being compiled: it will not take as long again */
     i64 ns;
     i64 device_ns; /* kernels only; 0 = not told apart */
     i64 rows_in;
