@@ -211,13 +211,18 @@ static struct table_version *columns_of(const struct exec *x, const struct step 
     return table ? x->versions[pipe->source.ref] : NULL;
 }
 
-struct step_cost auto_cost(struct exec *x, struct device *device, const struct step *step) {
-    struct device_rates rates = {0};
+static struct expected *all_as_they_are(struct exec *x) {
     struct expected *vars = NEW_ARRAY(x->arena, struct expected, x->program->var_count + 1);
-    struct table_version *version = device->column ? columns_of(x, step) : NULL;
     for (u32 v = 0; v < x->program->var_count; v++) {
         vars[v] = as_it_is(x, v);
     }
+    return vars;
+}
+
+struct step_cost auto_cost(struct exec *x, struct device *device, const struct step *step) {
+    struct device_rates rates = {0};
+    const struct expected *vars = all_as_they_are(x);
+    struct table_version *version = device->column ? columns_of(x, step) : NULL;
     if (device->space && device->rates) {
         device->rates(device, x, &rates);
     }
@@ -477,7 +482,6 @@ static void put_why(struct exec *x, const struct run_devices *devices, u32 step_
         }
         struct device *device = devices->list[p->numbers[i]];
         struct step_cost cost = auto_cost(x, device, p->steps[step_no]);
-        x->placed->running_ns = i == place ? cost.ns : p->running_ns;
         cost.ns *= past_ratio(x->past, step_no, i);
         runs = MAX_OF(runs, past_runs(x->past, step_no, i));
         text_print(&why, "%s %s %s", i ? "," : "", device->name,
@@ -501,7 +505,6 @@ static void put_why(struct exec *x, const struct run_devices *devices, u32 step_
 void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
                  const struct step *step, struct chosen *out) {
     struct placed *p = x->placed;
-    UNUSED(step);
     if (!p || (p->stale && p->revisions < REVISIONS_MOST)) {
         place(x, devices, step_no);
         p = x->placed;
@@ -514,7 +517,12 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
         p->running_ns = 0;
         return;
     }
-    put_why(x, devices, step_no, place, out);
+    struct device *device = devices->list[out->number];
+    p->running_ns = x->past ? device->estimate_ns(device, x, step, all_as_they_are(x)) : 0;
+    out->why = "estimated";
+    if (x->profiles) {
+        put_why(x, devices, step_no, place, out);
+    }
 }
 
 /* --- afterwards --- */

@@ -606,6 +606,7 @@ static wf_status run_costing(struct fix *f, struct device *gpu, i64 answer_cost)
     f->x.settings = &f->settings;
     f->x.tables = f->tables;
     f->x.versions = f->versions;
+    f->x.profiles = 1;
     f->x.past = gpu ? ((struct fake_gpu *)gpu->self)->past : NULL;
     bool stale = false;
     f->open = true;
