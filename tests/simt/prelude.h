@@ -177,6 +177,10 @@ FN b8 stop_due(u64 before, u64 now) {
     return 0;
 }
 
+FN u64 word8_at(const u8 *p) {
+    return *(const u64 *)(const void *)p;
+}
+
 FN u32 bits_set_u32(u32 x) {
     return (u32)__builtin_popcount(x);
 }

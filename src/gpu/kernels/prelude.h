@@ -186,6 +186,11 @@ FN b8 stop_due(u64 before, u64 now) {
     return 0;
 }
 
+/* Eight bytes at an address that is a multiple of eight, the first lowest. */
+FN u64 word8_at(const u8 *p) {
+    return *(const u64 *)p;
+}
+
 FN u32 bits_set_u32(u32 x) {
     return (u32)__popc((int)x);
 }
