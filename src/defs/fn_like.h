@@ -161,4 +161,11 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
     }
 }
 
+/* As in PostgreSQL a lone escape at the pattern's end is an error where matching comes to it. */
+FN b8 fn_like_checked(str a, str b, i32 mode, u8 *f) {
+    b8 r = fn_like(a, b, mode);
+    *f = (u8)(r == 2 ? FAULT_LIKE_ESCAPE : *f);
+    return (b8)(r == 1);
+}
+
 #endif
