@@ -446,6 +446,8 @@ struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
     const struct sink *sink;
+    const struct prune *keeps[AGG_KEEPS]; /* groups out of these bounds are dropped */
+    u32 keep_count;
     struct u32_list lits;     /* program literals, by kernel number */
     struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
                                * numbers follow */
@@ -468,6 +470,8 @@ struct gpu_plan {
     i32 makes;    /* opcodes that make strings */
     VEC(struct plan_limbs) limbs;
     b8 *is_limb;     /* registers that are only part of those */
+    b8 *is_word;     /* and those that FROUND or VARIANCE takes from columns */
+    b8 has_words;    /* one of them is there */
     b8 *host_text;   /* registers of text that keep the host's address: only rows take them */
     u8 *count_after; /* by opcode: the place, + 1, where rows are counted behind it; 0 = none */
     u32 count_places;
@@ -486,6 +490,8 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, bool counts, struct gpu_plan *out);
 /* The opcode behind which a mark's rows can be counted; -1: as many as the source has. */
 i64 gpu_counted_behind(const struct pipeline *pipe, u32 op);
+/* Opens a scope that END closes. */
+bool gpu_op_guards(u16 code);
 /* Looks every row that gets there up in an index. */
 bool gpu_op_looks_up(const struct pipeline *pipe, u32 op);
 

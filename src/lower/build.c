@@ -231,7 +231,7 @@ static u16 add_op(struct builder *b, u16 code, u16 x, u16 y, u16 z, struct range
 
 u16 build_op(struct builder *b, u16 code, u16 a, u16 b_, u16 c, struct range range) {
     u16 flags = op_infos[code].flags;
-    bool raises = flags & (OP_FAULTS | OP_HOST);
+    bool raises = flags & (OP_FAULTS | OP_HOST | OP_MAKES);
     return add_op(b, code, a, b_, c, range, raises);
 }
 

@@ -486,6 +486,8 @@ u32 key_bits_of(struct range range); /* bits that hold hi - lo; 0 when equal */
 
 /* prune.c */
 void prune_note(struct builder *b, u16 cond);
+/* The bounds, to the pipeline, or to the sink that makes the groups it reads. */
+void prune_finish(struct builder *b, struct pipeline *pipe);
 
 /* weave.c */
 bool weave_cuts_after(const struct lower *l, const struct rel *rel);
