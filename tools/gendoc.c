@@ -131,14 +131,15 @@ static void write_opcodes(FILE *out) {
 #define X(A, name, a, b, c, fn, text) op_row(out, #name, "str &larr; " #a ", " #b ", " #c, text, #fn);
     WF_OPS_TEXT(X, )
 #undef X
-#define X(A, name, a, b, body, text) op_row(out, #name, "str &larr; " #a ", " #b, text, "mk_" #body);
-    WF_OPS_MAKE(X, )
-#undef X
     op_head(out, "Rare", "One loop over the active rows on the CPU (functions of doubles: vector loops); on the GPU "
                          "in woven kernels, not in the virtual machine.");
 #define X(A, name, fails, r, a, b, c, part, expr, text)                                            \
     op_row(out, #name, #r " &larr; " #a ", " #b ", " #c, text, #expr);
     WF_OPS_RARE(X, )
+#undef X
+#define X(A, name, fails, a, b, c, part, most, body, text)                                          \
+    op_row(out, #name, "str &larr; " #a ", " #b ", " #c, text, #body);
+    WF_OPS_MAKE(X, )
 #undef X
 }
 
@@ -213,19 +214,11 @@ static void write_gpu(FILE *out) {
 #define X(A, name, kind, text, why) fprintf(out, "| %s | %s | %s |\n", #kind, text, why);
     WF_HOST_STEPS(X, )
 #undef X
-    fputs("\n## Opcodes that make strings\n\n", out);
-#define X(A, name, a, b, body, text) op_name(out, #name, &count);
-    WF_OPS_MAKE(X, )
-#undef X
+    fputs("\n## Opcodes that make strings, by host code\n\n", out);
 #define X(A, name, a, b, c, fn, text) op_name(out, #name, &count);
     WF_OPS_TEXT(X, )
 #undef X
-    fputs("\n\nOf these woven kernels have: ", out);
-    count = 0;
-#define X(A, name, part, body) op_name(out, #name, &count);
-    WF_OPS_MADE(X, )
-#undef X
-    fputs(".\n\n## Opcodes that read text, or are host code\n\n", out);
+    fputs("\n\n## Opcodes that read text, or are host code\n\n", out);
     count = 0;
 #define X(A, name, r, a, b, c, fn, text) op_name(out, #name, &count);
     WF_OPS_HOST(X, )
@@ -237,8 +230,15 @@ static void write_gpu(FILE *out) {
 #undef X
     fputs(".\n\n## Opcodes of woven kernels, not of the virtual machine\n\n", out);
     count = 0;
-#define X(A, name, fails, r, a, b, c, part, expr, text) op_name(out, #name, &count);
+#define X(A, name, ...) op_name(out, #name, &count);
     WF_OPS_RARE(X, )
+    WF_OPS_MAKE(X, )
+#undef X
+#define X(A, name, flags, ...)                                                                      \
+    if (strstr(#flags, "RARE")) {                                                                   \
+        op_name(out, #name, &count);                                                                \
+    }
+    WF_CTLS(X, )
 #undef X
     fputs("\n", out);
     write_gpu_code(out);

@@ -235,6 +235,14 @@ struct klimbs {
     u32 square; /* of the double's square */
 };
 
+/* Groups whose column (0: the key, 1 + w: word w) is not within the bounds are of no use to anybody. */
+#define AGG_KEEPS 4
+struct kkeep {
+    i64 lo, hi;
+    u32 col;
+    u32 pad;
+};
+
 struct kagg {
     u64 *state;
     u64 slot_count;  /* HASH: a power of two */
@@ -250,7 +258,9 @@ struct kagg {
     const u8 *word_ops;   /* enum word_op */
     const u16 *word_regs; /* virtual machine: places */
     const struct klimbs *limbs;
+    const struct kkeep *keeps;
     u32 limb_count;
+    u32 keep_count;
     /* HASH, of rows in the order of their key: runs that end in a tile are rows of the output, the
      * table has only those at the edges of tiles. AGG_BOUNDS words for every tile, in the order of
      * rows: how many edges it has (0: no rows), the key and words of its first run, of its last. */

@@ -101,6 +101,10 @@ struct sink {
     u16 *word_regs;   /* i64 inputs, already the identity where the input is NULL */
     i64 groups;       /* AGG: estimate, 0 = unknown */
     b8 in_runs;       /* AGG: keys are expected in ascending order; a device may rely on its own check only */
+    /* AGG: the one pipeline that reads the variable filters out all groups whose column (0: the key, 1 + w: word w) is
+     * not within these bounds; a device may drop them. */
+    u32 keep_count;
+    struct prune *keeps;
     u32 null_var;     /* LUT: b8 table of NULL flags, or NO_VAR */
     u32 fault_var;    /* LUT: b8 table of fault numbers (faults are kept, not raised), or NO_VAR */
 };
@@ -139,6 +143,7 @@ struct var {
     u8 lut_kind;     /* LUT */
     i64 const_rows;  /* ROWS: rows it holds from the start, of literals: exec_open materialises them */
     u32 *const_lits; /* const_rows x col_count literals, row-major; NO_LIT = NULL */
+    i64 rows;        /* ROWS: estimate at lowering; 0 = unknown */
     u32 last_use;    /* step number after which the runtime releases it */
 };
 

@@ -302,24 +302,37 @@ static void print_source(struct text *out, const struct program *program,
     text_print(out, "    source    %s\n", p.text);
 }
 
+static void add_prune(struct piece *p, const struct program *program, const struct prune *prune,
+                      u32 col) {
+    bool low = prune->lo_lit != NO_LIT, high = prune->hi_lit != NO_LIT;
+    add(p, "column %u %s ", col,
+        low && high ? "in"
+        : low       ? ">="
+                    : "<=");
+    if (low) {
+        add_literal(p, program, prune->lo_lit);
+    }
+    add(p, "%s", low && high ? " .. " : "");
+    if (high) {
+        add_literal(p, program, prune->hi_lit);
+    }
+}
+
 static void print_prunes(struct text *out, const struct program *program,
                          const struct pipeline *pipe) {
     for (u32 i = 0; i < pipe->prune_count; i++) {
-        const struct prune *prune = &pipe->prunes[i];
         struct piece p = {.len = 0};
-        bool low = prune->lo_lit != NO_LIT, high = prune->hi_lit != NO_LIT;
-        add(&p, "column %u %s ", source_col(pipe, prune->col),
-            low && high ? "in"
-            : low       ? ">="
-                        : "<=");
-        if (low) {
-            add_literal(&p, program, prune->lo_lit);
-        }
-        add(&p, "%s", low && high ? " .. " : "");
-        if (high) {
-            add_literal(&p, program, prune->hi_lit);
-        }
+        add_prune(&p, program, &pipe->prunes[i], source_col(pipe, pipe->prunes[i].col));
         text_print(out, "    prune     %s\n", p.text);
+    }
+}
+
+static void print_keeps(struct text *out, const struct program *program, const struct sink *sink) {
+    for (u32 i = 0; i < sink->keep_count; i++) {
+        struct piece p = {.len = 0};
+        add_prune(&p, program, &sink->keeps[i], sink->keeps[i].col);
+        text_print(out, "%s%s%s", i ? ", " : "              of which matter ", p.text,
+                   i + 1 < sink->keep_count ? "" : "\n");
     }
 }
 
@@ -391,6 +404,7 @@ static void print_sink(struct text *out, const struct program *program, const st
         }
     }
     print_list(out, items, count);
+    print_keeps(out, program, sink);
 }
 
 static void print_pipeline(struct text *out, const struct program *program,

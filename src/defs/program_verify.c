@@ -15,6 +15,7 @@ struct check {
     struct arena *arena;
     b8 *regs_set; /* of the current pipeline */
     b8 *vars_set; /* written by a step so far, or filled from the start */
+    u8 *kept;     /* groups of which some may be dropped: 1, and 2 once they were read */
     u32 step;     /* number of the current step */
     u32 pc;       /* of the current opcode; NO_VAR outside a body */
 };
@@ -63,6 +64,7 @@ static wf_status check_var_read(struct check *c, u32 var, u32 kind_mask) {
     TRY(check_var(c, var, kind_mask));
     NEED(c->vars_set[var], "a variable is read before it is filled");
     NEED(c->program->vars[var].last_use >= c->step, "a variable is read after its last use");
+    NEED(!c->kept[var] || c->kept[var]++ == 1, "groups of which some are dropped are read twice");
     return ERR_OK;
 }
 
@@ -72,6 +74,20 @@ enum {
     MASK_LUT = 1 << VAR_LUT,
     MASK_INTERN = 1 << VAR_INTERN
 };
+
+static wf_status check_prunes(struct check *c, const struct prune *prunes, u32 count, u32 cols) {
+    for (u32 i = 0; i < count; i++) {
+        const u32 lits[2] = {prunes[i].lo_lit, prunes[i].hi_lit};
+        NEED(prunes[i].col < cols, "a column that is not loaded prunes");
+        for (u32 j = 0; j < 2; j++) {
+            NEED(lits[j] == NO_LIT || lits[j] < c->program->lit_count,
+                 "a literal that does not exist prunes");
+            NEED(lits[j] == NO_LIT || c->program->lit_kinds[lits[j]] == prunes[i].kind,
+                 "a literal that prunes has the wrong kind");
+        }
+    }
+    return ERR_OK;
+}
 
 static wf_status check_sink(struct check *c, const struct sink *sink);
 
@@ -286,18 +302,7 @@ static wf_status check_source(struct check *c) {
     for (u32 i = 0; i < source->col_count; i++) {
         NEED(source->cols[i] < limit, "a column that the source does not have is named");
     }
-    for (u32 i = 0; i < c->pipe->prune_count; i++) {
-        const struct prune *prune = &c->pipe->prunes[i];
-        const u32 lits[2] = {prune->lo_lit, prune->hi_lit};
-        NEED(prune->col < source->col_count, "a column that is not loaded prunes");
-        for (u32 j = 0; j < 2; j++) {
-            NEED(lits[j] == NO_LIT || lits[j] < c->program->lit_count,
-                 "a literal that does not exist prunes");
-            NEED(lits[j] == NO_LIT || c->program->lit_kinds[lits[j]] == prune->kind,
-                 "a literal that prunes has the wrong kind");
-        }
-    }
-    return ERR_OK;
+    return check_prunes(c, c->pipe->prunes, c->pipe->prune_count, source->col_count);
 }
 
 static wf_status check_regs(struct check *c) {
@@ -343,6 +348,9 @@ static wf_status check_body(struct check *c) {
         for (u32 k = 0; k < sink->top_key_count; k++) {
             NEED(sink->top_keys[k].col < sink->col_count, "a sink's sort key does not exist");
         }
+        TRY(check_prunes(c, sink->keeps, sink->keep_count, 1 + sink->word_count));
+        NEED(!sink->keep_count || sink->kind == SINK_AGG, "rows that are no groups are dropped");
+        c->kept[sink->var] = sink->keep_count > 0;
         c->vars_set[sink->var] = 1;
         if (sink->kind == SINK_LUT && sink->null_var != NO_VAR) {
             c->vars_set[sink->null_var] = 1;
@@ -585,6 +593,7 @@ wf_status program_verify(const struct program *program, struct error *err) {
     arena_init(&arena, &mem);
     struct check check = {.program = program, .err = err, .arena = &arena, .pc = NO_VAR};
     check.vars_set = NEW_ARRAY(&arena, b8, program->var_count + 1);
+    check.kept = NEW_ARRAY(&arena, u8, program->var_count + 1);
     wf_status status = check_vars(&check);
     if (!status) {
         status = check_steps(&check);

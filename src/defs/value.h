@@ -54,7 +54,6 @@ i32 value_format_bool(b8 value, char *out);  /* true, false */
 i32 value_format_timestamp(i64 value, char *out);
 i32 value_format_timestamptz(i64 value, i32 zone, char *out);
 i32 value_format_time(i64 value, char *out);
-i32 value_format_clock(i64 us, i32 hour_width, char *out); /* hh:mm:ss.f */
 i32 value_format_interval(i128 value, char *out);
 i128 value_interval_order(i128 value); /* its length: the same for intervals that are equal */
 i32 value_format_uuid(i128 value, char *out);

@@ -15,7 +15,7 @@
 #define AGG_TABLE_BYTES (110LL << 10) /* of a single copy, where rows are many */
 #define AGG_TABLE_ROWS 256            /* for every slot of it */
 #define AGG_FRONT_SLOTS 1024
-#define AGG_FRONT_GROUPS (1LL << 16) /* expected at most, or else a front is in the way */
+#define AGG_FRONT_GROUPS (1LL << 16) /* expected at most, or else it is smaller, or there is none */
 #define AGG_FRONT_GROUPS_SIMT 2000
 #define AGG_OWN_BYTES (100LL << 10) /* two blocks a multiprocessor at least */
 #define AGG_OWN_ROWS 4096           /* of a thread, before its cells are added up */
@@ -81,15 +81,17 @@ static void shape_shared(const struct gpu_plan *plan, const struct agg_room *roo
         !out->own_bytes && table <= MIN_OF(most_table, table_room(plan, room->shared_max));
 }
 
-/* Groups that are few, or of which few are met often, meet in a table of the block's own first. */
+/* Groups that are few, or of which few are met often, meet in a table of the block's own first.
+ * What is expected of a hash table may be wrong: it has a smaller one in any case, which a warp
+ * leaves when few of its rows are found there. */
 static void shape_front(const struct gpu_plan *plan, const struct agg_room *room,
                         struct agg_shape *out) {
     const struct sink *sink = plan->sink;
     i64 most = room->is_simt ? AGG_FRONT_GROUPS_SIMT : AGG_FRONT_GROUPS;
     bool apart = out->own_bytes || out->copies || out->run_rows;
-    if (!apart && !plan->limbs.count && sink->word_count <= AGG_RUN_WORDS && sink->groups <= most) {
-        out->front = sink->word_count <= 3 ? AGG_FRONT_SLOTS : AGG_FRONT_SLOTS / 2;
-    }
+    u32 slots = sink->word_count <= 3 ? AGG_FRONT_SLOTS : AGG_FRONT_SLOTS / 2;
+    slots = sink->groups <= most ? slots : out->agg.form == AGG_HASH ? slots / 2 : 0;
+    out->front = !apart && !plan->limbs.count && sink->word_count <= AGG_RUN_WORDS ? slots : 0;
 }
 
 /* Whether keys are slots, and how many there are. */
@@ -160,6 +162,35 @@ void gpu_agg_weave(const struct agg_shape *shape, struct weave *out) {
     out->cells = shape->own_bytes ? &shape->cells : NULL;
     out->run_rows = shape->run_rows;
     out->front = shape->front;
+}
+
+struct kagg gpu_agg_args(const struct job *j) {
+    struct kagg agg = j->shape.agg;
+    agg.word_ops = DEV(const u8 *, j->fixed_addr + (u64)j->layout.words_at);
+    agg.word_regs = DEV(const u16 *, j->fixed_addr + (u64)j->layout.word_regs_at);
+    agg.limbs = DEV(const struct klimbs *, j->fixed_addr + (u64)j->layout.limbs_at);
+    agg.limb_count = (u32)j->plan.limbs.count;
+    agg.keeps = DEV(const struct kkeep *, j->g->args_block->addr + (u64)j->keeps_at);
+    agg.keep_count = j->plan.keep_count;
+    return agg;
+}
+
+/* A literal among whole numbers. */
+static i128 bound_of(const struct exec *x, const struct prune *p, u32 lit) {
+    union lit value = x->lits[lit];
+    return p->kind == KIND_I128 ? value.i128 : p->kind == KIND_I64 ? value.i64 : value.i32;
+}
+
+void gpu_agg_keeps(const struct job *j, struct kkeep *out) {
+    for (u32 i = 0; i < j->plan.keep_count; i++) {
+        const struct prune *p = j->plan.keeps[i];
+        i128 lo = p->lo_lit == NO_LIT ? I64_MIN : bound_of(j->x, p, p->lo_lit);
+        i128 hi = p->hi_lit == NO_LIT ? I64_MAX : bound_of(j->x, p, p->hi_lit);
+        bool some = lo <= I64_MAX && hi >= I64_MIN;
+        out[i].lo = some ? (i64)MAX_OF(lo, I64_MIN) : I64_MAX;
+        out[i].hi = some ? (i64)MIN_OF(hi, I64_MAX) : I64_MIN;
+        out[i].col = p->col;
+    }
 }
 
 static const char *form_name(const struct agg_shape *shape, bool woven) {
@@ -279,10 +310,9 @@ static FALLIBLE edges_start(struct job *j, enum kernel_no kernel, i64 blocks,
 static FALLIBLE runs_end(struct job *j) {
     struct gpu *g = j->g;
     i64 tiles = (i64)j->tile_total;
-    struct kagg_edges args = {.agg = j->shape.agg,
+    struct kagg_edges args = {.agg = gpu_agg_args(j),
                               .count = j->tile_total,
                               .report = DEV(u64 *, g->args_block->addr + (u64)j->reports_at)};
-    args.agg.word_ops = DEV(const u8 *, j->fixed_addr + (u64)j->layout.words_at);
     args.parts = args.agg.bounds + AGG_BOUNDS(args.agg.word_count) * j->tile_total;
     TRY(edges_start(j, KERNEL_AGG_ORDER, MIN_OF(tiles / BLOCK_THREADS + 1, AGG_RUN_BLOCKS), &args));
     i64 blocks = MIN_OF(2 * tiles / BLOCK_THREADS + 1, g->card->sm_count * 8LL);
@@ -357,7 +387,7 @@ wf_status gpu_agg_early(struct job *j) {
     struct error *err = j->x->err;
     u64 args_addr = g->args_block->addr;
     u64 report = args_addr + (u64)(j->reports_at + REPORT_WORDS * 8);
-    struct kagg_step args = {.agg = j->shape.agg,
+    struct kagg_step args = {.agg = gpu_agg_args(j),
                              .cols = DEV(u64 *const *, args_addr),
                              .report = DEV(u64 *, report),
                              .one = job_sink(j)->key == NO_REG};
@@ -410,7 +440,7 @@ static FALLIBLE agg_extract(struct job *j, i64 groups, u64 *out_report) {
     if (!j->shape.run_rows) {
         CU(g->api->set_bytes(report, 0, REPORT_WORDS * 8, g->streams[0]));
     }
-    struct kagg_step args = {.agg = j->shape.agg,
+    struct kagg_step args = {.agg = gpu_agg_args(j),
                              .cols = DEV(u64 *const *, cols_addr),
                              .report = DEV(u64 *, report),
                              .one = sink->key == NO_REG};

@@ -145,6 +145,7 @@ struct job {
     b8 fixed_done; /* it lies in the scan's block */
     i64 lits_at, lit_bytes_at, luts_at, cols_at, indexes_at, outs_at, reports_at;
     i64 counts_at; /* behind the reports */
+    i64 keeps_at;
     i64 interns_at;
     struct kintern *interns;
     b8 interns_full; /* run again with larger ones */
@@ -252,6 +253,8 @@ FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
 
 /* gpu_agg.c */
 FALLIBLE gpu_agg_begin(struct job *j);
+struct kagg gpu_agg_args(const struct job *j); /* once the argument block has its place */
+void gpu_agg_keeps(const struct job *j, struct kkeep *out);
 FALLIBLE gpu_agg_early(struct job *j); /* small tables: read out before they are waited for */
 void gpu_agg_early_cols(const struct job *j, u64 *cols); /* where to */
 FALLIBLE gpu_agg_end(struct job *j, const u64 *report, bool *out_again);

@@ -92,6 +92,7 @@ static void lay_out(struct job *j) {
     j->outs_at = take(bytes, outs * j->slot_count * (i64)sizeof(struct kout));
     j->reports_at = take(bytes, report_bytes(j) + count_bytes(j));
     j->counts_at = j->reports_at + report_bytes(j);
+    j->keeps_at = take(bytes, plan->keep_count * (i64)sizeof(struct kkeep));
     for (i64 i = 0; i < j->batch_count; i++) {
         j->batches[i].texts_at = take(bytes, gpu_job_text_room(j, &j->batches[i]));
         j->batches[i].bounds_at = j->shape.run_rows ? take(bytes, j->batches[i].count * 8) : -1;
@@ -162,6 +163,7 @@ static void fill_sink(struct job *j) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
     gpu_agg_early_cols(j, (u64 *)(void *)j->blob);
+    gpu_agg_keeps(j, (struct kkeep *)(void *)(j->blob + j->keeps_at));
     u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
@@ -366,6 +368,7 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     }
     TRY(gpu_woven(card, &ask, out, j->x->err));
     j->used_quick |= ask.is_quick;
+    j->metric->interim |= ask.is_coming;
     if (*out && !ask.is_quick) {
         sig->function = *out;
         gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);
@@ -419,17 +422,13 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .out_count = (u32)gpu_job_out_count(j),
         .capacity = j->capacity,
         .limit = limit,
-        .agg = j->shape.agg,
+        .agg = gpu_agg_args(j),
         .report = AT(u64 *, j->reports_at + report),
         .heap = DEV(u8 *, j->made ? j->made->addr : 0),
         .heap_bytes = (u64)j->made_bytes,
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
     args.agg.bound_starts = b->bounds_at < 0 ? NULL : AT(const u64 *, b->bounds_at);
-    args.agg.word_ops = FIXED(const u8 *, j->layout.words_at);
-    args.agg.word_regs = FIXED(const u16 *, j->layout.word_regs_at);
-    args.agg.limbs = FIXED(const struct klimbs *, j->layout.limbs_at);
-    args.agg.limb_count = (u32)j->plan.limbs.count;
 #undef FIXED
 #undef AT
     return args;
@@ -709,8 +708,7 @@ static FALLIBLE init_state(struct job *j) {
     }
     void *function = NULL;
     TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, j->x, &function, j->x->err));
-    struct kagg_step args = {.agg = j->shape.agg};
-    args.agg.word_ops = DEV(const u8 *, j->fixed_addr + (u64)j->layout.words_at);
+    struct kagg_step args = {.agg = gpu_agg_args(j)};
     i64 words = (i64)((j->shape.agg.slot_count + 1) * (1u + j->shape.agg.word_count));
     i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL);
     j->metric->launches++;

@@ -262,7 +262,40 @@ static void put_edge(struct weaver *v, u32 at, const char *run) {
     }
 }
 
-static void put_runs_out(struct weaver *v) {
+/* The runs that end in the tile and are wanted, to the output: those of a warp by one addition. */
+static void put_runs_kept(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "for (u32 from = t_id() - t_lane(); from < runs.inner.total; from += %d) {",
+         WOVEN_BLOCK);
+    v->depth++;
+    line(v, "const u32 k = 1u + from + t_lane();");
+    line(v, "u32 wanted = k <= runs.inner.total;");
+    line(v, "if (wanted) {");
+    for (u32 n = 0; n < v->plan->keep_count; n++) {
+        u32 col = v->plan->keeps[n]->col;
+        char name[24] = "keys";
+        if (col) {
+            snprintf(name, sizeof name, "sums%u", col - 1);
+        }
+        line(v, "    wanted &= (i64)%s[k] >= args.agg.keeps[%u].lo;", name, n);
+        line(v, "    wanted &= (i64)%s[k] <= args.agg.keeps[%u].hi;", name, n);
+    }
+    line(v, "}");
+    line(v, "const u64 row = w_run_row(wanted, args.report);");
+    line(v, "if (wanted && (i64)row < args.capacity) {");
+    line(v, "    ((u64 *)args.outs[0].data)[row] = keys[k];");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, "    ((u64 *)args.outs[%u].data)[row] = sums%u[k];", 1 + w, w);
+    }
+    line(v, "} else if (wanted) {");
+    line(v, "    atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_OUTPUT);");
+    line(v, "}");
+    v->depth--;
+    line(v, "}");
+}
+
+/* All of them, by the rows that the tile has reserved. */
+static void put_runs_all(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     line(v, "runs.inner.base = runs.inner.total ? *s_base : 0u;");
     line(v, "const u32 fits = out_fits(runs.inner, args.capacity, -1, args.report);");
@@ -272,6 +305,11 @@ static void put_runs_out(struct weaver *v) {
         line(v, "    ((u64 *)args.outs[%u].data)[runs.inner.base + k] = sums%u[1u + k];", 1 + w, w);
     }
     line(v, "}");
+}
+
+/* The first and the last go to the tile's bounds, as they may go on beside it. */
+static void put_runs_edges(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
     line(v, "u64 *const bound = args.agg.bounds +");
     line(v, "    %u * (args.agg.bound_starts[tablet] + (u64)first / TILE);",
          AGG_BOUNDS(sink->word_count));
@@ -289,7 +327,8 @@ static void put_emit_runs(struct weaver *v) {
     line(v, "u32 descends = 0;");
     line(v, "const u32 heads = b_run_heads(r%u, act, s_last, s_some, &descends);", sink->key);
     line(v, "struct b_runs runs =");
-    line(v, "    b_run_places(heads, s_sums, s_base, &args.report[REPORT_ROWS]);");
+    line(v, "    b_run_places(heads, s_sums, s_base, %s);",
+         v->plan->keep_count ? "(u64 *)0" : "&args.report[REPORT_ROWS]");
     line(v, "if (descends) {");
     line(v, "    atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_ORDER);");
     line(v, "}");
@@ -312,7 +351,12 @@ static void put_emit_runs(struct weaver *v) {
         line(v, "}");
     }
     line(v, "b_sync();");
-    put_runs_out(v);
+    if (v->plan->keep_count) {
+        put_runs_kept(v);
+    } else {
+        put_runs_all(v);
+    }
+    put_runs_edges(v);
     v->depth--;
     line(v, "}");
 }
@@ -336,6 +380,8 @@ void weave_sink_functions(struct weaver *v) {
 static void put_front_setup(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     line(v, "u64 *const front = (u64 *)s_bytes;");
+    line(v, "i32 credit = FRONT_CREDIT_FIRST;");
+    line(v, "u32 fronts = 1;");
     line(v, "NO_UNROLL for (u32 at = t_id(); at < %uu; at += %d) {", v->w->front, WOVEN_BLOCK);
     line(v, "    front[at] = AGG_EMPTY;");
     for (u32 w = 0; w < sink->word_count; w++) {
@@ -531,7 +577,6 @@ static void put_to_state(struct weaver *v, const char *key, const char *from) {
 static void put_to_table(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     char key[24] = "";
-    char x[24];
     operand(v, sink->key, key);
     if (v->w->agg_copies) {
         line(v, "const u64 at = ((u64)%s - (u64)args.agg.key_lo) * %u;", key,
@@ -540,32 +585,45 @@ static void put_to_table(struct weaver *v) {
             line(v, "agg_shared_word(table, args.agg.copies, at, WORD_ADD, 1);");
         }
         put_agg_words(v, true);
-    } else if (v->w->front) {
-        line(v, "const u32 near = front_find(front, %uu, %s);", v->w->front, key);
-        line(v, "if (near != FRONT_NONE) {");
-        for (u32 w = 0; w < sink->word_count; w++) {
-            line(v, "    near_add(%s, front + %uu + near, %s);", word_names[sink->words[w]],
-                 v->w->front * (1 + w), operand(v, sink->word_regs[w], x));
-        }
-        line(v, "} else {");
-        v->depth++;
-        put_to_state(v, key, "");
-        v->depth--;
-        line(v, "}");
     } else {
         put_to_state(v, key, v->w->agg_form == AGG_HASH ? "slot_at[i], slot_seen[i], " : "");
     }
 }
 
+/* Rows whose groups are in the block's own table go there; `left` are the others, or all of them
+ * once most are. */
+static void put_to_front(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    char x[24];
+    line(v, "u32 left = act;");
+    line(v, "if (fronts) {");
+    v->depth++;
+    line(v, EACH "{");
+    line(v, "    const u32 near = act >> i & 1u ? front_find(front, %uu, %s) : FRONT_NONE;",
+         v->w->front, operand(v, sink->key, x));
+    line(v, "    if (near != FRONT_NONE) {");
+    line(v, "        left &= ~(1u << i);");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, "        near_add(%s, front + %uu + near, %s);", word_names[sink->words[w]],
+             v->w->front * (1 + w), operand(v, sink->word_regs[w], x));
+    }
+    line(v, "    }");
+    line(v, "}");
+    line(v, "credit = front_credit(credit, act, left);");
+    line(v, "fronts = w_front_pays(credit);");
+    v->depth--;
+    line(v, "}");
+}
+
 /* Before rows go to a hash table: the first places of all of them, asked at once. */
-static void put_first_slots(struct weaver *v) {
+static void put_first_slots(struct weaver *v, const char *rows) {
     char key[24];
     operand(v, v->plan->sink->key, key);
     line(v, "u64 *slot_at[R];");
     line(v, "u64 slot_seen[R];");
     line(v, EACH "{");
     line(v, "    slot_at[i] = agg_first(&args.agg, %u, %s);", v->plan->sink->word_count, key);
-    line(v, "    slot_seen[i] = act >> i & 1u ? read_u64(slot_at[i]) : 0u;");
+    line(v, "    slot_seen[i] = %s >> i & 1u ? read_u64(slot_at[i]) : 0u;", rows);
     line(v, "}");
 }
 
@@ -598,21 +656,8 @@ static bool hashes(const struct weaver *v) {
     return v->plan->sink->key != NO_REG && v->w->agg_form == AGG_HASH && !v->w->run_rows;
 }
 
-static void put_emit_agg(struct weaver *v) {
-    if (v->w->run_rows) {
-        put_emit_runs(v);
-        return;
-    }
-    if (hashes(v)) {
-        line(v, "u32 fresh = 0;");
-        if (!v->w->front) {
-            put_first_slots(v);
-        }
-    }
-    line(v, EACH "{");
-    v->depth++;
-    line(v, "if (act >> i & 1u) {");
-    v->depth++;
+/* Row i, to wherever its group is kept. */
+static void put_row(struct weaver *v) {
     if (accumulates(v)) {
         put_accumulate(v);
     } else if (v->plan->sink->key == NO_REG) {
@@ -623,10 +668,38 @@ static void put_emit_agg(struct weaver *v) {
     } else {
         put_to_table(v);
     }
+}
+
+static void put_emit_agg(struct weaver *v) {
+    const char *rows = v->w->front ? "left" : "act";
+    if (v->w->run_rows) {
+        put_emit_runs(v);
+        return;
+    }
+    if (hashes(v)) {
+        line(v, "u32 fresh = 0;");
+    }
+    if (v->w->front) {
+        put_to_front(v);
+        line(v, "if (left) {");
+        v->depth++;
+    }
+    if (hashes(v)) {
+        put_first_slots(v, rows);
+    }
+    line(v, EACH "{");
+    v->depth++;
+    line(v, "if (%s >> i & 1u) {", rows);
+    v->depth++;
+    put_row(v);
     v->depth--;
     line(v, "}");
     v->depth--;
     line(v, "}");
+    if (v->w->front) {
+        v->depth--;
+        line(v, "}");
+    }
     if (v->w->cells) {
         put_cells_emitted(v);
     }

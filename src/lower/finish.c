@@ -207,8 +207,7 @@ struct step *build_finish(struct builder *b) {
     pipe->source.cols = b->cols.items;
     pipe->sink_count = (u32)b->sinks.count;
     pipe->sinks = b->sinks.items;
-    pipe->prune_count = (u32)b->prunes.count;
-    pipe->prunes = b->prunes.items;
+    prune_finish(b, pipe);
     weave_check(l, b, pipe);
     struct step *step = lower_step(l, STEP_PIPELINE, b->label.len > 0 ? b->label.ptr : "Rows");
     step->position = b->source_position;

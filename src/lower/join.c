@@ -56,10 +56,14 @@ static void find_payload(struct join *j) {
     }
 }
 
-static bool asks_only(const struct rel *rel) {
-    return rel->join.conds.count == 0 &&
-           (rel->join.kind == JOIN_SEMI || rel->join.kind == JOIN_ANTI ||
-            rel->join.kind == JOIN_MARK);
+/* Whether a set of the right side's keys is all that the join needs: of an inner one where a row
+ * has at most one partner, and nothing is read of it. */
+static bool asks_only(const struct join *j) {
+    const struct rel *rel = j->rel;
+    bool asks = rel->join.kind == JOIN_SEMI || rel->join.kind == JOIN_ANTI ||
+                rel->join.kind == JOIN_MARK ||
+                (rel->join.kind == JOIN_INNER && rel->join.right_unique && j->payload_count == 0);
+    return asks && rel->join.conds.count == 0;
 }
 
 static void build_side(struct join *j, struct builder *right) {
@@ -83,7 +87,7 @@ static void build_side(struct join *j, struct builder *right) {
     }
     j->index = lower_var(l, VAR_INDEX, "index");
     l->vars.items[j->index].rows_var = j->rows;
-    l->vars.items[j->index].set = asks_only(j->rel);
+    l->vars.items[j->index].set = asks_only(j);
     struct step *step = lower_step(l, STEP_BUILD, "Build");
     step->src = j->rows;
     step->dst = j->index;
@@ -236,23 +240,21 @@ static void join_inner(struct join *j, i64 right_most) {
     lower_filter(j->left, j->rel->join.conds.items, j->rel->join.conds.count);
 }
 
-/* SEMI, ANTI, MARK: whether there is a partner. */
+/* SEMI, ANTI, MARK: whether there is a partner. One that is unique is looked at as by other joins. */
 static void join_asking(struct join *j) {
     struct builder *b = j->left;
     bool semi = j->rel->join.kind == JOIN_SEMI;
+    bool one = j->rel->join.right_unique;
     if (semi && j->rel->join.conds.count == 0) {
         probe(j, OP_PROBE, 0, NO_REG);
         return;
     }
-    u16 row;
-    if (j->asked != NO_REG) {
-        row = probe(j, OP_PROBE, PROBE_OUTER, j->asked);
-    } else if (j->rel->join.conds.count > 0) {
-        row = try_each(j, 0);
-    } else {
-        row = probe(j, OP_PROBE, PROBE_OUTER, j->keys.valid);
+    if (semi && one) {
+        join_inner(j, 1);
+        return;
     }
-    u16 found = is_row(b, row);
+    bool tries = j->rel->join.conds.count > 0 && j->asked == NO_REG && !one;
+    u16 found = is_row(b, tries ? try_each(j, 0) : only_partner(j));
     if (j->rel->join.kind == JOIN_MARK) {
         bind_value(b, j->rel->join.mark_col, (struct value){found, NO_REG});
         bind_at(b, j->rel->join.mark_col)->lazy = j->lazy.lit;
@@ -335,7 +337,7 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
     b8 before = l->unordered;
     lazy_open(l, rel, &j.lazy);
     l->unordered = 1;
-    j.grows = rel->join.kind == JOIN_ANTI && asks_only(rel) && fix_is_seen(l, rel_right(rel));
+    j.grows = rel->join.kind == JOIN_ANTI && asks_only(&j) && fix_is_seen(l, rel_right(rel));
     struct builder *right =
         j.grows ? fix_last_round(l, rel_right(rel)) : lower_rel(l, rel_right(rel));
     lazy_leave(l, &j.lazy);

@@ -149,6 +149,7 @@ struct lower {
 struct builder {
     struct lower *l;
     struct source source;
+    i64 rows; /* estimate of those that come out so far; 0 = none was made */
     VEC(u32) cols;
     VEC(u32) col_at; /* by column of the source: where it is in cols, + 1 */
     VEC(struct op) consts;
@@ -485,6 +486,8 @@ u32 key_bits_of(struct range range); /* bits that hold hi - lo; 0 when equal */
 
 /* prune.c */
 void prune_note(struct builder *b, u16 cond);
+/* The bounds, to the pipeline, or to the sink that makes the groups it reads. */
+void prune_finish(struct builder *b, struct pipeline *pipe);
 
 /* weave.c */
 bool weave_cuts_after(const struct lower *l, const struct rel *rel);

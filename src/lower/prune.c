@@ -1,4 +1,5 @@
-/* prune.c: bounds of columns from the conditions of a pipeline, for zone maps and keys.
+/* prune.c: bounds of columns from the conditions of a pipeline, for zone maps and keys; of groups,
+ * for whoever makes them.
  *
  * Works on registers, after folding: a filter's condition that compares a column as loaded with a
  * literal or parameter bounds that column. NULL handling (x AND NOT null) and conjunctions are
@@ -97,9 +98,14 @@ static void add_bound(struct builder *b, i64 col, int bounds, u16 lit_reg) {
     VEC_PUSH(b->l->arena, &b->prunes, prune);
 }
 
+static bool reads_groups(const struct builder *b) {
+    return b->source.kind == SOURCE_VAR && b->l->vars.items[b->source.ref].kind == VAR_AGG;
+}
+
 void prune_note(struct builder *b, u16 cond) {
     const struct op *op = def_of(b, cond);
-    if (b->l->status || b->source.kind != SOURCE_TABLE || b->raises || b->depth > 0 || !op) {
+    bool known = !b->l->status && (b->source.kind == SOURCE_TABLE || reads_groups(b));
+    if (!known || b->raises || b->depth > 0 || !op) {
         return;
     }
     if (op->code == OP_AND_B8) {
@@ -129,4 +135,31 @@ void prune_note(struct builder *b, u16 cond) {
         bounds ^= BOUND_LO | BOUND_HI;
     }
     add_bound(b, col, bounds, lit_reg);
+}
+
+/* The sink that fills a variable with groups; NULL: there is none. */
+static struct sink *groups_sink(const struct lower *l, u32 var) {
+    for (i64 i = l->steps.count; i-- > 0;) {
+        const struct pipeline *pipe = l->steps.items[i].pipeline;
+        for (u32 s = 0; pipe && s < pipe->sink_count; s++) {
+            if (pipe->sinks[s].kind == SINK_AGG && pipe->sinks[s].var == var) {
+                return &pipe->sinks[s];
+            }
+        }
+    }
+    return NULL;
+}
+
+void prune_finish(struct builder *b, struct pipeline *pipe) {
+    struct sink *sink = reads_groups(b) ? groups_sink(b->l, b->source.ref) : NULL;
+    if (b->source.kind == SOURCE_TABLE) {
+        pipe->prune_count = (u32)b->prunes.count;
+        pipe->prunes = b->prunes.items;
+    } else if (sink) {
+        sink->keep_count = (u32)b->prunes.count;
+        sink->keeps = b->prunes.items;
+        for (u32 i = 0; i < sink->keep_count; i++) {
+            sink->keeps[i].col = b->cols.items[sink->keeps[i].col];
+        }
+    }
 }

@@ -55,11 +55,16 @@ void estimate_rel(struct opt *o, struct rel *rel);
 i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows);
 /* Share of rows a condition keeps. */
 f64 estimate_share(struct opt *o, const struct expr *cond);
+/* The same of a join's condition, whose inputs meet already what it says of single columns. */
+f64 estimate_residual(struct opt *o, const struct expr *cond);
 /* Whether no two rows of rel agree in all of these expressions. */
 bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr *const *keys,
                      const b8 *null_safe, i64 count);
 /* The largest table below: what a filter leaves of a key is still a key of all of it. */
 i64 estimate_base(const struct rel *rel);
+
+/* Whether the rows of rel probably come in the order of expr; see runs.c. */
+bool opt_is_sorted(struct rel *rel, const struct expr *expr);
 
 /* True the first time an input of SHARED is asked for since `visited` was emptied. */
 bool opt_first_visit(struct opt *o, const struct rel *input);

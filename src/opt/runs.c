@@ -97,9 +97,13 @@ static void mark_runs(struct rel *rel, void *arg) {
             count++;
         }
     }
-    if (count == 1 && only->kind == EXPR_COL && is_sorted(rel_input(rel), only->col)) {
+    if (count == 1 && opt_is_sorted(rel_input(rel), only)) {
         rel->agg.in_runs = 1;
     }
+}
+
+bool opt_is_sorted(struct rel *rel, const struct expr *expr) {
+    return expr->kind == EXPR_COL && is_sorted(rel, expr->col);
 }
 
 FALLIBLE pass_runs(struct opt *o) {

@@ -259,6 +259,10 @@ void exec_print(struct text *out, struct exec *x, const struct run_devices *devi
     if (report.why) {
         text_print(out, "why there: %s\n", report.why);
     }
+    const char *note = auto_note(x);
+    if (note) {
+        text_print(out, "%s\n", note);
+    }
     for (u32 i = 0; i < devices->count; i++) { /* workers of one card have the same */
         bool again = i > 0 && devices->list[i]->space == devices->list[i - 1]->space &&
                      report.rates[i - 1].bytes_per_ns > 0;

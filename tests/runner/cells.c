@@ -52,6 +52,7 @@ const struct cell cells[] = {
     WITHOUT("factor_or"),
     WITHOUT("infer"),
     WITHOUT("early_agg"),
+    WITHOUT("extremes"),
     WITHOUT("group_keys"),
     WITHOUT("push_semi"),
     WITHOUT("join_order"),

@@ -64,7 +64,7 @@ struct b_runs {
 };
 
 /* Numbers runs in the order of rows, and reserves rows for those that end in the tile: while the
- * counter answers, their sums are made. */
+ * counter answers, their sums are made. No counter: they may not all be wanted. */
 FN struct b_runs b_run_places(u32 heads, u32 *s_sums, u64 *s_base, u64 *counter) {
     struct b_runs runs;
     u32 mine = 0;
@@ -80,11 +80,24 @@ FN struct b_runs b_run_places(u32 heads, u32 *s_sums, u64 *s_base, u64 *counter)
     }
     runs.inner.total = runs.total > 2u ? runs.total - 2u : 0u;
     runs.inner.first = 0;
-    if (t_id() == 0 && runs.inner.total) {
+    if (counter && t_id() == 0 && runs.inner.total) {
         *s_base = atom_add_u64(counter, runs.inner.total);
     }
     runs.inner.base = 0; /* in *s_base, behind the next barrier */
     return runs;
+}
+
+/* A row of the output for every lane that wants one. */
+FN u64 w_run_row(u32 wants, u64 *report) {
+    u32 lanes = w_ballot((i32)wants);
+    u64 row = 0;
+    if (lanes) {
+        if (t_lane() == 0) {
+            row = atom_add_u64(&report[REPORT_ROWS], bits_set_u32(lanes));
+        }
+        row = w_from_u64(row, 0) + bits_set_u32(lanes & ((1u << t_lane()) - 1u));
+    }
+    return row;
 }
 
 /* The run in which row i begins one. */

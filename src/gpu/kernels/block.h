@@ -443,6 +443,18 @@ FN u32 front_find(u64 *keys, u32 slot_count, i64 key) {
     return FRONT_NONE;
 }
 
+/* Whether a warp goes on looking there: as long as most of its threads have credit, which rows that
+ * were found give and rows that were not take. Where groups are many it is soon used up. */
+#define FRONT_CREDIT_FIRST 8
+#define FRONT_CREDIT_MOST 64
+FN i32 front_credit(i32 credit, u32 rows, u32 left) {
+    credit += (i32)bits_set_u32(rows) - 2 * (i32)bits_set_u32(left);
+    return credit < FRONT_CREDIT_MOST ? credit : FRONT_CREDIT_MOST;
+}
+FN u32 w_front_pays(i32 credit) {
+    return bits_set_u32(w_ballot(credit > 0)) >= 16u;
+}
+
 /* One row into a table of this block in shared memory: word w of slot s of copy c is at
  * (s * stride + w) * copies + c. Threads that share a copy use atomics. */
 FN void agg_shared_word(u64 *table, u32 copies, u64 at, u32 op, i64 x) {

@@ -206,6 +206,16 @@ FN i32 agg_in_use(const struct kagg *agg, u32 one, u64 slot) {
     return slot < agg->slot_count && mark != 0;
 }
 
+FN i32 agg_is_kept(const struct kagg *agg, u64 key, const u64 *words) {
+    i32 kept = 1;
+    for (u32 k = 0; k < agg->keep_count; k++) {
+        struct kkeep keep = agg->keeps[k];
+        i64 x = (i64)(keep.col ? words[keep.col - 1u] : key);
+        kept = kept && x >= keep.lo && x <= keep.hi;
+    }
+    return kept;
+}
+
 /* Occupied slots to columns; REPORT_ROWS counts them from zero. */
 KERNEL(k_agg_extract, struct kagg_step, 256) {
     SHARED(u32, s_sums, 32);
@@ -216,12 +226,18 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
          first += (u64)t_blocks() * t_count()) {
         u64 slot = first + t_id();
         u32 used = slot < slots && agg_in_use(&args.agg, args.one, slot);
+        const u64 *row = args.agg.state + slot * stride;
+        u64 key = 0;
+        if (used) {
+            key = args.one                     ? 0u
+                  : args.agg.form == AGG_HASH ? row[0]
+                                              : (u64)args.agg.key_lo + slot;
+            used = (u32)agg_is_kept(&args.agg, key, row + args.agg.head);
+        }
         struct b_place place = b_reserve(used, s_sums, s_base, &args.report[REPORT_ROWS]);
         if (used) {
-            const u64 *row = args.agg.state + slot * stride;
             u64 to = place.base + place.first;
-            u64 key = args.agg.form == AGG_HASH ? row[0] : (u64)args.agg.key_lo + slot;
-            args.cols[0][to] = args.one ? 0u : key;
+            args.cols[0][to] = key;
             for (u32 w = 0; w < args.agg.word_count; w++) {
                 args.cols[1u + w][to] = row[args.agg.head + w];
             }
