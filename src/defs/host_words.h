@@ -16,8 +16,9 @@
 #define FN_SLOW static __attribute__((noinline, unused))
 #define FN_TAIL FN /* out of line on the card only */
 #define CONST_TABLE static const __attribute__((unused))
+#define UNROLL /* compilers of the host know best */
 #ifndef NO_UNROLL
-#define NO_UNROLL /* compilers of the host know best */
+#define NO_UNROLL
 #endif
 
 FN u32 f32_bits(f32 x) {
@@ -50,12 +51,22 @@ FN f64 sqrt_f64(f64 x) { /* x >= 0; IEEE 754's, rounded to nearest */
 
 #define UNUSED_WORD(x) ((void)(x))
 
+FN u64 word8_at(const u8 *p) { /* the first byte lowest */
+    u64 word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
 FN u32 bits_set_u32(u32 x) {
     return (u32)__builtin_popcount(x);
 }
 
 FN u32 bits_set_u64(u64 x) {
     return (u32)__builtin_popcountll(x);
+}
+
+FN u32 first_set_u32(u32 x) { /* ~0 for 0 */
+    return (u32)__builtin_ffs((int)x) - 1u;
 }
 
 FN u32 zeros_above_u64(u64 x) { /* 64 for 0 */

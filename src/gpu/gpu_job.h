@@ -197,6 +197,8 @@ FALLIBLE gpu_job_scan(struct job *j); /* a scan of a table: found, or a new one 
 void gpu_job_scan_end(struct job *j, wf_status status);
 FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
 FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */
+/* Before anything is loaded: whether there is still room for the columns beside what the sink took. */
+FALLIBLE gpu_job_fits(struct job *j);
 i64 gpu_job_slot_share(const struct job *j); /* of the card's memory, in bytes */
 /* Batches like this one will have at most a times-th of its rows: false when it is a single part.
  */

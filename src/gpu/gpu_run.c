@@ -368,6 +368,7 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     }
     TRY(gpu_woven(card, &ask, out, j->x->err));
     j->used_quick |= ask.is_quick;
+    j->metric->interim |= ask.is_coming;
     if (*out && !ask.is_quick) {
         sig->function = *out;
         gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);
@@ -746,7 +747,7 @@ static FALLIBLE open_interns(struct job *j) {
         TRY(gpu_intern_open(j->g, j->x, interns->items[i], is_text, adds && j->interns_full,
                             &j->interns[i], &j->metric->bytes_moved));
     }
-    j->interns_full = 0;
+    j->interns_full = j->g->known.interns_full = 0;
     return ERR_OK;
 }
 
@@ -784,6 +785,7 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(clear_bests(j));
     TRY(gpu_job_made_begin(j));
     TRY(gpu_job_sink_begin(j));
+    TRY(gpu_job_fits(j));
     TRY(send_args(j));
     TRY(init_state(j));
     TRY(spread(j));
@@ -897,6 +899,11 @@ static const char *code_name(const struct job *j) {
 wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct job j = {.g = g, .x = x, .step = step, .pipe = step->pipeline};
     j.metric = &x->metrics[step_no];
+    j.capacity = g->known.capacity;
+    j.groups_wanted = g->known.groups;
+    j.made_bytes = g->known.made_bytes;
+    j.interns_full = g->known.interns_full;
+    j.out_of_order = g->known.out_of_order;
     wf_status status = run_job(&j);
     if (status) { /* nothing may still be reading what is freed below */
         gpu_wait(g);

@@ -54,12 +54,18 @@ void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list) {
     list->count = 0;
 }
 
+/* A tablet's is the cache's, or a copy of its own where that has no room. */
 wf_status gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved) {
-    if (text->tablet) {
+    if (text->tablet && !text->block) {
         struct cached *cached = NULL;
-        TRY(gpu_cache_load(g, text->tablet, text->col, text->rows, &cached, moved, x->err));
-        *out = cached->text;
-        return ERR_OK;
+        wf_status status =
+            gpu_cache_load(g, text->tablet, text->col, text->rows, &cached, moved, x->err);
+        bool short_of = status == ERR_DEVICE_MEMORY && g->tight >= TIGHT_SPILL;
+        if (!short_of) {
+            *out = status ? 0 : cached->text;
+            return status;
+        }
+        error_reset(x->err);
     }
     if (!text->block) {
         TRY(gpu_alloc(g, MAX_OF(text->bytes, 1), &text->block, x->err));
