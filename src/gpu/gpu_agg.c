@@ -2,8 +2,9 @@
  *
  * A key whose values are few, or not much fewer than the groups, is its own slot (DENSE); otherwise
  * a hash table starts at twice the estimated groups and grows when it gets too full: the step runs
- * again. Small dense tables live in shared memory while a kernel runs: in cells of every thread's
- * own (gpu_cells.c) or in as many copies per block as fit. */
+ * again. Where the card has no room for it, the step makes the groups of one part of the keys after
+ * the other, and each part goes to the host. Small dense tables live in shared memory while a kernel
+ * runs: in cells of every thread's own (gpu_cells.c) or in as many copies per block as fit. */
 #include "gpu/gpu_job.h"
 
 #include <stdlib.h>
@@ -193,8 +194,13 @@ void gpu_agg_keeps(const struct job *j, struct kkeep *out) {
     }
 }
 
-static const char *form_name(const struct agg_shape *shape, bool woven) {
+static const char *form_name(const struct job *j) {
+    const struct agg_shape *shape = &j->shape;
     const struct kagg *agg = &shape->agg;
+    bool woven = j->used_woven;
+    if (agg->part_mask) {
+        return arena_printf(j->x->arena, "groups in a hash table, in %u passes", j->passes);
+    }
     return !agg->has_key                       ? NULL
            : shape->run_rows                   ? "groups as runs of the sorted key"
            : agg->form == AGG_HASH             ? "groups in a hash table"
@@ -332,7 +338,8 @@ static FALLIBLE early_begin(struct job *j) {
     i64 slots = (i64)j->shape.agg.slot_count + 1;
     i64 stride = ALIGN_UP(slots * 8, GPU_ALIGN);
     j->early_bytes = 0;
-    if (j->shape.run_rows || j->place != PLACE_CACHED || j->slot_count > 1 ||
+    if (j->shape.run_rows || j->shape.agg.part_mask || j->place != PLACE_CACHED ||
+        j->slot_count > 1 ||
         slots > EARLY_MOST_BYTES || stride * col_count > EARLY_MOST_BYTES) {
         return ERR_OK;
     }
@@ -349,6 +356,58 @@ void gpu_agg_early_cols(const struct job *j, u64 *cols) {
     for (u32 c = 0; j->early_bytes && c <= job_sink(j)->word_count; c++) {
         cols[c] = j->out->cols[c].addr;
     }
+}
+
+/* --- parts --- */
+
+static i64 table_bytes(const struct kagg *agg) {
+    return (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
+}
+
+/* As many parts as it takes until table and output of one have room; chosen by the first. */
+static void choose_parts(struct job *j) {
+    struct kagg *agg = &j->shape.agg;
+    if (j->g->tight != TIGHT_PART || agg->form != AGG_HASH || j->shape.run_rows) {
+        return;
+    }
+    if (j->pass == 0) {
+        i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
+        j->passes = 1;
+        while (table_bytes(agg) > room / 2 && j->passes < AGG_PARTS_MOST &&
+               agg->slot_count > AGG_LEAST_SLOTS) {
+            agg->slot_count /= 2;
+            j->passes *= 2;
+        }
+        j->pass_slots = agg->slot_count;
+    }
+    agg->slot_count = j->pass_slots;
+    agg->group_limit = agg->slot_count / 4 * 3;
+    agg->part = j->pass;
+    agg->part_mask = j->passes - 1;
+}
+
+/* The groups of a part, to a chunk of the host. */
+static FALLIBLE part_end(struct job *j, i64 rows) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    u32 var = job_sink(j)->var;
+    struct variable *v = &j->x->vars[var];
+    struct fetch_col *cols = NEW_ARRAY(j->x->arena, struct fetch_col, j->out->col_count + 1);
+    for (u32 c = 0; c < j->out->col_count; c++) {
+        cols[c].data = j->out->cols[c].addr;
+    }
+    if (rows > 0) {
+        i64 fetched = 0;
+        struct row_fetch fetch = {var, rows, j->pass, cols, g->streams[0]};
+        TRY(gpu_rows_to_chunk(g, j->x, &fetch, &fetched));
+        CU(g->api->stream_synchronize(g->streams[0]));
+        gpu_job_fetched(j, fetched);
+    }
+    v->on_host = 1;
+    variable_drop_copy(v);
+    j->out = NULL;
+    j->pass++;
+    return ERR_OK;
 }
 
 wf_status gpu_agg_begin(struct job *j) {
@@ -375,8 +434,8 @@ wf_status gpu_agg_begin(struct job *j) {
     if (j->shape.run_rows) {
         TRY(runs_begin(j));
     }
-    i64 bytes = (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
-    TRY(gpu_alloc(j->g, bytes, &j->state, j->x->err));
+    choose_parts(j);
+    TRY(gpu_alloc(j->g, table_bytes(agg), &j->state, j->x->err));
     agg->state = DEV(u64 *, j->state->addr);
     return early_begin(j);
 }
@@ -459,8 +518,9 @@ static bool runs_again(struct job *j, const u64 *report) {
         drop_texts(j);
     } else if (report[REPORT_RETRY] & RETRY_TABLE) {
         i64 groups = (i64)report[REPORT_GROUPS];
-        j->groups_wanted = MAX_OF(groups, (i64)j->shape.agg.slot_count) * 2;
+        j->groups_wanted = MAX_OF(groups, (i64)j->shape.agg.slot_count) * 2 * MAX_OF(j->passes, 1u);
         j->g->known.groups = j->groups_wanted;
+        j->pass = 0;
     } else if (j->shape.run_rows && rows > j->capacity) {
         j->capacity = j->g->known.capacity = rows;
     } else {
@@ -479,7 +539,7 @@ wf_status gpu_agg_end(struct job *j, const u64 *report, bool *out_again) {
     if (j->shape.run_rows) {
         TRY(runs_end(j));
     }
-    j->metric->how = form_name(&j->shape, j->used_woven);
+    j->metric->how = form_name(j);
     if (j->early_bytes) {
         return early_end(j);
     }
@@ -488,6 +548,11 @@ wf_status gpu_agg_end(struct job *j, const u64 *report, bool *out_again) {
     if (j->shape.run_rows && (last[REPORT_RETRY] & (RETRY_ORDER | RETRY_TABLE))) {
         last[REPORT_ROWS] = 0;
         *out_again = runs_again(j, last);
+        return ERR_OK;
+    }
+    if (agg->part_mask) {
+        TRY(part_end(j, (i64)last[REPORT_ROWS]));
+        *out_again = j->pass < j->passes;
         return ERR_OK;
     }
     j->out->rows = (i64)last[REPORT_ROWS];

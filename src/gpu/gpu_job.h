@@ -136,6 +136,8 @@ struct job {
     b8 out_of_order;          /* rows do not come in the order of their key */
     b8 vm_only;               /* woven code is for another form of the table */
     i64 groups_wanted;
+    u32 passes, pass; /* of a step whose groups have no room at once, and which it is */
+    u64 pass_slots;   /* of the table of each */
     /* argument block */
     u8 *blob;
     i64 blob_bytes;

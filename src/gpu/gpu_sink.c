@@ -280,7 +280,9 @@ wf_status gpu_job_sink_begin(struct job *j) {
     if (sink->append) {
         TRY(take_old(j));
     }
-    variable_reset(&j->x->vars[sink->var]);
+    if (j->pass == 0) { /* else it holds the groups of those before */
+        variable_reset(&j->x->vars[sink->var]);
+    }
     if (sink->kind == SINK_AGG) {
         return gpu_agg_begin(j);
     }
