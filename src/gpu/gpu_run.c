@@ -316,7 +316,8 @@ static void describe_weave(struct job *j, struct sig *sig) {
         const struct kindex *index = &j->indexes[i];
         const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
         indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
-                                          index->filter.bits != NULL, gv->share <= FEW_SHARE};
+                                          index->filter.bits != NULL, gv->share <= FEW_SHARE,
+                                          gv->field};
     }
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;
