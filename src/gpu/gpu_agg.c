@@ -354,7 +354,9 @@ void gpu_agg_early_cols(const struct job *j, u64 *cols) {
 wf_status gpu_agg_begin(struct job *j) {
     struct agg_room room = {.rows = j->source_rows,
                             .groups = j->groups_wanted,
-                            .memory_bytes = gpu_heap_available(j->g->card),
+                            .memory_bytes = j->g->tight < TIGHT_SPILL
+                                                ? gpu_heap_available(j->g->card)
+                                                : I64_MAX,
                             .shared_max = j->g->card->shared_max,
                             .is_simt = j->g->api->is_simt != 0,
                             .in_runs = !j->out_of_order && !j->vm_only};
@@ -453,13 +455,14 @@ static FALLIBLE agg_extract(struct job *j, i64 groups, u64 *out_report) {
 static bool runs_again(struct job *j, const u64 *report) {
     i64 rows = (i64)report[REPORT_ROWS] + 2 * (i64)j->tile_total;
     if (report[REPORT_RETRY] & RETRY_ORDER) {
-        j->out_of_order = 1;
+        j->out_of_order = j->g->known.out_of_order = 1;
         drop_texts(j);
     } else if (report[REPORT_RETRY] & RETRY_TABLE) {
         i64 groups = (i64)report[REPORT_GROUPS];
         j->groups_wanted = MAX_OF(groups, (i64)j->shape.agg.slot_count) * 2;
+        j->g->known.groups = j->groups_wanted;
     } else if (j->shape.run_rows && rows > j->capacity) {
-        j->capacity = rows;
+        j->capacity = j->g->known.capacity = rows;
     } else {
         return false;
     }

@@ -195,6 +195,18 @@ static u16 number_u32(struct arena *arena, struct u32_list *list, u32 item) {
     return (u16)(list->count - 1);
 }
 
+static u16 number_ahead(struct planner *p, u32 lit, u16 code) {
+    struct gpu_plan *plan = p->plan;
+    for (i64 i = 0; i < plan->patterns.count; i++) {
+        if (plan->patterns.items[i].lit == lit && plan->patterns.items[i].code == code) {
+            return (u16)i;
+        }
+    }
+    struct gpu_plan_ahead added = {lit, code};
+    VEC_PUSH(p->arena, &plan->patterns, added);
+    return (u16)(plan->patterns.count - 1);
+}
+
 static u16 number_col(struct planner *p, u32 var, u32 col) {
     struct gpu_plan *plan = p->plan;
     for (i64 i = 0; i < plan->cols.count; i++) {
@@ -234,7 +246,7 @@ static void number_op(struct planner *p, u32 i) {
         break;
     }
     if (op_ahead(op->code)) {
-        imm = number_u32(p->arena, &plan->patterns, literal_of(p->pipe, op->b)->imm);
+        imm = number_ahead(p, literal_of(p->pipe, op->b)->imm, op->code);
     }
     plan->makes += (op_infos[op->code].flags & OP_MAKES) != 0;
     bool rare = op_infos[op->code].flags & OP_RARE || op_ahead(op->code);
@@ -242,6 +254,7 @@ static void number_op(struct planner *p, u32 i) {
         plan->woven_op = op_infos[op->code].name;
     }
     plan->adds_interns |= gpu_op_adds(op);
+    plan->best_count += intern_keyed(op);
     plan->has_match |= op->code == OP_MATCH;
     plan->has_each |= op->code == OP_EACH;
     plan->op_imm[i] = imm;
@@ -362,6 +375,7 @@ static void find_host_text(struct planner *p) {
     const struct pipeline *pipe = p->pipe;
     struct gpu_plan *plan = p->plan;
     plan->host_text = NEW_ARRAY(p->arena, b8, pipe->reg_count + 1);
+    plan->has_text = plan->patterns.count > 0; /* their tables are placed as texts are */
     for (u32 r = 0; r < pipe->reg_count; r++) {
         bool is_text = pipe->regs[r].kind == KIND_STR;
         plan->has_text |= is_text;
