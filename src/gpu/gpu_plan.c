@@ -1098,11 +1098,14 @@ static void find_keeps(const struct sink *sink, struct plan_keeps *out) {
     }
 }
 
-static void find_aggs(struct gpu_plan *plan) {
+/* Where rows are counted, all groups are: a step gives the same whoever runs it. */
+static void find_aggs(struct gpu_plan *plan, bool counts) {
     const struct pipeline *pipe = plan->pipe;
     for (u32 s = 0; s < pipe->sink_count; s++) {
         if (pipe->sinks[s].kind == SINK_AGG) {
-            find_keeps(&pipe->sinks[s], &plan->keeps[plan->agg_count]);
+            if (!counts) {
+                find_keeps(&pipe->sinks[s], &plan->keeps[plan->agg_count]);
+            }
             plan->aggs[plan->agg_count++] = &pipe->sinks[s];
         }
     }
@@ -1116,7 +1119,7 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     out->program = program;
     out->pipe = pipe;
     out->sink = main_sink(pipe);
-    find_aggs(out);
+    find_aggs(out, counts);
     out->op_imm = NEW_ARRAY(arena, u16, pipe->op_count + 1);
     out->places = NEW_ARRAY(arena, u16, pipe->reg_count + 1);
     out->col_used = NEW_ARRAY(arena, b8, pipe->source.col_count + 1);
