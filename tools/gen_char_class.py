@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/host/char_class.h: which code points are letters, digits, punctuation and so on.
+"""Writes src/defs/char_class.h: which code points are letters, digits, punctuation and so on.
 
-usage: LC_ALL=C.UTF-8 tools/gen_char_class.py > src/host/char_class.h
+usage: LC_ALL=C.UTF-8 tools/gen_char_class.py > src/defs/char_class.h
 
 Asks the C library's iswalpha and its kin in the locale C.UTF-8, because PostgreSQL does. A range (first, last,
 step) holds every step-th code point. ASCII is left out: char_class.c handles it before it looks here.
@@ -37,11 +37,11 @@ def ranges(name):
 print("/* char_class.h: letters, punctuation and the like beyond ASCII, as ranges in ascending order.\n"
       " *\n"
       " * Made by tools/gen_char_class.py from the C library's tables for C.UTF-8. A range holds every step-th\n"
-      " * code point from first to last. Read by char_class.c only. clang-format has no say here: lines are as\n"
+      " * code point from first to last. Kernel text (see fn_int.h). clang-format has no say here: lines are as\n"
       " * full as they can be, to keep the file short. */")
-print("#ifndef WF_HOST_CHAR_CLASS_H\n#define WF_HOST_CHAR_CLASS_H\n\n#include \"base/word.h\"\n")
+print("#ifndef WF_DEFS_CHAR_CLASS_H\n#define WF_DEFS_CHAR_CLASS_H\n")
 print("struct class_range {\n    u32 first;\n    u32 last;\n    u32 step;\n};\n\n/* clang-format off */")
 for name in CLASSES:
-    write(f"static const struct class_range class_{name}[]",
+    write(f"CONST_TABLE struct class_range class_{name}[]",
           (f"{{0x{first:x}, 0x{last:x}, {step}}}" for first, last, step in ranges(name)))
 print("/* clang-format on */\n\n#endif")

@@ -23,10 +23,10 @@ def scaled(k):
 
 
 print("/* pow10_table.h: 10^k for k from POW10_LEAST to POW10_MOST, scaled by a power of two into 128 bits\n"
-      " * and rounded up: high half, low half. Made by tools/gen_pow10.py; read by value_float.c only. */")
-print("#ifndef WF_DEFS_POW10_TABLE_H\n#define WF_DEFS_POW10_TABLE_H\n\n#include \"base/word.h\"\n")
+      " * and rounded up: high half, low half. Made by tools/gen_pow10.py; kernel text (see fn_int.h). */")
+print("#ifndef WF_DEFS_POW10_TABLE_H\n#define WF_DEFS_POW10_TABLE_H\n")
 print(f"#define POW10_LEAST ({LEAST})\n#define POW10_MOST {MOST}\n")
-print("static const u64 pow10_table[POW10_MOST - POW10_LEAST + 1][2] = {")
+print("CONST_TABLE u64 pow10_table[POW10_MOST - POW10_LEAST + 1][2] = {")
 for k in range(LEAST, MOST + 1):
     g = scaled(k)
     print(f"    {{0x{g >> 64:016x}ULL, 0x{g & (1 << 64) - 1:016x}ULL}},")

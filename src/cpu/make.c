@@ -17,7 +17,21 @@
 #include "defs/fn_math.h"
 #include "defs/fn_str.h"
 #include "defs/fn_str2.h"
+#include "defs/fn_like.h"
 #include "defs/fn_time.h"
+#include "defs/case_map.h"
+#include "defs/fn_case.h"
+#include "defs/fn_make.h"
+#include "defs/fn_hash.h"
+#include "defs/char_class.h"
+#include "defs/fn_initcap.h"
+#include "defs/fn_format.h"
+#include "defs/pow10_table.h"
+#include "defs/fn_shortest.h"
+#include "defs/fn_parse.h"
+#include "defs/fn_fround.h"
+#include "defs/fn_variance.h"
+#include "defs/fn_parse_real.h"
 
 enum { HEAP_BLOCK_MIN = 16 << 10, HEAP_BLOCK_MAX = 16 << 20 };
 
@@ -138,19 +152,29 @@ typedef u8 no;
             any |= w->fault[i];                                                          \
         }                                                                                \
         break;
-#define XM(A, name, ka, kb, body, text)                                       \
+#define XM(A, name, fails, ka, kb, kc, part, most, body, text)                \
     case OP_##name:                                                           \
         for (i64 j = 0; j < fr->m; j++) {                                     \
             u32 i = ACTIVE(fr, j);                                            \
+            u8 *f = &w->fault[i];                                             \
+            u8 *out = NULL;                                                   \
             TAKE(ka, a);                                                      \
             REST_##kb(b);                                                     \
-            i64 bytes = mk_##body##_size(a PASS_##kb(b));                     \
-            u8 *at = heap_alloc(&w->heap, bytes);                             \
-            if (!at) {                                                        \
-                return memory_refused(w->heap.mem, &w->err, bytes);           \
+            REST_##kc(c);                                                     \
+            i64 room = most;                                                  \
+            room = room > TEXT_BYTES_MAX ? body : room;                       \
+            if (room <= TEXT_BYTES_MAX) {                                     \
+                out = heap_alloc(&w->heap, MAX_OF(room, 1));                  \
+                if (!out) {                                                   \
+                    return memory_refused(w->heap.mem, &w->err, room);        \
+                }                                                             \
             }                                                                 \
-            mk_##body##_write(at PASS_##ka(a) PASS_##kb(b));                  \
+            i64 bytes = out ? body : 0;                                       \
+            *f = out ? *f : FAULT_TEXT_SIZE;                                  \
+            const u8 *at = out ? out : (const u8 *)"";                        \
+            heap_trim(&w->heap, at + bytes);                                  \
             ((str *)dst)[i] = str_from((struct sv){(const char *)at, bytes}); \
+            any |= *f;                                                        \
         }                                                                     \
         break;
 
@@ -172,6 +196,7 @@ static FALLIBLE rare_run(struct worker *w, struct frame *fr, const struct cpu_op
         WF_OPS_RARE_TIME(XR, )
         WF_OPS_RARE_MATH(XR, )
         WF_OPS_RARE_STR(XR, )
+        WF_OPS_RARE_READ(XR, )
     default:
         return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s has no host body",
                          op_infos[op->op->code].name);
@@ -196,7 +221,6 @@ static FALLIBLE make_run(struct worker *w, struct frame *fr, const struct cpu_op
         return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s makes no text",
                          op_infos[op->op->code].name);
     }
-    UNUSED(pc);
     *out_any = any;
     return ERR_OK;
 }

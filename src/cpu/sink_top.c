@@ -62,7 +62,7 @@ static void note_needed(void *arg, u16 reg) {
 /* Whether the opcode stays before the filter: a key needs it, or it may raise. */
 static bool stays(const struct op *op, const b8 *needed) {
     return (op->dst != NO_REG && needed[op->dst]) || op->code == OP_CONST ||
-           (op_infos[op->code].flags & (OP_FAULTS | OP_HOST)) != 0;
+           (op_infos[op->code].flags & (OP_FAULTS | OP_HOST | OP_MAKES)) != 0;
 }
 
 const struct pipeline *top_reorder(struct exec *x, const struct pipeline *pipe, u32 *out_at) {
@@ -180,7 +180,7 @@ static bool may_skip(const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
     bool plain = !(info->flags & OP_CONTROL) || only_fetches(op->code) || op->code == OP_FILTER ||
                  op->code == OP_EMIT;
-    return plain && !(info->flags & (OP_FAULTS | OP_HOST));
+    return plain && !(info->flags & (OP_FAULTS | OP_HOST | OP_MAKES));
 }
 
 /* The table's column that a register is, if it is nothing else; a wider form of it is the same. */

@@ -2,7 +2,7 @@
  * case_map.h.
  *
  * The simple, one to one mappings of Unicode. A mapped character can be longer or shorter than the
- * original, hence pairs of a size and a write. The write never writes past what the size announced,
+ * original: with out 0 bytes are only counted (see fn_make.h). No more are written than were counted,
  * even for text that is not valid UTF-8: a byte that starts no character is copied as it is. */
 #ifndef WF_DEFS_FN_CASE_H
 #define WF_DEFS_FN_CASE_H
@@ -63,27 +63,6 @@ FN_SLOW u32 fn_char_bytes(const u8 *p, u64 left) {
     return 0;
 }
 
-FN u32 fn_char_decode(const u8 *p, u32 bytes) {
-    u32 c = bytes < 2 ? p[0] : p[0] & (0x7fu >> bytes);
-    for (u32 i = 1; i < bytes; i++) {
-        c = c << 6 | (p[i] & 63u);
-    }
-    return c;
-}
-
-/* Bytes of the character; written unless out is 0. */
-FN u32 fn_char_encode(u8 *out, u32 c) {
-    u32 bytes = c < 0x80 ? 1u : c < 0x800 ? 2u : c < 0x10000 ? 3u : 4u;
-    if (out) {
-        for (u32 i = bytes - 1; i > 0; i--) {
-            out[i] = (u8)(0x80 | (c & 63));
-            c >>= 6;
-        }
-        out[0] = (u8)(bytes == 1 ? c : (0xf00u >> bytes & 0xf0u) | c);
-    }
-    return bytes;
-}
-
 FN b8 fn_is_ascii(const u8 *p, u64 len) {
     u64 all = 0;
     u64 i = 0;
@@ -115,36 +94,25 @@ FN_SLOW i64 fn_case_convert(u8 *out, const u8 *p, u64 len, u32 upper) {
     return (i64)n;
 }
 
-FN i64 fn_case_size(const u8 *p, u64 len, u32 upper) {
-    return fn_is_ascii(p, len) ? (i64)len : fn_case_convert((u8 *)0, p, len, upper);
-}
-
-FN void fn_case_write(u8 *out, const u8 *p, u64 len, u32 upper) {
-    if (!fn_is_ascii(p, len)) {
-        fn_case_convert(out, p, len, upper);
-        return;
+FN i64 fn_case(u8 *out, str a, u32 upper) {
+    const u8 *p = fn_str_ptr(a);
+    if (!fn_is_ascii(p, a.len)) {
+        return fn_case_convert(out, p, a.len, upper);
     }
-    for (u64 i = 0; i < len; i++) {
+    for (u32 i = 0; out && i < a.len; i++) {
         u8 c = p[i];
         u8 other = (u8)(c ^ 32);
         out[i] = (u8)((u8)(c - (upper ? 'a' : 'A')) < 26 ? other : c);
     }
+    return (i64)a.len;
 }
 
-FN i64 fn_upper_size(str a) {
-    return fn_case_size(fn_str_ptr(a), a.len, 1);
+FN i64 fn_upper(u8 *out, str a) {
+    return fn_case(out, a, 1);
 }
 
-FN void fn_upper_write(u8 *out, str a) {
-    fn_case_write(out, fn_str_ptr(a), a.len, 1);
-}
-
-FN i64 fn_lower_size(str a) {
-    return fn_case_size(fn_str_ptr(a), a.len, 0);
-}
-
-FN void fn_lower_write(u8 *out, str a) {
-    fn_case_write(out, fn_str_ptr(a), a.len, 0);
+FN i64 fn_lower(u8 *out, str a) {
+    return fn_case(out, a, 0);
 }
 
 #endif

@@ -6,10 +6,25 @@
 #ifndef WF_DEFS_FN_FROUND_H
 #define WF_DEFS_FN_FROUND_H
 
-/* IEEE bits of the nearest float, ties to even, of a format with `digits` bits of precision whose
- * least subnormal is 2^least. Too large a sum gives bits at or above those of infinity. The words
- * are walked from low to high with a carry; of the digits that result, the window keeps the highest
- * 128 bits. */
+/* IEEE bits of the float nearest to top * 2^bottom, ties to even, of a format with `digits` bits of
+ * precision whose least subnormal is 2^least. top's highest bit is set; sticky: it is a little more.
+ * Too large a number gives bits at or above those of infinity. */
+FN u64 fn_float_bits(u64 top, b8 sticky, i32 bottom, i32 digits, i32 least) {
+    i32 last = bottom + 64 - digits; /* exponent of the result's last bit */
+    last = last < least ? least : last;
+    i32 drop = last - bottom;
+    if (drop > 64) {
+        return 0;
+    }
+    u64 kept = drop == 64 ? 0u : top >> drop;
+    u64 rest = drop == 0 ? 0u : top << (64 - drop);
+    b8 tie = (b8)(rest == 1ULL << 63 && !sticky);
+    kept += (u64)(tie ? kept & 1 : (u64)(rest >= 1ULL << 63));
+    return ((u64)(last - least) << (digits - 1)) + kept;
+}
+
+/* The same of a sum. The words are walked from low to high with a carry; of the digits that result,
+ * the window keeps the highest 128 bits. */
 FN_SLOW u64 fn_fround_bits(const i64 *words, i32 count, i32 spacing, i32 first, i32 digits,
                            i32 least, b8 *negative) {
     i128 carry = 0;
@@ -43,18 +58,7 @@ FN_SLOW u64 fn_fround_bits(const i64 *words, i32 count, i32 spacing, i32 first, 
     window <<= shift;
     u64 top = (u64)(window >> 64);
     sticky |= (b8)((u64)window != 0);
-    i32 bottom = above - (i32)shift - 64; /* exponent of top's last bit */
-    i32 last = bottom + 64 - digits;      /* exponent of the result's last bit */
-    last = last < least ? least : last;
-    i32 drop = last - bottom;
-    if (drop > 64) {
-        return 0;
-    }
-    u64 kept = drop == 64 ? 0u : top >> drop;
-    u64 rest = drop == 0 ? 0u : top << (64 - drop);
-    b8 tie = (b8)(rest == 1ULL << 63 && !sticky);
-    kept += (u64)(tie ? kept & 1 : (u64)(rest >= 1ULL << 63));
-    return ((u64)(last - least) << (digits - 1)) + kept;
+    return fn_float_bits(top, sticky, above - (i32)shift - 64, digits, least);
 }
 
 FN f64 fn_fround_f64(const i64 *words, i32 count, i32 spacing, i32 first, u8 *f) {

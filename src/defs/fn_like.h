@@ -2,7 +2,8 @@
  *
  * Walks pattern and text once; on a mismatch it goes back to the last % only, one character further
  * into the text, which is enough: an earlier % could only give the later one less to choose from.
- */
+ * What stands behind a % is looked for by its first bytes, up to four, in words of eight: a thread
+ * of the card that asks for bytes one by one waits for each of them. */
 #ifndef WF_DEFS_FN_LIKE_H
 #define WF_DEFS_FN_LIKE_H
 
@@ -43,6 +44,62 @@ FN u32 fn_like_same(u32 c, const u8 *t, u32 at, u32 len, i32 mode) {
     return folded == 'i' && len - at > 1 && t[at] == 0xc4 && t[at + 1] == 0xb0 ? 2 : 0;
 }
 
+/* Eight bytes from an aligned address, the first lowest; 0 for those outside the text. */
+FN u64 fn_like_word(const u8 *t, i64 at, i64 len) {
+    if (at >= 0 && at + 8 <= len) {
+        return word8_at(t + at);
+    }
+    u64 word = 0;
+    NO_UNROLL for (i64 i = at < 0 ? 0 : at; i < at + 8 && i < len; i++) {
+        word |= (u64)t[i] << 8 * (i - at);
+    }
+    return word;
+}
+
+/* The bytes that a text must have where the pattern's next characters are met: literal ones, as
+ * many as there are of four. */
+struct like_lead {
+    u32 bytes; /* the first lowest */
+    u32 mask;  /* 0 = anything may follow */
+};
+FN struct like_lead fn_like_lead(const u8 *p, u32 pi, u32 len) {
+    struct like_lead lead = {0, 0};
+    NO_UNROLL for (u32 i = 0; i < 4u && pi + i < len; i++) {
+        u32 byte = p[pi + i];
+        if (byte == '%' || byte == '_' || byte == '\\') {
+            break;
+        }
+        lead.bytes |= byte << 8u * i;
+        lead.mask |= 255u << 8u * i;
+    }
+    return lead;
+}
+
+/* The first place from `from` on where these bytes are, at the text's end perhaps not whole; len =
+ * there is none. */
+FN_SLOW u32 fn_like_seek(const u8 *t, u32 from, u32 len, struct like_lead lead) {
+    i64 at = (i64)from - (i64)((u64)(t + from) & 7u);
+    u64 word = fn_like_word(t, at, len);
+    NO_UNROLL for (; at < (i64)len; at += 8) {
+        const u64 next = fn_like_word(t, at + 8, len);
+        u32 hits = ((u32)word & lead.mask) == lead.bytes ? 1u : 0u;
+        UNROLL for (u32 k = 1; k < 8; k++) {
+            const u32 bytes = (u32)(word >> 8u * k | next << (64u - 8u * k));
+            hits |= (bytes & lead.mask) == lead.bytes ? 1u << k : 0u;
+        }
+        hits &= at < (i64)from ? ~0u << (from - at) : ~0u;
+        if (hits) {
+            const i64 found = at + (i64)first_set_u32(hits);
+            return found < (i64)len ? (u32)found : len;
+        }
+        if (stop_due((u64)at + 8u, (u64)at + 16u)) {
+            return len;
+        }
+        word = next;
+    }
+    return len;
+}
+
 /* 1, 0, or 2 when matching came to a lone escape at the pattern's end. */
 FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
     const u8 *t = (const u8 *)text.addr;
@@ -51,7 +108,7 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
     u32 pi = 0;
     u32 back_p = 0; /* after the last %; 0 = none yet */
     u32 back_t = 0;
-    u32 lead = 0; /* the literal byte right after it, 0 = something else */
+    struct like_lead lead = {0, 0}; /* what follows it */
     for (u64 work = 1;; work++) {
         if (stop_due(work - 1, work)) {
             return 0;
@@ -64,7 +121,7 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
             if (p[pi] == '\\' && pi + 1 == pattern.len) {
                 return 2;
             }
-            lead = p[pi] == '%' || p[pi] == '_' || p[pi] == '\\' ? 0u : fn_like_fold(p[pi], mode);
+            lead = fn_like_lead(p, pi, pattern.len);
             back_p = pi;
             back_t = ti;
         } else if (ti == text.len) {
@@ -91,13 +148,24 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
             }
             back_t = fn_like_next(t, back_t, text.len, mode);
         }
-        while (lead && back_t < text.len && fn_like_fold(t[back_t], mode) != lead &&
+        if (lead.mask && mode != LIKE_NOCASE) {
+            back_t = fn_like_seek(t, back_t, text.len, lead);
+        }
+        while (lead.mask && mode == LIKE_NOCASE && back_t < text.len &&
+               fn_like_fold(t[back_t], mode) != fn_like_fold(lead.bytes & 255u, mode) &&
                !fn_like_other(t[back_t], mode)) {
             back_t++;
         }
         ti = back_t;
         pi = back_p;
     }
+}
+
+/* As in PostgreSQL a lone escape at the pattern's end is an error where matching comes to it. */
+FN b8 fn_like_checked(str a, str b, i32 mode, u8 *f) {
+    b8 r = fn_like(a, b, mode);
+    *f = (u8)(r == 2 ? FAULT_LIKE_ESCAPE : *f);
+    return (b8)(r == 1);
 }
 
 #endif

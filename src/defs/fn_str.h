@@ -6,6 +6,8 @@
 #ifndef WF_DEFS_FN_STR_H
 #define WF_DEFS_FN_STR_H
 
+#define TEXT_BYTES_MAX (1LL << 30) /* no text that is made is longer */
+
 FN const u8 *fn_str_ptr(str a) {
     return (const u8 *)a.addr;
 }
@@ -86,6 +88,27 @@ FN i32 fn_str_cmp(str a, str b) {
         return a.prefix < b.prefix ? -1 : 1;
     }
     return fn_rest_cmp(a, b);
+}
+
+FN u32 fn_char_decode(const u8 *p, u32 bytes) {
+    u32 c = bytes < 2 ? p[0] : p[0] & (0x7fu >> bytes);
+    for (u32 i = 1; i < bytes; i++) {
+        c = c << 6 | (p[i] & 63u);
+    }
+    return c;
+}
+
+/* Bytes of the character; written unless out is 0. */
+FN u32 fn_char_encode(u8 *out, u32 c) {
+    u32 bytes = c < 0x80 ? 1u : c < 0x800 ? 2u : c < 0x10000 ? 3u : 4u;
+    if (out) {
+        for (u32 i = bytes - 1; i > 0; i--) {
+            out[i] = (u8)(0x80 | (c & 63));
+            c >>= 6;
+        }
+        out[0] = (u8)(bytes == 1 ? c : (0xf00u >> bytes & 0xf0u) | c);
+    }
+    return bytes;
 }
 
 /* The byte offset `count` characters after offset `at`, at most len. */

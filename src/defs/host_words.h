@@ -16,6 +16,10 @@
 #define FN_SLOW static __attribute__((noinline, unused))
 #define FN_TAIL FN /* out of line on the card only */
 #define CONST_TABLE static const __attribute__((unused))
+#define UNROLL /* compilers of the host know best */
+#ifndef NO_UNROLL
+#define NO_UNROLL
+#endif
 
 FN u32 f32_bits(f32 x) {
     u32 bits;
@@ -47,12 +51,22 @@ FN f64 sqrt_f64(f64 x) { /* x >= 0; IEEE 754's, rounded to nearest */
 
 #define UNUSED_WORD(x) ((void)(x))
 
+FN u64 word8_at(const u8 *p) { /* the first byte lowest */
+    u64 word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
 FN u32 bits_set_u32(u32 x) {
     return (u32)__builtin_popcount(x);
 }
 
 FN u32 bits_set_u64(u64 x) {
     return (u32)__builtin_popcountll(x);
+}
+
+FN u32 first_set_u32(u32 x) { /* ~0 for 0 */
+    return (u32)__builtin_ffs((int)x) - 1u;
 }
 
 FN u32 zeros_above_u64(u64 x) { /* 64 for 0 */
@@ -67,6 +81,10 @@ FN u64 atom_cas_u64(u64 *p, u64 expect, u64 x) { /* what was there */
     (void)__atomic_compare_exchange_n(p, &expect, x, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return expect;
 }
+
+/* Where q begins in p, at or after byte `from`; len + 1 when nowhere. In time that grows with the
+ * distance to the hit, whatever q is. */
+u32 find_bytes(const u8 *p, u32 len, const u8 *q, u32 q_len, u32 from);
 
 FN u64 mul_high_u64(u64 a, u64 b) {
     return (u64)(((u128)a * b) >> 64);

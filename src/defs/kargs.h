@@ -195,6 +195,8 @@ struct kindex {
  * and where in the heap it is: eight bytes to a word, the first one highest. */
 #define INTERN_WORDS 3u
 enum { INTERN_ENTRIES, INTERN_BYTES, INTERN_COUNTS };
+#define BEST_WORDS 2
+
 struct kintern {
     u32 *slots; /* number + 1; 0 = free */
     u64 *entries;
@@ -320,6 +322,8 @@ struct kargs {
      * there is; the bytes behind HEAP_HEAD. */
     u8 *heap;
     u64 heap_bytes;
+    u64 *bests; /* per INTERN that has a key: BEST_WORDS for each of best_slots; see intern_best */
+    u64 best_slots;
     struct ktexts texts_in;  /* host to device: text read from variables */
     struct ktexts texts_out; /* device to host: text written to variables */
 };

@@ -38,8 +38,9 @@ enum { COST_HOST = 100, COST_CONTROL = 1 };
     ROW(name, F, r, ka, kb, kc, cost, #part, #expr, text)
 #define XH(F, name, r, ka, kb, kc, fn, text) \
     ROW(name, OP_FAULTS | OP_HOST, r, ka, kb, kc, COST_HOST, "host", NULL, text)
-#define XM(F, name, ka, kb, body, text) \
-    ROW(name, OP_HOST | OP_MAKES, str, ka, kb, no, COST_HOST, "host", NULL, text)
+#define XM(F, name, fails, ka, kb, kc, part, most, body, text)                                 \
+    ROW(name, OP_RARE | OP_MAKES | (fails ? OP_FAULTS : 0), str, ka, kb, kc, COST_HOST, #part, \
+        #body, text)
 #define XR(F, name, fails, r, ka, kb, kc, part, expr, text) \
     ROW(name, OP_RARE | (fails ? OP_FAULTS : 0), r, ka, kb, kc, COST_HOST, #part, #expr, text)
 #define XT(F, name, ka, kb, kc, fn, text) \
@@ -89,17 +90,3 @@ const struct op_ahead *op_ahead(u16 code) {
 }
 
 _Static_assert(OP_COUNT < 65535, "struct op holds the code in 16 bits");
-
-const struct op_made *op_made(u16 code) {
-    static const struct op_made made[] = {
-#define X(A, name, part, body) {OP_##name, #part, #body},
-        WF_OPS_MADE(X, )
-#undef X
-    };
-    for (i32 i = 0; i < COUNT_OF(made); i++) {
-        if (made[i].code == code) {
-            return &made[i];
-        }
-    }
-    return NULL;
-}

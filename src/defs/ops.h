@@ -22,8 +22,7 @@ enum {
     OP_OPENS = 128,
     OP_CLOSES = 256,
     OP_FETCHES = 512,
-    OP_EMITS = 1024,
-    OP_CPU_ONLY = 2048
+    OP_EMITS = 1024
 };
 enum { KIND_NONE = 255 };
 
@@ -69,8 +68,8 @@ struct op_info {
     u8 roles[OPERAND_COUNT]; /* enum role, of every opcode */
     u16 cost;
     const char *part; /* helper text the woven kernel needs: "core", "int", … */
-    const char *expr; /* the expression's text; host and make opcodes: NULL; control opcodes: how
-                         operands are printed */
+    const char *expr; /* the expression's text; host opcodes: NULL; control opcodes: how operands are
+                         printed */
     const char *text; /* synopsis */
 };
 extern const struct op_info op_infos[]; /* by opcode */
@@ -93,12 +92,5 @@ struct op_ahead {
     const char *part, *expr;
 };
 const struct op_ahead *op_ahead(u16 code);
-
-/* How a kernel makes a string: fn_<body>_size and fn_<body>_write. NULL: it does not. */
-struct op_made {
-    u16 code;
-    const char *part, *body;
-};
-const struct op_made *op_made(u16 code);
 
 #endif

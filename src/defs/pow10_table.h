@@ -1,14 +1,12 @@
 /* pow10_table.h: 10^k for k from POW10_LEAST to POW10_MOST, scaled by a power of two into 128 bits
- * and rounded up: high half, low half. Made by tools/gen_pow10.py; read by value_float.c only. */
+ * and rounded up: high half, low half. Made by tools/gen_pow10.py; kernel text (see fn_int.h). */
 #ifndef WF_DEFS_POW10_TABLE_H
 #define WF_DEFS_POW10_TABLE_H
-
-#include "base/word.h"
 
 #define POW10_LEAST (-292)
 #define POW10_MOST 324
 
-static const u64 pow10_table[POW10_MOST - POW10_LEAST + 1][2] = {
+CONST_TABLE u64 pow10_table[POW10_MOST - POW10_LEAST + 1][2] = {
     {0xff77b1fcbebcdc4fULL, 0x25e8e89c13bb0f7bULL},
     {0x9faacf3df73609b1ULL, 0x77b191618c54e9adULL},
     {0xc795830d75038c1dULL, 0xd59df5b9ef6a2418ULL},

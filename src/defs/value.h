@@ -42,6 +42,8 @@ u8 value_parse_interval(struct sv s, i32 fields,
 /* A zone as SET TimeZone and AT TIME ZONE take it: UTC, an abbreviation, or an offset in which, as
  * POSIX has it, west is positive. FAULT_ZONE. */
 u8 value_parse_zone(struct sv s, i32 *out_seconds_east);
+/* Seconds east of Greenwich at a moment given as a zone's clocks show it, in seconds (base/zone.h). */
+i32 zone_offset_local(i32 zone, i64 local);
 u8 value_parse_uuid(struct sv s, i128 *out);
 u8 value_parse_bytes(struct sv s, u8 *out, i64 *out_len); /* bytea; out holds s.len bytes */
 
@@ -54,7 +56,6 @@ i32 value_format_bool(b8 value, char *out);  /* true, false */
 i32 value_format_timestamp(i64 value, char *out);
 i32 value_format_timestamptz(i64 value, i32 zone, char *out);
 i32 value_format_time(i64 value, char *out);
-i32 value_format_clock(i64 us, i32 hour_width, char *out); /* hh:mm:ss.f */
 i32 value_format_interval(i128 value, char *out);
 i128 value_interval_order(i128 value); /* its length: the same for intervals that are equal */
 i32 value_format_uuid(i128 value, char *out);

@@ -1,8 +1,5 @@
-/* value_bytes.c: byte strings and UUIDs to text and back.
- *
- * bytea is read in both of PostgreSQL's forms, \x with hexadecimal digits and the older one with
- * \\ and octal escapes, and written in the first. A UUID is 128 bits, held with the highest one
- * inverted so that signed comparison orders as bytes do. */
+/* value_bytes.c: byte strings from text, in both of PostgreSQL's forms: \x with hexadecimal digits, and
+ * the older one with \\ and octal escapes. */
 #include "defs/value.h"
 
 static i32 hex_digit(u8 c) {
@@ -12,52 +9,6 @@ static i32 hex_digit(u8 c) {
 
 static bool is_blank(u8 c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-u8 value_parse_uuid(struct sv s, i128 *out) {
-    while (s.len > 0 && is_blank((u8)s.ptr[0])) {
-        s.ptr++;
-        s.len--;
-    }
-    while (s.len > 0 && is_blank((u8)s.ptr[s.len - 1])) {
-        s.len--;
-    }
-    if (s.len > 1 && s.ptr[0] == '{' && s.ptr[s.len - 1] == '}') {
-        s = (struct sv){s.ptr + 1, s.len - 2};
-    }
-    u128 value = 0;
-    i32 digits = 0;
-    for (i64 i = 0; i < s.len; i++) {
-        i32 digit = hex_digit((u8)s.ptr[i]);
-        bool dash =
-            s.ptr[i] == '-' && digits % 4 == 0 && digits > 0 && digits < 32 && s.ptr[i - 1] != '-';
-        if (dash) {
-            continue;
-        }
-        if (digit < 0 || digits == 32) {
-            return FAULT_TEXT_UUID;
-        }
-        value = value << 4 | (u32)digit;
-        digits++;
-    }
-    if (digits != 32) {
-        return FAULT_TEXT_UUID;
-    }
-    *out = (i128)(value ^ (u128)1 << 127);
-    return FAULT_NONE;
-}
-
-i32 value_format_uuid(i128 value, char *out) {
-    static const char digits[] = "0123456789abcdef";
-    u128 bits = (u128)value ^ (u128)1 << 127;
-    i32 n = 0;
-    for (i32 i = 0; i < 32; i++) {
-        if (i == 8 || i == 12 || i == 16 || i == 20) {
-            out[n++] = '-';
-        }
-        out[n++] = digits[(u32)(bits >> (124 - 4 * i)) & 15];
-    }
-    return n;
 }
 
 static u8 parse_hex(struct sv s, u8 *out, i64 *out_len) {
@@ -106,14 +57,4 @@ u8 value_parse_bytes(struct sv s, u8 *out, i64 *out_len) {
     }
     *out_len = n;
     return FAULT_NONE;
-}
-
-void value_format_bytes(struct sv s, char *out) {
-    static const char digits[] = "0123456789abcdef";
-    out[0] = '\\';
-    out[1] = 'x';
-    for (i64 i = 0; i < s.len; i++) {
-        out[2 + 2 * i] = digits[(u8)s.ptr[i] >> 4];
-        out[3 + 2 * i] = digits[(u8)s.ptr[i] & 15];
-    }
 }

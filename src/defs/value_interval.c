@@ -505,52 +505,6 @@ u8 value_parse_interval(struct sv s, i32 fields, i128 *out) {
     return fault;
 }
 
-struct parts_out {
-    char *out;
-    i32 n;
-    bool before; /* the last part was negative */
-};
-
-static void put_part(struct parts_out *o, i64 value, const char *unit) {
-    if (value == 0) {
-        return;
-    }
-    if (o->n) {
-        o->out[o->n++] = ' ';
-    }
-    if (o->before && value > 0) {
-        o->out[o->n++] = '+';
-    }
-    o->n += value_format_i64(value, o->out + o->n);
-    o->out[o->n++] = ' ';
-    i32 len = (i32)strlen(unit);
-    memcpy(o->out + o->n, unit, (size_t)len);
-    o->n += len;
-    if (value != 1) {
-        o->out[o->n++] = 's';
-    }
-    o->before = value < 0;
-}
-
-i32 value_format_interval(i128 value, char *out) {
-    fn_span x = fn_iv_parts(value);
-    struct parts_out o = {out, 0, false};
-    put_part(&o, x.months / 12, "year");
-    put_part(&o, x.months % 12, "mon");
-    put_part(&o, x.days, "day");
-    if (x.us != 0 || o.n == 0) {
-        if (o.n) {
-            out[o.n++] = ' ';
-        }
-        if (x.us < 0 || o.before) {
-            out[o.n++] = x.us < 0 ? '-' : '+';
-        }
-        u64 us = x.us < 0 ? 0 - (u64)x.us : (u64)x.us;
-        o.n += value_format_clock((i64)MIN_OF(us, (u64)I64_MAX), 2, out + o.n);
-    }
-    return o.n;
-}
-
 i128 value_interval_order(i128 value) {
     return fn_iv_order(value);
 }

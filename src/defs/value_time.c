@@ -1,98 +1,59 @@
-/* value_time.c: dates, times and timestamps as text. How they are read: value_moment.c. */
+/* value_time.c: dates, times and timestamps as text (fn_format.h). How they are read: value_moment.c. */
 #include "defs/value.h"
 #include "base/zone.h"
 
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "defs/fn_int.h"
 #include "defs/fn_date.h"
+#include "defs/fn_float.h"
 #include "defs/fn_time.h"
+#include "defs/fn_str.h"
+#include "defs/fn_str2.h"
+#include "defs/fn_make.h"
+#include "defs/fn_format.h"
+#include "defs/fn_zone.h"
 
-static i32 write_padded(i64 value, i32 width, char *out) {
-    char digits[24];
-    i32 count = value_format_i64(value, digits);
-    i32 zeros = MAX_OF(width - count, 0);
-    memset(out, '0', (size_t)zeros);
-    memcpy(out + zeros, digits, (size_t)count);
-    return zeros + count;
-}
-
-i32 value_format_clock(i64 us, i32 hour_width, char *out) {
-    i32 n = write_padded(us / HOUR_US, hour_width, out);
-    out[n++] = ':';
-    n += write_padded(us / MINUTE_US % 60, 2, out + n);
-    out[n++] = ':';
-    n += write_padded(us / SECOND_US % 60, 2, out + n);
-    if (us % SECOND_US) {
-        out[n++] = '.';
-        n += write_padded(us % SECOND_US, 6, out + n);
-        while (out[n - 1] == '0') {
-            n--;
-        }
+i32 zone_offset_local(i32 zone, i64 local) {
+    if (zone >= ZONE_WORDS) {
+        return zone_offset(zone, local - zone_offset_local(zone_of_word(zone), local));
     }
-    return n;
-}
-
-static i32 write_day(i32 date, char *out, bool *out_bc) {
-    fn_civil c = fn_civil_of(date);
-    *out_bc = c.year < 1;
-    i32 n = write_padded(*out_bc ? 1 - c.year : c.year, 4, out);
-    out[n++] = '-';
-    n += write_padded(c.month, 2, out + n);
-    out[n++] = '-';
-    return n + write_padded(c.day, 2, out + n);
-}
-
-static i32 write_infinity(bool negative, char *out) {
-    memcpy(out, negative ? "-infinity" : "infinity", negative ? 9 : 8);
-    return negative ? 9 : 8;
+    if (!zone_is_named(zone)) {
+        return zone;
+    }
+    local = fn_zone_cycle(local);
+    i64 from = local - ZONE_DAY;
+    i32 before = zone_offset(zone, from);
+    i32 after = before;
+    i64 change = zone_next(zone, from, &after);
+    return fn_zone_choose(local, before, after, change);
 }
 
 i32 value_format_date(i32 value, char *out) {
-    bool bc;
-    if (fn_date_infinite(value)) {
-        return write_infinity(value < 0, out);
-    }
-    i32 n = write_day(value, out, &bc);
-    memcpy(out + n, " BC", bc ? 3 : 0);
-    return n + (bc ? 3 : 0);
+    return (i32)fn_date_text((u8 *)out, value);
 }
 
 i32 value_format_time(i64 value, char *out) {
-    return value_format_clock(value, 2, out);
-}
-
-static i32 write_zone(i32 zone, char *out) {
-    i32 n = 0;
-    i32 size = zone < 0 ? -zone : zone;
-    out[n++] = zone < 0 ? '-' : '+';
-    n += write_padded(size / 3600, 2, out + n);
-    for (i32 rest = size % 3600, unit = 60; rest; rest %= unit, unit = 1) {
-        out[n++] = ':';
-        n += write_padded(rest / unit, 2, out + n);
-    }
-    return n;
-}
-
-static i32 write_timestamp(i64 value, const i32 *zone, char *out) {
-    bool bc;
-    if (fn_ts_infinite(value)) {
-        return write_infinity(value < 0, out);
-    }
-    i32 east = zone ? zone_offset(*zone, fn_floor_div(value, SECOND_US)) : 0;
-    value += east * SECOND_US;
-    i64 day = fn_floor_div(value, DAY_US);
-    i32 n = write_day((i32)day, out, &bc);
-    out[n++] = ' ';
-    n += value_format_clock(value - day * DAY_US, 2, out + n);
-    n += zone ? write_zone(east, out + n) : 0;
-    memcpy(out + n, " BC", bc ? 3 : 0);
-    return n + (bc ? 3 : 0);
+    return (i32)fn_time_text((u8 *)out, value);
 }
 
 i32 value_format_timestamp(i64 value, char *out) {
-    return write_timestamp(value, NULL, out);
+    return (i32)fn_ts_text((u8 *)out, value);
 }
 
 i32 value_format_timestamptz(i64 value, i32 zone, char *out) {
-    return write_timestamp(value, &zone, out);
+    i32 east = fn_ts_infinite(value) ? 0 : zone_offset(zone, fn_floor_div(value, SECOND_US));
+    return (i32)fn_moment_text((u8 *)out, value, 1, east);
+}
+
+i32 value_format_interval(i128 value, char *out) {
+    return (i32)fn_iv_text((u8 *)out, value);
+}
+
+i32 value_format_uuid(i128 value, char *out) {
+    return (i32)fn_uuid_text((u8 *)out, value);
+}
+
+void value_format_bytes(struct sv s, char *out) {
+    (void)fn_hex_bytes((u8 *)out, str_from(s));
 }

@@ -16,6 +16,7 @@ set(WF_EMBEDDED
   prelude.h=gpu/kernels/prelude.h
   block.h=gpu/kernels/block.h
   text.h=gpu/kernels/text.h
+  words.h=gpu/kernels/words.h
   intern.h=gpu/kernels/intern.h
   vm.h=gpu/kernels/vm.h
   vm_rows.h=gpu/kernels/vm_rows.h
@@ -65,6 +66,16 @@ set(WF_EMBEDDED
   defs/case_map.h=defs/case_map.h
   defs/fn_case.h=defs/fn_case.h
   defs/fn_make.h=defs/fn_make.h
+  defs/fn_format.h=defs/fn_format.h
+  defs/pow10_table.h=defs/pow10_table.h
+  defs/fn_shortest.h=defs/fn_shortest.h
+  defs/fn_hash.h=defs/fn_hash.h
+  defs/fn_zone.h=defs/fn_zone.h
+  defs/fn_to_char.h=defs/fn_to_char.h
+  defs/char_class.h=defs/char_class.h
+  defs/fn_initcap.h=defs/fn_initcap.h
+  defs/fn_parse.h=defs/fn_parse.h
+  defs/fn_parse_real.h=defs/fn_parse_real.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h
   series.h=gpu/kernels/series.h
@@ -73,6 +84,7 @@ set(WF_EMBEDDED
   foldback.h=gpu/kernels/foldback.h
   segments.h=gpu/kernels/segments.h
   defs/fn_fround.h=defs/fn_fround.h
+  defs/fn_variance.h=defs/fn_variance.h
   fsegments.h=gpu/kernels/fsegments.h
   kept.h=gpu/kernels/kept.h
   compact.h=gpu/kernels/compact.h

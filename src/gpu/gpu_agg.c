@@ -400,7 +400,9 @@ static void agg_shapes(struct job *j, bool in_runs) {
         struct job_agg *a = &j->aggs[k];
         struct agg_room room = {.rows = j->source_rows,
                                 .groups = a->groups_wanted,
-                                .memory_bytes = gpu_heap_available(j->g->card),
+                                .memory_bytes = j->g->tight < TIGHT_SPILL
+                                                    ? gpu_heap_available(j->g->card)
+                                                    : I64_MAX,
                                 .shared_max = j->g->card->shared_max,
                                 .sharers = j->plan.agg_count,
                                 .is_simt = j->g->api->is_simt != 0,
@@ -549,13 +551,14 @@ static FALLIBLE agg_extract(struct job *j) {
 static bool runs_again(struct job *j, struct job_agg *a, const u64 *report) {
     i64 rows = (i64)report[REPORT_ROWS] + 2 * (i64)j->tile_total;
     if (report[REPORT_RETRY] & RETRY_ORDER) {
-        j->out_of_order = 1;
+        j->out_of_order = j->g->known.out_of_order = 1;
         drop_texts(j);
     } else if (report[REPORT_RETRY] & RETRY_TABLE) {
         i64 groups = (i64)report[REPORT_GROUPS];
         a->groups_wanted = MAX_OF(groups, (i64)a->shape.agg.slot_count) * 2;
+        j->g->known.groups[a - j->aggs] = a->groups_wanted;
     } else if (a->shape.run_rows && rows > j->capacity) {
-        j->capacity = rows;
+        j->capacity = j->g->known.capacity = rows;
     } else {
         return false;
     }

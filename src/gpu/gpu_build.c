@@ -18,6 +18,12 @@
 #define FILTER_BUDGET_PART 16
 #define RANK_BUDGET_PART 4
 #define FILTER_MOST_SET(count) ((count) / 4 * 3)
+/* A filter of which keys share bits: bits a row, fewer where it would take more than this part of
+ * the cache, no fewer than the least. A small one lies in the cache of the multiprocessor. */
+#define FOLDED_BITS 16
+#define FOLDED_BITS_LEAST 8
+#define FOLDED_CACHE_PART 4
+#define FOLDED_LEAST_SLOTS (1LL << 16)
 
 struct build {
     struct gpu *g;
@@ -31,6 +37,7 @@ struct build {
     u64 span;      /* DIRECT, BITS, RANK: of the keys */
     struct kfilter filter;
     i64 set_count; /* bits of the filter */
+    b8 folded;     /* keys share bits of it */
     i64 most_matches;
     i64 launches;
     b8 waited; /* for all that was started */
@@ -108,17 +115,39 @@ static FALLIBLE choose_form(struct build *b, const struct step *step) {
     return ERR_OK;
 }
 
+/* A bitmap of the lowest bits of the key, or of one column of it: neighbours have neighbouring bits,
+ * whatever the span. */
+static void fold_filter(struct build *b, struct packed_field field) {
+    u64 count = FOLDED_LEAST_SLOTS;
+    u64 cached = (u64)b->g->card->l2_bytes / FOLDED_CACHE_PART * 8;
+    while (count < FOLDED_BITS * (u64)b->rows) {
+        count *= 2;
+    }
+    while (count > cached) {
+        count /= 2;
+    }
+    if (count >= FOLDED_BITS_LEAST * (u64)b->rows) {
+        b->filter = (struct kfilter){.count = count, .mask = count - 1, .shift = field.shift};
+        b->folded = 1;
+    }
+}
+
 /* Of which column of its key a hash table has a bitmap: the one that has most values. */
 static void choose_filter(struct build *b, const struct step *step) {
     u64 most = (u64)MAX_OF(BITS_PER_ROW * b->rows, BITS_LEAST_SLOTS);
     bool hashed = b->args.form == KINDEX_PAIRS || b->args.form == KINDEX_RUNS;
+    struct packed_field widest = {0, 0};
     for (u32 i = 0; hashed && i < step->field_count; i++) {
         const struct packed_field *field = &step->fields[i];
+        widest = field->bits > widest.bits ? *field : widest;
         u64 values = field->bits < 63 ? 1ULL << field->bits : ~0ULL;
         if (values > b->filter.count && values <= most) {
             b->filter =
                 (struct kfilter){.count = values, .mask = values - 1, .shift = field->shift};
         }
+    }
+    if (hashed && !b->filter.count) {
+        fold_filter(b, widest);
     }
 }
 
@@ -253,7 +282,9 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
     TRY(build_bits(b));
     TRY(read_report(b, report));
     *out_duplicate = (report[REPORT_RETRY] & RETRY_DUPLICATE) != 0;
-    if (b->filter.bits && report[REPORT_ROWS] > FILTER_MOST_SET(b->filter.count)) {
+    bool full = report[REPORT_ROWS] > FILTER_MOST_SET(b->filter.count);
+    bool alike = b->folded && !*out_duplicate && (i64)report[REPORT_ROWS] < b->rows / 4;
+    if (b->filter.bits && (full || alike)) {
         gpu_heap_free(b->g->card, b->gv->filter);
         b->gv->filter = NULL;
         b->filter.bits = NULL;

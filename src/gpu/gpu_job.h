@@ -167,8 +167,9 @@ struct job {
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
     struct gpu_block *made;        /* strings that the step makes: HEAP_HEAD and the bytes, */
     i64 made_bytes;                /* which there is room for */
-    struct buffer *made_host; /* where they will be on the host; NULL: they are not handed on */
-    i64 made_text;            /* which of the texts they are; 0 = none, else its number + 1 */
+    struct buffer *made_host;      /* where they will be on the host; NULL: they are not handed on */
+    i64 made_text;                 /* which of the texts they are; 0 = none, else its number + 1 */
+    struct gpu_block *bests;       /* the best texts so far, for INTERN that has a key */
     u32 mark_count;
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
@@ -203,6 +204,8 @@ FALLIBLE gpu_job_scan(struct job *j); /* a scan of a table: found, or a new one 
 void gpu_job_scan_end(struct job *j, wf_status status);
 FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
 FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */
+/* Before anything is loaded: whether there is still room for the columns beside what the sink took. */
+FALLIBLE gpu_job_fits(struct job *j);
 i64 gpu_job_slot_share(const struct job *j); /* of the card's memory, in bytes */
 /* Batches like this one will have at most a times-th of its rows: false when it is a single part.
  */

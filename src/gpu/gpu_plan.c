@@ -121,14 +121,11 @@ static const struct op *literal_of(const struct pipeline *pipe, u16 reg) {
 static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
                              const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
-    if (op_made(op->code) || (op_ahead(op->code) && literal_of(pipe, op->b))) {
+    if (op_ahead(op->code) && literal_of(pipe, op->b)) {
         return NULL;
     }
-    if (info->flags & OP_MAKES) {
+    if ((info->flags & OP_MAKES) && (info->flags & OP_HOST)) {
         return gpu_refusal(arena, REFUSE_MAKES, info->name);
-    }
-    if (info->flags & OP_CPU_ONLY) {
-        return gpu_refusal(arena, REFUSE_CONTROL, info->name);
     }
     if (info->flags & OP_HOST) {
         return gpu_refusal(arena, REFUSE_READS, info->name);
@@ -181,6 +178,10 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     return NULL;
 }
 
+bool gpu_op_guards(u16 code) {
+    return code == OP_WHEN || code == OP_TRY;
+}
+
 bool gpu_op_adds(const struct op *op) {
     return (op->code == OP_INTERN && op->b != 1) || (op->code == OP_INTERN2 && op->c != 1);
 }
@@ -195,6 +196,18 @@ static u16 number_u32(struct arena *arena, struct u32_list *list, u32 item) {
     }
     VEC_PUSH(arena, list, item);
     return (u16)(list->count - 1);
+}
+
+static u16 number_ahead(struct planner *p, u32 lit, u16 code) {
+    struct gpu_plan *plan = p->plan;
+    for (i64 i = 0; i < plan->patterns.count; i++) {
+        if (plan->patterns.items[i].lit == lit && plan->patterns.items[i].code == code) {
+            return (u16)i;
+        }
+    }
+    struct gpu_plan_ahead added = {lit, code};
+    VEC_PUSH(p->arena, &plan->patterns, added);
+    return (u16)(plan->patterns.count - 1);
 }
 
 static u16 number_col(struct planner *p, u32 var, u32 col) {
@@ -236,14 +249,15 @@ static void number_op(struct planner *p, u32 i) {
         break;
     }
     if (op_ahead(op->code)) {
-        imm = number_u32(p->arena, &plan->patterns, literal_of(p->pipe, op->b)->imm);
+        imm = number_ahead(p, literal_of(p->pipe, op->b)->imm, op->code);
     }
-    plan->makes += op_made(op->code) != NULL;
-    bool rare = op_infos[op->code].flags & OP_RARE || op_ahead(op->code) || op_made(op->code);
+    plan->makes += (op_infos[op->code].flags & OP_MAKES) != 0;
+    bool rare = op_infos[op->code].flags & OP_RARE || op_ahead(op->code);
     if (rare && !plan->woven_op) {
         plan->woven_op = op_infos[op->code].name;
     }
     plan->adds_interns |= gpu_op_adds(op);
+    plan->best_count += intern_keyed(op);
     plan->has_match |= op->code == OP_MATCH;
     plan->has_each |= op->code == OP_EACH;
     plan->op_imm[i] = imm;
@@ -350,7 +364,7 @@ static void find_facts(struct planner *p) {
         const struct op *op = &p->pipe->ops[i];
         depth -= op->code == OP_END;
         note_op(p, op, depth);
-        depth += op->code == OP_WHEN;
+        depth += gpu_op_guards(op->code);
     }
     for (u32 r = 0; r < p->pipe->reg_count; r++) {
         struct facts *f = &p->facts[r];
@@ -364,6 +378,7 @@ static void find_host_text(struct planner *p) {
     const struct pipeline *pipe = p->pipe;
     struct gpu_plan *plan = p->plan;
     plan->host_text = NEW_ARRAY(p->arena, b8, pipe->reg_count + 1);
+    plan->has_text = plan->patterns.count > 0; /* their tables are placed as texts are */
     for (u32 r = 0; r < pipe->reg_count; r++) {
         bool is_text = pipe->regs[r].kind == KIND_STR;
         plan->has_text |= is_text;
@@ -492,6 +507,26 @@ static void find_limbs(struct planner *p) {
             }
         }
         w += MAX_OF(count, 1u);
+    }
+}
+
+/* Words that are loaded for FROUND or VARIANCE alone get no registers, either: they may be many, and
+ * the opcode takes them from the columns. */
+static void find_words(struct planner *p) {
+    struct gpu_plan *plan = p->plan;
+    plan->is_word = NEW_ARRAY(p->arena, b8, p->pipe->reg_count + 1);
+    for (u32 i = 0; i < p->pipe->op_count; i++) {
+        const struct op *op = &p->pipe->ops[i];
+        bool words = op_infos[op->code].roles[OPERAND_A] == ROLE_words;
+        plan->has_words |= words;
+        for (u32 k = 0; words && k < op->b; k++) {
+            u32 reg = (u32)op->a + k;
+            const struct facts *f = &p->facts[reg];
+            if (f->defs == 1 && f->uses == 1 && !f->deep && f->def_code == OP_LOAD) {
+                plan->is_word[reg] = 1;
+                plan->first[reg] = 0xffffffffu;
+            }
+        }
     }
 }
 
@@ -635,10 +670,11 @@ static const char *encode_any(struct coding *c) {
 }
 
 static const char *(*const encoders[OP_COUNT])(struct coding *c) = {
-    [OP_WHEN] = encode_when,      [OP_END] = encode_end,       [OP_LOADV] = encode_loadv,
-    [OP_LOADVN] = encode_loadv,   [OP_EMIT] = encode_emit,     [OP_INTERN] = encode_intern,
-    [OP_INTERN2] = encode_intern, [OP_UNPAIR] = encode_intern, [OP_PROBE] = encode_probe,
-    [OP_MATCH] = encode_match,    [OP_EACH] = encode_each,     [OP_ANY] = encode_any,
+    [OP_WHEN] = encode_when,     [OP_TRY] = encode_when,       [OP_END] = encode_end,
+    [OP_LOADV] = encode_loadv,   [OP_LOADVN] = encode_loadv,   [OP_EMIT] = encode_emit,
+    [OP_INTERN] = encode_intern, [OP_INTERN2] = encode_intern, [OP_UNPAIR] = encode_intern,
+    [OP_PROBE] = encode_probe,   [OP_MATCH] = encode_match,    [OP_EACH] = encode_each,
+    [OP_ANY] = encode_any,
 };
 
 static u8 flags_of(const struct op_info *info, u32 depth) {
@@ -911,7 +947,7 @@ static bool widen_later(struct planner *p, u32 i) {
             p->last[op->a] = MAX_OF(p->last[op->a], k);
             return true;
         }
-        depth += user->code == OP_WHEN;
+        depth += gpu_op_guards(user->code);
     }
     return false;
 }
@@ -922,8 +958,8 @@ static u32 emit_fused(struct planner *p, const struct emitter *e, u32 i) {
         return 0;
     }
     const struct op *op = &p->pipe->ops[i];
-    bool limb = op_writes(op) && p->plan->is_limb[op->dst];
-    if (limb || load_late(p, i) || widen_later(p, i)) {
+    bool none = op_writes(op) && (p->plan->is_limb[op->dst] || p->plan->is_word[op->dst]);
+    if (none || load_late(p, i) || widen_later(p, i)) {
         release_dead(p, i);
         return 1;
     }
@@ -1036,7 +1072,7 @@ bool gpu_op_looks_up(const struct pipeline *pipe, u32 op) {
     u16 code = pipe->ops[op].code;
     i32 depth = 0;
     for (u32 i = 0; i < op; i++) {
-        depth += pipe->ops[i].code == OP_WHEN;
+        depth += gpu_op_guards(pipe->ops[i].code);
         depth -= pipe->ops[i].code == OP_END;
     }
     return depth == 0 && (code == OP_PROBE || code == OP_MATCH || code == OP_EACH);
@@ -1136,6 +1172,7 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     find_host_text(&p);
     place_consts(&p);
     find_limbs(&p);
+    find_words(&p);
     find_counted(arena, pipe, counts, out);
     const char *refusal = emit_all(&p);
     if (refusal) {

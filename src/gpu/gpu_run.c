@@ -380,6 +380,7 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     }
     TRY(gpu_woven(card, &ask, out, j->x->err));
     j->used_quick |= ask.is_quick;
+    j->metric->interim |= ask.is_coming;
     if (*out && !ask.is_quick) {
         sig->function = *out;
         gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);
@@ -398,6 +399,12 @@ static void set_tiles(const struct job *j, const struct batch *b, i64 tile_rows,
     i64 last = j->parts[b->first + b->count - 1].rows;
     args->tile_count =
         ((u64)(b->count - 1) << args->tile_shift) + (u64)((last + tile_rows - 1) / tile_rows);
+}
+
+/* Slots for the best text of every key: more keys than that are filed as they come. */
+static i64 best_slots(const struct job *j) {
+    enum { BEST_SLOTS = 1 << 16, BEST_SLOTS_SIMT = 4 };
+    return j->plan.best_count ? j->g->api->is_simt ? BEST_SLOTS_SIMT : BEST_SLOTS : 0;
 }
 
 static struct kargs batch_args(const struct job *j, i64 i) {
@@ -437,6 +444,8 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .report = AT(u64 *, j->reports_at + report),
         .heap = DEV(u8 *, j->made ? j->made->addr : 0),
         .heap_bytes = (u64)j->made_bytes,
+        .bests = DEV(u64 *, j->bests ? j->bests->addr : 0),
+        .best_slots = (u64)best_slots(j),
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
     for (u32 k = 0; k < j->plan.agg_count; k++) {
@@ -742,7 +751,22 @@ static FALLIBLE open_interns(struct job *j) {
         TRY(gpu_intern_open(j->g, j->x, interns->items[i], is_text, adds && j->interns_full,
                             &j->interns[i], &j->metric->bytes_moved));
     }
-    j->interns_full = 0;
+    j->interns_full = j->g->known.interns_full = 0;
+    return ERR_OK;
+}
+
+/* Numbers of a run that is to be repeated may be nobody's: it starts anew. */
+static FALLIBLE clear_bests(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    i64 bytes = j->plan.best_count * best_slots(j) * BEST_WORDS * 8;
+    if (!bytes) {
+        return ERR_OK;
+    }
+    if (!j->bests) {
+        TRY(gpu_alloc(g, bytes, &j->bests, err));
+    }
+    CU(g->api->set_bytes(j->bests->addr, 0, (size_t)bytes, g->streams[0]));
     return ERR_OK;
 }
 
@@ -762,8 +786,10 @@ static FALLIBLE close_interns(struct job *j) {
 
 static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(open_interns(j));
+    TRY(clear_bests(j));
     TRY(gpu_job_made_begin(j));
     TRY(gpu_job_sink_begin(j));
+    TRY(gpu_job_fits(j));
     TRY(send_args(j));
     TRY(gpu_agg_init(j));
     TRY(spread(j));
@@ -877,6 +903,13 @@ static const char *code_name(const struct job *j) {
 wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct job j = {.g = g, .x = x, .step = step, .pipe = step->pipeline};
     j.metric = &x->metrics[step_no];
+    j.capacity = g->known.capacity;
+    for (u32 k = 0; k < PIPE_AGGS; k++) {
+        j.aggs[k].groups_wanted = g->known.groups[k];
+    }
+    j.made_bytes = g->known.made_bytes;
+    j.interns_full = g->known.interns_full;
+    j.out_of_order = g->known.out_of_order;
     wf_status status = run_job(&j);
     if (status) { /* nothing may still be reading what is freed below */
         gpu_wait(g);
@@ -884,6 +917,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
     gpu_job_made_drop(&j);
+    gpu_heap_free(g->card, j.bests);
     if (j.old && status) {
         put_back_old(&j);
     }

@@ -158,9 +158,9 @@ static FALLIBLE rows_on_card(struct job *j) {
     const struct sink *sink = job_sink(j);
     i64 width = MAX_OF(gpu_job_row_bytes(j), 1);
     if (!j->capacity) {
-        i64 bound = j->old_rows + (j->plan.has_match ? 2 : 1) * j->source_rows;
-        i64 room = gpu_heap_available(g->card) / 4 / width;
-        j->capacity = MAX_OF(MIN_OF(bound, room), 1);
+        i64 bound = (j->plan.has_match ? 2 : 1) * j->source_rows;
+        i64 room = MAX_OF(gpu_heap_available(g->card), 0) / 4 / width;
+        j->capacity = j->old_rows + MAX_OF(MIN_OF(bound, room), 1);
     }
     if (sink->limit >= 0) {
         j->capacity = MAX_OF(MIN_OF(j->capacity, sink->limit), 1);
@@ -307,7 +307,7 @@ static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
     const struct sink *sink = job_sink(j);
     i64 rows = (i64)report[REPORT_ROWS];
     if (report[REPORT_RETRY] & RETRY_OUTPUT) {
-        j->capacity = rows;
+        j->capacity = j->g->known.capacity = rows;
         *out_again = true;
         return ERR_OK;
     }
@@ -344,7 +344,7 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
         return ERR_OK; /* the runtime raises it; the rows do not matter */
     }
     if (report[REPORT_RETRY] & RETRY_INTERN) {
-        j->interns_full = 1;
+        j->interns_full = j->g->known.interns_full = 1;
         *out_again = true;
     } else if (sink->kind == SINK_ROWS) {
         TRY(rows_end(j, report, out_again));

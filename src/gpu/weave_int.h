@@ -19,10 +19,13 @@ struct weaver {
     u32 depth; /* indentation */
     u32 when_count, when_depth;
     u32 whens[16];
+    u16 tries[16]; /* registers that faults were marked in before each */
+    u16 try_reg;   /* and are now; NO_REG: they are raised */
     u32 match_count;
     u32 matches[8];     /* opcodes */
     b8 filtered;        /* rows may be inactive before the tile's end */
     b8 *seen;           /* registers that have a value */
+    u32 *word_cols;     /* by register: the column of a word that FROUND or VARIANCE takes */
     b8 *loaded;         /* columns whose pointers are declared */
     b8 *loaded_outside; /* and were so before EACH */
     u32 each;           /* the open one */
@@ -59,6 +62,16 @@ __attribute__((format(printf, 2, 3))) static inline void line(struct weaver *v, 
 static inline const char *operand(const struct weaver *v, u16 reg, char buf[24]) {
     snprintf(buf, 24, v->pipe->regs[reg].is_const ? "r%u" : "r%u[i]", reg);
     return buf;
+}
+
+/* Row i faults. */
+static inline void weave_fault(struct weaver *v, const struct op *op, const char *fault) {
+    if (v->try_reg != NO_REG) {
+        line(v, "r%u[i] = 1;", v->try_reg);
+        return;
+    }
+    line(v, "const u64 word = fault_word(%u, number + ROW(i), %s);", op->rank, fault);
+    line(v, "fault = word < fault ? word : fault;");
 }
 
 #define EACH "UNROLL for (u32 i = 0; i < R; i++) "

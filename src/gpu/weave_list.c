@@ -26,7 +26,7 @@ static bool looks(const struct op *op) {
 static u32 first_lookup(const struct pipeline *pipe) {
     u32 depth = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        depth += pipe->ops[i].code == OP_WHEN;
+        depth += gpu_op_guards(pipe->ops[i].code);
         depth -= pipe->ops[i].code == OP_END;
         if (depth == 0 && looks(&pipe->ops[i])) {
             return i;
@@ -50,12 +50,12 @@ static bool can_repeat(const struct trace *t, u32 at) {
     u32 depth = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
         writers += op_writes(&pipe->ops[i]) && pipe->ops[i].dst == op->dst;
-        depth += i < at && pipe->ops[i].code == OP_WHEN;
+        depth += i < at && gpu_op_guards(pipe->ops[i].code);
         depth -= i < at && pipe->ops[i].code == OP_END;
     }
     bool plain = op->code == OP_LOAD || op->code == OP_LOADN || op->code == OP_ROWNO ||
                  op->code == OP_CONST || op->code == OP_LUT ||
-                 (!(op_infos[op->code].flags & OP_CONTROL) && !op_made(op->code));
+                 !(op_infos[op->code].flags & (OP_CONTROL | OP_MAKES));
     return plain && writers == 1 && depth == 0 && !(t->quiet && op_may_fault(op));
 }
 
@@ -90,7 +90,7 @@ static void choose_tests(struct weaver *v) {
     u32 count = 0;
     for (u32 i = v->ask_at; i < pipe->op_count && count < WEAVE_TESTS; i++) {
         const struct op *op = &pipe->ops[i];
-        bool ends = op->code == OP_EMIT || op->code == OP_WHEN || op->code == OP_EACH;
+        bool ends = op->code == OP_EMIT || gpu_op_guards(op->code) || op->code == OP_EACH;
         if (ends || (i > v->ask_at && v->plan->count_places)) { /* rows are counted in between */
             break;
         }

@@ -14,11 +14,6 @@ static const char *looks_up(const struct weaver *v, const struct op *op, char bu
     return buf;
 }
 
-static void put_fault(struct weaver *v, const struct op *op, const char *fault) {
-    line(v, "    const u64 word = fault_word(%u, number + ROW(i), %s);", op->rank, fault);
-    line(v, "    fault = word < fault ? word : fault;");
-}
-
 static const char *const run_names[] = {
     [KINDEX_DIRECT] = "find_direct_run",
     [KINDEX_RANK] = "find_rank_run",
@@ -103,7 +98,7 @@ static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number)
          number);
     if (probe_flags(op) & PROBE_SINGLE) {
         line(v, "    if ((u32)(run >> 32) - (u32)run > 1u) {");
-        put_fault(v, op, "FAULT_MORE_ROWS");
+        weave_fault(v, op, "FAULT_MORE_ROWS");
         line(v, "    }");
     }
     line(v, "}");
@@ -230,7 +225,7 @@ void weave_any(struct weaver *v, const struct op *op) {
     if (single) {
         line(v, EACH "{");
         line(v, "    if ((act >> i & 1u) && r%u[i] == -2) {", op->dst);
-        put_fault(v, op, "FAULT_MORE_ROWS");
+        weave_fault(v, op, "FAULT_MORE_ROWS");
         line(v, "    }");
         line(v, "}");
     }

@@ -121,6 +121,16 @@ static bool used_before(const struct pipeline *pipe, u32 at) {
     return false;
 }
 
+#define MAKE_PARTS                                              \
+    "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n" \
+    "#include \"defs/fn_make.h\"\n"
+#define PARSE_PARTS                                            \
+    "#include \"defs/fn_int.h\"\n#include \"defs/fn_str.h\"\n" \
+    "#include \"defs/fn_parse.h\"\n"
+#define FORMAT_PARTS                                                                          \
+    "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n" \
+    "#include \"defs/fn_time.h\"\n" MAKE_PARTS "#include \"defs/fn_format.h\"\n"
+
 /* Helper texts, each after those it needs; they guard themselves against a second time. */
 const char *gpu_part_text(const char *part) {
     static const struct {
@@ -140,7 +150,23 @@ const char *gpu_part_text(const char *part) {
         {"like", "#include \"defs/fn_str.h\"\n#include \"defs/fn_like.h\"\n"},
         {"case", "#include \"defs/fn_str.h\"\n#include \"defs/case_map.h\"\n"
                  "#include \"defs/fn_case.h\"\n"},
-        {"make", "#include \"defs/fn_str.h\"\n#include \"defs/fn_make.h\"\n"},
+        {"make", MAKE_PARTS},
+        {"format", FORMAT_PARTS},
+        {"shortest", FORMAT_PARTS "#include \"defs/pow10_table.h\"\n"
+                                  "#include \"defs/fn_shortest.h\"\n"},
+        {"hash", MAKE_PARTS "#include \"defs/fn_hash.h\"\n"},
+        {"initcap", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"
+                    "#include \"defs/case_map.h\"\n#include \"defs/fn_case.h\"\n"
+                    "#include \"defs/char_class.h\"\n#include \"defs/fn_initcap.h\"\n"},
+        {"to_char", FORMAT_PARTS "#include \"defs/fn_to_char.h\"\n"},
+        {"zone", "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n"
+                 "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"
+                 "#include \"defs/fn_str.h\"\n#include \"defs/fn_zone.h\"\n"},
+        {"parse", PARSE_PARTS},
+        {"parse_real", PARSE_PARTS "#include \"defs/fn_fround.h\"\n"
+                                   "#include \"defs/fn_variance.h\"\n"
+                                   "#include \"defs/pow10_table.h\"\n"
+                                   "#include \"defs/fn_parse_real.h\"\n"},
         {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_regex.h\"\n"},
         {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
     };
@@ -154,8 +180,7 @@ const char *gpu_part_text(const char *part) {
 
 static const char *part_of(u16 code) {
     const struct op_ahead *ahead = op_ahead(code);
-    const struct op_made *made = op_made(code);
-    return ahead ? ahead->part : made ? made->part : op_infos[code].part;
+    return ahead ? ahead->part : op_infos[code].part;
 }
 
 static const char *expr_of(u16 code) {
@@ -170,6 +195,12 @@ static void put_functions(struct weaver *v) {
     if (v->plan->has_text || v->plan->interns.count) {
         line(v, "#include \"%s.h\"", v->plan->interns.count ? "intern" : "text");
     }
+    if (v->plan->has_words) {
+        line(v, "#include \"words.h\"");
+        line(v, "#include \"defs/fn_int.h\"");
+        line(v, "#include \"defs/fn_fround.h\"");
+        line(v, "#include \"defs/fn_variance.h\"");
+    }
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op_info *info = &op_infos[v->pipe->ops[i].code];
         if (!(info->flags & OP_CONTROL) && !used_before(v->pipe, i)) {
@@ -182,14 +213,15 @@ static void put_functions(struct weaver *v) {
     line(v, "#define ROW(i) ((i64)((i) / 4 * SPAN + (i) %% 4))");
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op_info *info = &op_infos[v->pipe->ops[i].code];
-        bool made = op_made(v->pipe->ops[i].code) != NULL;
-        if ((info->flags & OP_CONTROL) || made || used_before(v->pipe, i)) {
+        if ((info->flags & OP_CONTROL) || used_before(v->pipe, i)) {
             continue;
         }
-        text_print(v->out, "%s %s op_%s(", info->cost >= 40 ? "FN_SLOW" : "FN",
-                   kind_text(info->result), info->name);
+        bool makes = info->flags & OP_MAKES; /* bytes to out, of which it gives the number */
+        text_print(v->out, "%s %s op_%s(%s", info->cost >= 40 ? "FN_SLOW" : "FN",
+                   makes ? "i64" : kind_text(info->result), info->name, makes ? "u8 *out, " : "");
         for (u32 k = 0; k < info->arity; k++) {
-            text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(info->operands[k]), "abc"[k]);
+            u8 kind = k == 1 && op_ahead(v->pipe->ops[i].code) ? KIND_STR : info->operands[k];
+            text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(kind), "abc"[k]);
         }
         text_print(v->out, "%s) { return %s; }\n", info->flags & OP_FAULTS ? ", u8 *f" : "",
                    expr_of(v->pipe->ops[i].code));
@@ -556,45 +588,120 @@ static void put_scalar(struct weaver *v, const struct op *op, u16 number) {
     line(v, "    u8 f = 0;");
     line(v, "    %s{ r%u[i] = %s; }", only, op->dst, call);
     line(v, "    if (f && (act >> i & 1u)) {");
-    line(v, "        const u64 word = fault_word(%u, number + ROW(i), f);", op->rank);
-    line(v, "        fault = word < fault ? word : fault;");
+    v->depth += 2;
+    weave_fault(v, op, "f");
+    v->depth -= 2;
     line(v, "    }");
     line(v, "}");
 }
 
-/* Strings that are made: sizes, one reservation for a thread's rows, then the bytes. */
+/* FROUND, VARIANCE: words from columns or registers into an array of the row's own. */
+static void put_sum(struct weaver *v, const struct op *op, u16 number) {
+    bool keep = v->when_depth > 0 && v->seen[op->dst];
+    u8 kind = v->pipe->regs[op->dst].kind;
+    u32 count = op->b;
+    if (!keep) {
+        line(v, EACH "{ r%u[i] = %s; }", op->dst, zero_text(kind));
+    }
+    line(v, EACH "{");
+    line(v, "    if (act >> i & 1u) {");
+    v->depth += 2;
+    line(v, "i64 words[%u];", count);
+    line(v, "u8 f = 0;");
+    for (u32 k = 0; k < count;) {
+        u32 reg = (u32)op->a + k;
+        u32 col = v->word_cols[reg];
+        u32 run = 1;
+        if (!v->plan->is_word[reg]) {
+            line(v, "words[%u] = r%u[i];", k, reg);
+        } else {
+            while (k + run < count && v->plan->is_word[reg + run] &&
+                   v->word_cols[reg + run] == col + run) {
+                run++;
+            }
+            line(v, "load_words(words + %u, args.segs + (%u * (u64)args.tablet_count + tablet),", k,
+                 col);
+            line(v, "           args.tablet_count, %u, row + ROW(i));", run);
+        }
+        k += run;
+    }
+    if (op->code == OP_FROUND) {
+        line(v, "r%u[i] = fn_fround_%s(words, %u, %u, (i32)(u32)args.lits[%u].low, &f);", op->dst,
+             kind_text(kind), count, op->c, number);
+    } else {
+        u32 digits = MAX_OF(2u * op->c, count - 1 - op->c);
+        line(v, "u32 room[VARIANCE_NUMBERS * (%u + VARIANCE_SPARE)];", digits);
+        line(v, "r%u[i] = fn_variance_%s(words, %u, %u, (i64)args.lits[%u].low, room,", op->dst,
+             kind_text(kind), count, op->c, number);
+        line(v, "    %u + VARIANCE_SPARE, &f);", digits);
+    }
+    line(v, "if (f) {");
+    v->depth++;
+    weave_fault(v, op, "f");
+    v->depth--;
+    line(v, "}");
+    v->depth -= 2;
+    line(v, "    }");
+    line(v, "}");
+}
+
+/* Whether threads of a warp may be at different rounds: between EACH and ANY. */
+static bool in_each(const struct pipeline *pipe, u32 at) {
+    bool inside = false;
+    for (u32 i = 0; i < at; i++) {
+        inside = pipe->ops[i].code == OP_EACH || (inside && pipe->ops[i].code != OP_ANY);
+    }
+    return inside;
+}
+
+/* Strings that are made: sizes, one reservation for the warp's rows, then the bytes. */
 static void put_make(struct weaver *v, u32 at, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
-    const char *body = op_made(op->code)->body;
     bool keep = v->when_depth > 0 && v->seen[op->dst];
-    char operands[60];
+    const u16 regs[3] = {op->a, op->b, op->c};
+    char operands[120] = "";
     char buf[24];
-    snprintf(operands, sizeof operands, "%s", operand(v, op->a, buf));
-    if (info->arity > 1) {
+    for (u32 k = 0; k < info->arity; k++) {
         size_t n = strlen(operands);
-        snprintf(operands + n, sizeof operands - n, ", %s", operand(v, op->b, buf));
+        operand(v, regs[k], buf);
+        if (op_ahead(op->code) && k == 1) {
+            snprintf(buf, sizeof buf, "p%u", v->plan->op_imm[at]);
+        }
+        snprintf(operands + n, sizeof operands - n, ", %s", buf);
+    }
+    if (info->flags & OP_FAULTS) {
+        size_t n = strlen(operands);
+        snprintf(operands + n, sizeof operands - n, ", &f");
     }
     line(v, "u32 size%u[R];", at);
     line(v, "u64 sum%u = 0;", at);
     line(v, EACH "{");
-    line(v, "    size%u[i] = act >> i & 1u ? (u32)fn_%s_size(%s) : 0u;", at, body, operands);
+    line(v, "    u8 f = 0;");
+    line(v, "    i64 size = act >> i & 1u ? op_%s((u8 *)0%s) : 0;", info->name, operands);
+    line(v, "    f = (u8)(size > TEXT_BYTES_MAX ? FAULT_TEXT_SIZE : f);");
+    line(v, "    if (f) {");
+    v->depth += 2;
+    weave_fault(v, op, "f");
+    v->depth -= 2;
+    line(v, "    }");
+    line(v, "    size%u[i] = f ? 0u : (u32)size;", at);
     line(v, "    sum%u += size%u[i];", at, at);
     line(v, "}");
-    line(v, "u8 *to%u = (u8 *)0;", at);
-    line(v, "if (sum%u) {", at);
-    line(v, "    to%u = heap_take(args.heap, args.heap_bytes, sum%u, args.report);", at, at);
-    line(v, "}");
+    line(v, "u8 *to%u = %s(args.heap, args.heap_bytes, sum%u, args.report);", at,
+         in_each(v->pipe, at) ? "heap_take" : "w_heap_take", at);
     line(v, EACH "{");
     if (!keep) {
         line(v, "    r%u[i] = str_none();", op->dst);
     }
     line(v, "    if (act >> i & 1u) {");
+    line(v, "        u8 f = 0;");
     line(v, "        r%u[i] = str_none();", op->dst);
     line(v, "        if (to%u && size%u[i]) {", at, at);
-    line(v, "            fn_%s_write(to%u, %s);", body, at, operands);
+    line(v, "            (void)op_%s(to%u%s);", info->name, at, operands);
     line(v, "            r%u[i] = str_made(to%u, size%u[i]);", op->dst, at, at);
     line(v, "            to%u += size%u[i];", at, at);
     line(v, "        }");
+    line(v, "        UNUSED_WORD(f);");
     line(v, "    }");
     line(v, "}");
 }
@@ -613,6 +720,27 @@ static void put_mask(struct weaver *v, u16 reg) {
     }
 }
 
+/* FILTER, WHEN, TRY and END: which rows go on, and whether they may raise. */
+static void put_guard(struct weaver *v, const struct op *op) {
+    if (op->code == OP_END) {
+        line(v, "act = when%u;", v->whens[--v->when_depth]);
+        v->try_reg = v->tries[v->when_depth];
+        return;
+    }
+    if (op->code != OP_FILTER) {
+        line(v, "const u32 when%u = act;", v->when_count);
+        v->tries[v->when_depth] = v->try_reg;
+        v->whens[v->when_depth++] = v->when_count++;
+    }
+    if (op->code == OP_TRY) {
+        v->try_reg = op->dst;
+        line(v, EACH "{ r%u[i] = 0; }", op->dst);
+        return;
+    }
+    put_mask(v, op->a);
+    v->filtered = 1;
+}
+
 /* INTERN, INTERN2, UNPAIR. */
 static void put_intern(struct weaver *v, const struct op *op, u16 number) {
     char a[24];
@@ -627,6 +755,16 @@ static void put_intern(struct weaver *v, const struct op *op, u16 number) {
     if (op->code == OP_UNPAIR) {
         line(v, "        r%u[i] = intern_half(&args.interns[%u], %s, %uu);", op->dst, number, a,
              op->b);
+    } else if (intern_keyed(op)) {
+        u32 before = 0;
+        for (const struct op *other = v->pipe->ops; other < op; other++) {
+            before += intern_keyed(other);
+        }
+        line(v, "        r%u[i] = intern_best(&args.interns[%u],", op->dst, number);
+        line(v, "            args.bests + %u * BEST_WORDS * args.best_slots, args.best_slots,",
+             before);
+        line(v, "            %s, %s, %du, args.report);", operand(v, op->c, b), a,
+             op->b == INTERN_GREATEST);
     } else if (op->code == OP_INTERN) {
         line(v, "        r%u[i] = intern_text(&args.interns[%u], %s, %du, args.report);", op->dst,
              number, a, !gpu_op_adds(op));
@@ -650,7 +788,15 @@ void weave_op(struct weaver *v, u32 at) {
         }
         break;
     case OP_LOAD:
-        put_load(v, at, op);
+        if (v->plan->is_word[op->dst]) {
+            v->word_cols[op->dst] = op->imm;
+        } else {
+            put_load(v, at, op);
+        }
+        break;
+    case OP_FROUND:
+    case OP_VARIANCE:
+        put_sum(v, op, number);
         break;
     case OP_LOADN:
         put_load_nulls(v, at, op);
@@ -669,17 +815,10 @@ void weave_op(struct weaver *v, u32 at) {
         line(v, EACH "{ r%u[i] = number + ROW(i); }", op->dst);
         break;
     case OP_FILTER:
-        put_mask(v, op->a);
-        v->filtered = 1;
-        break;
     case OP_WHEN:
-        line(v, "const u32 when%u = act;", v->when_count);
-        v->whens[v->when_depth++] = v->when_count++;
-        put_mask(v, op->a);
-        v->filtered = 1;
-        break;
+    case OP_TRY:
     case OP_END:
-        line(v, "act = when%u;", v->whens[--v->when_depth]);
+        put_guard(v, op);
         break;
     case OP_PROBE:
         weave_probe(v, at, op, number);
@@ -700,7 +839,7 @@ void weave_op(struct weaver *v, u32 at) {
         weave_emit(v, op->imm);
         break;
     default:
-        if (op_made(op->code)) {
+        if (op_infos[op->code].flags & OP_MAKES) {
             put_make(v, at, op);
         } else if (!v->plan->is_limb[op->dst]) {
             put_scalar(v, op, number);
@@ -720,7 +859,8 @@ static void put_count(struct weaver *v, u32 at) {
 
 void gpu_weave_text(struct weave *w, struct text *out) {
     const struct gpu_plan *plan = w->plan;
-    struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out};
+    struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out, .try_reg = NO_REG};
+    v.word_cols = NEW_ARRAY(out->arena, u32, plan->pipe->reg_count + 1);
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);

@@ -1,27 +1,21 @@
-/* bodies.h: bodies of the opcodes that exist on the CPU only: WF_OPS_HOST and WF_OPS_MAKE of
+/* bodies.h: bodies of the opcodes that exist on the CPU only: WF_OPS_HOST and WF_OPS_TEXT of
  * op.def.
  *
- * A parse body returns the value and sets *f to a fault number when there is none. A make body is a
- * pair: the size says how many bytes write will write, exactly. A text body (WF_OPS_TEXT) asks for
- * room, writes, and says how many bytes it used; when room is refused it returns at once. */
+ * A parse body returns the value and sets *f to a fault number when there is none. A text body
+ * (WF_OPS_TEXT) asks for room, writes, and says how many bytes it used; when room is refused it returns
+ * at once. */
 #ifndef WF_HOST_BODIES_H
 #define WF_HOST_BODIES_H
 
 #include "base/base.h"
 #include "codes/text_ops.h"
 
-i64 fn_parse_int(str a, u8 *f);
-f32 fn_parse_f32(str a, u8 *f);
-f64 fn_parse_f64(str a, u8 *f);
-i128 fn_parse_dec(str a, i32 scale, u8 *f);
-b8 fn_parse_bool(str a, u8 *f);
 i32 fn_parse_date(str a, i32 zone, i64 now, u8 *f);
 
 i64 fn_parse_timestamp(str a, i32 zone, i64 now, u8 *f);
 i64 fn_parse_timestamptz(str a, i32 zone, i64 now, u8 *f);
 i64 fn_parse_time(str a, i32 zone, i64 now, u8 *f);
 i128 fn_parse_interval(str a, i32 fields, u8 *f);
-i128 fn_parse_uuid(str a, u8 *f);
 i32 fn_parse_zone(str a, u8 *f);
 /* Zones are those of base/zone.h, named ones too. */
 i64 fn_ts_local(i64 a, i32 zone, u8 *f);
@@ -37,9 +31,6 @@ i128 fn_sqrt_dec(i128 a, i32 scales, u8 *f);
 i128 fn_log_dec(i128 base, i128 a, i32 scales, u8 *f);
 i128 fn_power_dec(i128 a, i128 b, i32 scales, u8 *f);
 bool text_is_name(str a); /* it is a name without quotes */
-b8 fn_like_checked(str a, str b, u8 *f);
-b8 fn_like_bytes(str a, str b, u8 *f);
-b8 fn_ilike_checked(str a, str b, u8 *f);
 /* A pattern may begin with options between two bytes 1: letters, then ;start;number;part;end. */
 b8 fn_regex(str a, str b, u8 *f);
 i32 fn_regex_count(str a, str b, u8 *f);
@@ -58,24 +49,5 @@ struct made {
 u8 *made_room(struct made *made, i64 bytes, u8 *f);
 
 /* Bodies of WF_OPS_TEXT: codes/text_ops.h. */
-
-i64 mk_upper_size(str a);
-void mk_upper_write(u8 *out, str a);
-i64 mk_lower_size(str a);
-void mk_lower_write(u8 *out, str a);
-i64 mk_concat_size(str a, str b);
-void mk_concat_write(u8 *out, str a, str b);
-i64 mk_i64_size(i64 a);
-void mk_i64_write(u8 *out, i64 a);
-i64 mk_dec_size(i128 a, i32 scale);
-void mk_dec_write(u8 *out, i128 a, i32 scale);
-i64 mk_f32_size(f32 a);
-void mk_f32_write(u8 *out, f32 a);
-i64 mk_f64_size(f64 a);
-void mk_f64_write(u8 *out, f64 a);
-i64 mk_date_size(i32 a);
-void mk_date_write(u8 *out, i32 a);
-i64 mk_boolean_size(b8 a);
-void mk_boolean_write(u8 *out, b8 a);
 
 #endif

@@ -3,28 +3,18 @@
  * For regular expressions and initcap. One answer for all platforms: beyond ASCII the ranges of
  * char_class.h decide, which are those PostgreSQL sees in the locale C.UTF-8. Letters include the
  * digits of other scripts, as they do there; only 0 to 9 are digits. */
-#include "host/char_class.h"
-
 #include "host/chars.h"
 
-static bool within(const struct class_range *ranges, i64 count, u32 c) {
-    i64 lo = 0;
-    i64 hi = count;
-    while (lo < hi) {
-        i64 mid = (lo + hi) / 2;
-        const struct class_range *r = &ranges[mid];
-        if (c > r->last) {
-            lo = mid + 1;
-        } else if (c < r->first) {
-            hi = mid;
-        } else {
-            return (c - r->first) % r->step == 0;
-        }
-    }
-    return false;
-}
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_str.h"
+#include "defs/fn_str2.h"
+#include "defs/case_map.h"
+#include "defs/fn_case.h"
+#include "defs/char_class.h"
+#include "defs/fn_initcap.h"
 
-#define WITHIN(name) within(class_##name, COUNT_OF(class_##name), c)
+#define WITHIN(name) CLASS_HAS(name, c)
 
 static bool ascii_in_class(enum char_class class, u32 c) {
     bool upper = c - 'A' < 26;

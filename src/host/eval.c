@@ -21,6 +21,19 @@
 #include "defs/fn_real.h"
 #include "defs/fn_str2.h"
 #include "defs/fn_time.h"
+#include "defs/case_map.h"
+#include "defs/fn_case.h"
+#include "defs/fn_make.h"
+#include "defs/fn_hash.h"
+#include "defs/char_class.h"
+#include "defs/fn_initcap.h"
+#include "defs/fn_format.h"
+#include "defs/pow10_table.h"
+#include "defs/fn_shortest.h"
+#include "defs/fn_parse.h"
+#include "defs/fn_fround.h"
+#include "defs/fn_variance.h"
+#include "defs/fn_parse_real.h"
 
 /* Calls of host and make bodies by their number of operands: `no` operands are left out. */
 #define ARG_b8(which) l##which.b8,
@@ -37,22 +50,7 @@
 #define OPERAND_i64(which) const i64 which = l##which.i64;
 #define OPERAND_i128(which) const i128 which = l##which.i128;
 #define OPERAND_f64(which) const f64 which = l##which.f64;
-#define SIZE_str_no(body) mk_##body##_size(la.str)
-#define SIZE_str_str(body) mk_##body##_size(la.str, lb.str)
-#define SIZE_i64_no(body) mk_##body##_size(la.i64)
-#define SIZE_i128_i32(body) mk_##body##_size(la.i128, lb.i32)
-#define SIZE_f32_no(body) mk_##body##_size(la.f32)
-#define SIZE_f64_no(body) mk_##body##_size(la.f64)
-#define SIZE_i32_no(body) mk_##body##_size(la.i32)
-#define SIZE_b8_no(body) mk_##body##_size(la.b8)
-#define WRITE_str_no(body) mk_##body##_write(bytes, la.str)
-#define WRITE_str_str(body) mk_##body##_write(bytes, la.str, lb.str)
-#define WRITE_i64_no(body) mk_##body##_write(bytes, la.i64)
-#define WRITE_i128_i32(body) mk_##body##_write(bytes, la.i128, lb.i32)
-#define WRITE_f32_no(body) mk_##body##_write(bytes, la.f32)
-#define WRITE_f64_no(body) mk_##body##_write(bytes, la.f64)
-#define WRITE_i32_no(body) mk_##body##_write(bytes, la.i32)
-#define WRITE_b8_no(body) mk_##body##_write(bytes, la.b8)
+#define OPERAND_f32(which) const f32 which = l##which.f32;
 
 #define X1(A, name, r, ka, part, cost, expr, text) \
     case OP_##name: {                              \
@@ -92,21 +90,6 @@
         }                                                                     \
         out->str = str_from((struct sv){(const char *)made.bytes, made.len}); \
         break;
-#define XM(A, name, ka, kb, body, text)                             \
-    case OP_##name: {                                               \
-        i64 len = SIZE_##ka##_##kb(body);                           \
-        u8 *bytes = arena_try(arena, len);                          \
-        if (!bytes) {                                               \
-            return FAULT_TEXT_SIZE;                                 \
-        }                                                           \
-        WRITE_##ka##_##kb(body);                                    \
-        if (stopped_in(len)) {                                      \
-            return FAULT_TEXT_SIZE;                                 \
-        }                                                           \
-        out->str = str_from((struct sv){(const char *)bytes, len}); \
-        break;                                                      \
-    }
-
 /* A long text may be unfinished: nobody is to work with it. */
 static bool stopped_in(i64 len) {
     return len >= 1 << 16 && stop_asked();
@@ -115,6 +98,32 @@ static bool stopped_in(i64 len) {
 static u8 *arena_room(void *arena, i64 bytes) {
     return arena_try(arena, bytes);
 }
+
+#define XM(A, name, fails, ka, kb, kc, part, most, body, text)           \
+    case OP_##name: {                                                    \
+        OPERAND_##ka(a) OPERAND_##kb(b) OPERAND_##kc(c) i64 room = most; \
+        room = room > TEXT_BYTES_MAX ? body : room;                      \
+        out = room > TEXT_BYTES_MAX ? NULL : arena_try(arena, room);     \
+        bytes = out ? body : 0;                                          \
+        break;                                                           \
+    }
+
+static u8 make_eval(u16 code, str *to, union lit la, union lit lb, union lit lc,
+                    struct arena *arena) {
+    u8 fault = FAULT_NONE;
+    u8 *f = &fault;
+    u8 *out = NULL;
+    i64 bytes = 0;
+    switch (code) {
+        WF_OPS_MAKE(XM, )
+    default:
+        break;
+    }
+    *to = str_from((struct sv){out ? (const char *)out : "", bytes});
+    return !out || stopped_in(bytes) ? FAULT_TEXT_SIZE : fault;
+}
+#undef XM
+#define XM(A, name, ...) case OP_##name:
 
 u8 op_eval(u16 code, union lit *out, union lit la, union lit lb, union lit lc,
            struct arena *arena) {
@@ -125,10 +134,12 @@ u8 op_eval(u16 code, union lit *out, union lit la, union lit lb, union lit lc,
     switch (code) {
         /* clang-format off */
         WF_OPS_LOOP(X1, X2, X3, , )
-        WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, )
-            /* clang-format on */
-            default : /* a control opcode has no value of its own */
-                      check_failed(__FILE__, __LINE__, "a scalar opcode");
+        WF_OPS_HOST(XH, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, )
+        WF_OPS_MAKE(XM, )
+            return make_eval(code, &out->str, la, lb, lc, arena);
+    /* clang-format on */
+    default: /* a control opcode has no value of its own */
+        check_failed(__FILE__, __LINE__, "a scalar opcode");
     }
     return fault;
 }

@@ -1,9 +1,7 @@
-/* text.c: functions that make text, for WF_OPS_TEXT of op.def: padding, replacing, quoting,
- * encoding.
+/* text.c: functions that make text, for WF_OPS_TEXT of op.def: quoting, encoding.
  *
  * Every body asks once for as much room as it can need and reports what it used. Characters are
  * UTF-8; positions and lengths count characters. */
-#define _GNU_SOURCE
 #include "host/bodies.h"
 #include "host/chars.h"
 
@@ -26,146 +24,6 @@ static void copy(u8 *out, i64 *n, const void *from, i64 len) {
     }
 }
 
-/* A text again and again: what is there already is copied, up to a megabyte at a time. */
-static void refill(u8 *out, str unit, i64 bytes) {
-    enum { STRETCH = 1 << 20 };
-    i64 have = MIN_OF((i64)unit.len, bytes), step = have;
-    if (have > 0) {
-        memcpy(out, bytes_of(unit), (size_t)have);
-    }
-    while (have < bytes && !stop_asked()) {
-        i64 more = MIN_OF(step, bytes - have);
-        memcpy(out + have, out, (size_t)more);
-        have += more;
-        step = step < STRETCH ? have : step;
-    }
-}
-
-static u32 char_count(str s) {
-    return (u32)fn_length(s);
-}
-
-void mt_concat(struct made *made, str a, str b, u8 *f) {
-    u8 *out = made_room(made, (i64)a.len + b.len, f);
-    i64 n = 0;
-    if (out) {
-        copy(out, &n, bytes_of(a), a.len);
-        copy(out, &n, bytes_of(b), b.len);
-    }
-}
-
-void mt_pad(struct made *made, str a, i32 b, u8 *f) {
-    i64 blanks = MAX_OF((i64)b - char_count(a), 0);
-    u8 *out = made_room(made, (i64)a.len + blanks, f);
-    i64 n = 0;
-    if (out) {
-        copy(out, &n, bytes_of(a), a.len);
-        memset(out + n, ' ', (size_t)blanks);
-    }
-}
-
-/* a cut to b characters, or filled up with c again and again on one side. */
-static void pad(struct made *made, str a, i32 b, str c, bool left, u8 *f) {
-    i64 have = char_count(a), fill = char_count(c);
-    i64 want = MAX_OF(b, 0);
-    i64 missing = fill ? MAX_OF(want - have, 0) : 0;
-    u32 kept = want < have ? fn_skip(bytes_of(a), 0, a.len, want) : a.len;
-    i64 rounds = fill ? missing / fill : 0;
-    u32 rest = fill ? fn_skip(bytes_of(c), 0, c.len, missing % fill) : 0;
-    rest = missing % MAX_OF(fill, 1) ? rest : 0;
-    u8 *out = made_room(made, (i64)kept + rounds * c.len + rest, f);
-    i64 n = 0;
-    if (!out) {
-        return;
-    }
-    if (!left) {
-        copy(out, &n, bytes_of(a), kept);
-    }
-    refill(out + n, c, rounds * c.len + rest);
-    n += rounds * c.len + rest;
-    if (left) {
-        copy(out, &n, bytes_of(a), kept);
-    }
-}
-
-void mt_lpad(struct made *made, str a, i32 b, str c, u8 *f) {
-    pad(made, a, b, c, true, f);
-}
-
-void mt_rpad(struct made *made, str a, i32 b, str c, u8 *f) {
-    pad(made, a, b, c, false, f);
-}
-
-void mt_repeat(struct made *made, str a, i32 b, u8 *f) {
-    i64 times = a.len ? MAX_OF(b, 0) : 0;
-    u8 *out = made_room(made, times * (i64)a.len, f);
-    if (out) {
-        refill(out, a, times * (i64)a.len);
-    }
-}
-
-/* fn_find for long texts: in time that grows with the distance to the hit, whatever b is. */
-static u32 find(str a, str b, u32 from) {
-    enum { STRETCH_MIN = 64, STRETCH_MAX = 1 << 20 };
-    const u8 *p = bytes_of(a);
-    i64 at = from, stretch = STRETCH_MIN;
-    while (at + b.len <= a.len) {
-        i64 bytes = MIN_OF(a.len - at, stretch + b.len - 1);
-        const u8 *hit = memmem(p + at, (size_t)bytes, bytes_of(b), b.len);
-        if (hit) {
-            return (u32)(hit - p);
-        }
-        at += stretch;
-        stretch = MIN_OF(stretch * 2, STRETCH_MAX);
-        if (stretch == STRETCH_MAX && stop_asked()) {
-            break;
-        }
-    }
-    return a.len + 1;
-}
-
-void mt_replace(struct made *made, str a, str b, str c, u8 *f) {
-    i64 hits = 0, n = 0;
-    u32 from = 0;
-    for (u32 at; b.len && (at = find(a, b, from)) <= a.len; hits++) {
-        if (stop_due(from, at + b.len)) {
-            return;
-        }
-        from = at + b.len;
-    }
-    u8 *out = made_room(made, (i64)a.len + hits * ((i64)c.len - b.len), f);
-    from = 0;
-    for (i64 i = 0; out && i < hits; i++) {
-        u32 at = find(a, b, from);
-        if (at > a.len) { /* told to stop */
-            return;
-        }
-        copy(out, &n, bytes_of(a) + from, at - from);
-        copy(out, &n, bytes_of(c), c.len);
-        from = at + b.len;
-    }
-    if (out) {
-        copy(out, &n, bytes_of(a) + from, a.len - from);
-    }
-}
-
-void mt_split_parts(struct made *made, str a, str b, u8 *f) {
-    static const char mark[] = "\xff";
-    mt_replace(made, a, b, (str){.addr = (u64)(size_t)mark, .len = 1}, f);
-}
-
-void mt_reverse(struct made *made, str a, u8 *f) {
-    u8 *out = made_room(made, a.len, f);
-    const u8 *p = bytes_of(a);
-    for (u32 at = 0, end; out && at < a.len; at = end) {
-        end = fn_char_end(p, at, a.len);
-        memcpy(out + (a.len - end), p + at, end - at);
-        if (stop_due(at, end)) {
-            return;
-        }
-    }
-}
-
 /* The code after a backslash: \XXXX, \+XXXXXX, \uXXXX, \UXXXXXXXX. Returns how many bytes it takes;
  * 0 = it is none. */
 static u32 unicode_escape(const u8 *p, u32 left, u32 *out) {
@@ -184,20 +42,6 @@ static u32 unicode_escape(const u8 *p, u32 left, u32 *out) {
         *out = *out << 4 | (u32)(letter ? low - 'a' + 10 : c - '0');
     }
     return skip + digits;
-}
-
-static i64 put_code_point(u8 *out, u32 c) {
-    if (c < 0x80) {
-        out[0] = (u8)c;
-        return 1;
-    }
-    i32 more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const u8 lead[] = {0, 0xc0, 0xe0, 0xf0};
-    out[0] = (u8)(lead[more] | c >> (6 * more));
-    for (i32 i = 1; i <= more; i++) {
-        out[i] = (u8)(0x80 | (c >> (6 * (more - i)) & 0x3f));
-    }
-    return more + 1;
 }
 
 void mt_unistr(struct made *made, str a, u8 *f) {
@@ -228,173 +72,10 @@ void mt_unistr(struct made *made, str a, u8 *f) {
             *f = FAULT_UNISTR_POINT;
             return;
         }
-        n += first ? 0 : put_code_point(out + n, code);
+        n += first ? 0 : fn_char_encode(out + n, code);
     }
     *f = first ? FAULT_UNISTR : *f;
     made->len = n;
-}
-
-/* Bytes that a character of the text can take; 1 for an empty one. */
-static i64 longest_char(str s) {
-    const u8 *p = bytes_of(s);
-    u32 most = 1;
-    for (u32 at = 0, end; at < s.len && most < 4; at = end) {
-        end = fn_char_end(p, at, s.len);
-        most = MAX_OF(most, end - at);
-    }
-    return most;
-}
-
-void mt_translate(struct made *made, str a, str b, str c, u8 *f) {
-    const u8 *p = bytes_of(a), *from = bytes_of(b), *to = bytes_of(c);
-    u8 *out = made_room(made, (i64)a.len * longest_char(c), f);
-    i64 n = 0;
-    u64 work = 0;
-    for (u32 at = 0; out && at < a.len;) {
-        u32 end = fn_char_end(p, at, a.len), i = 0, k = 0;
-        bool hit = false;
-        while (i < b.len && !hit) { /* i and k step through b and c together */
-            u32 next = fn_char_end(from, i, b.len);
-            hit = next - i == end - at && memcmp(from + i, p + at, end - at) == 0;
-            if (!hit) {
-                i = next;
-                k = k < c.len ? fn_char_end(to, k, c.len) : k;
-            }
-        }
-        if (!hit) {
-            copy(out, &n, p + at, end - at);
-        } else if (k < c.len) {
-            copy(out, &n, to + k, fn_char_end(to, k, c.len) - k);
-        }
-        at = end;
-        if (stop_due(work, work + i + 1)) {
-            return;
-        }
-        work += i + 1;
-    }
-    made->len = n;
-}
-
-static i64 put_char(u8 *out, u32 c) {
-    if (c < 0x80) {
-        out[0] = (u8)c;
-        return 1;
-    }
-    i64 more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const u8 leads[4] = {0, 0xc0, 0xe0, 0xf0};
-    out[0] = (u8)(leads[more] | c >> (6 * more));
-    for (i64 i = 1; i <= more; i++) {
-        out[i] = (u8)(0x80 | (c >> (6 * (more - i)) & 0x3f));
-    }
-    return more + 1;
-}
-
-void mt_initcap(struct made *made, str a, u8 *f) {
-    const u8 *p = bytes_of(a);
-    i64 chars = char_count(a);
-    u8 *out = made_room(made, chars == a.len ? chars : chars * 4, f);
-    i64 n = 0;
-    bool inside = false;
-    for (u32 at = 0; out && at < a.len;) {
-        u32 end = fn_char_end(p, at, a.len);
-        u32 c = (u32)fn_ascii(fn_part(a, at, end));
-        bool word = char_in_class(CLASS_ALNUM, c);
-        n += put_char(out + n, inside ? case_lower(c) : case_upper(c));
-        inside = word;
-        if (stop_due(at, end)) {
-            return;
-        }
-        at = end;
-    }
-    made->len = n;
-}
-
-void mt_chr(struct made *made, i32 a, u8 *f) {
-    u8 *out = made_room(made, 4, f);
-    bool surrogate = a >= 0xd800 && a <= 0xdfff;
-    if (!out || a <= 0 || a > 0x10ffff || surrogate) {
-        *f = a == 0 ? FAULT_CHR_NULL : a < 0 ? FAULT_CHR_NEGATIVE : out ? FAULT_CHR_RANGE : *f;
-        made->len = 0;
-        return;
-    }
-    made->len = put_char(out, (u32)a);
-}
-
-void mt_to_hex(struct made *made, i64 a, u8 *f) {
-    static const char digits[] = "0123456789abcdef";
-    char buf[16];
-    i32 at = 16;
-    u64 left = (u64)a;
-    do {
-        buf[--at] = digits[left & 15];
-        left >>= 4;
-    } while (left);
-    u8 *out = made_room(made, 16 - at, f);
-    if (out) {
-        memcpy(out, buf + at, (size_t)(16 - at));
-    }
-}
-
-/* RFC 1321. */
-static void md5_block(u32 state[4], const u8 *block) {
-    static const u8 shifts[4][4] = {
-        {7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
-    static const u32 sines[64] = {
-        0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613,
-        0xfd469501, 0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193,
-        0xa679438e, 0x49b40821, 0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa, 0xd62f105d,
-        0x02441453, 0xd8a1e681, 0xe7d3fbc8, 0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed,
-        0xa9e3e905, 0xfcefa3f8, 0x676f02d9, 0x8d2a4c8a, 0xfffa3942, 0x8771f681, 0x6d9d6122,
-        0xfde5380c, 0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70, 0x289b7ec6, 0xeaa127fa,
-        0xd4ef3085, 0x04881d05, 0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665, 0xf4292244,
-        0x432aff97, 0xab9423a7, 0xfc93a039, 0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1,
-        0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb,
-        0xeb86d391};
-    u32 word[16], a = state[0], b = state[1], c = state[2], d = state[3];
-    memcpy(word, block, 64);
-    for (u32 i = 0; i < 64; i++) {
-        u32 mix = i < 16   ? (b & c) | (~b & d)
-                  : i < 32 ? (d & b) | (~d & c)
-                  : i < 48 ? b ^ c ^ d
-                           : c ^ (b | ~d);
-        u32 k = i < 16 ? i : i < 32 ? (5 * i + 1) & 15 : i < 48 ? (3 * i + 5) & 15 : 7 * i & 15;
-        u32 turn = shifts[i / 16][i & 3], sum = a + mix + sines[i] + word[k];
-        a = d;
-        d = c;
-        c = b;
-        b += sum << turn | sum >> (32 - turn);
-    }
-    state[0] += a;
-    state[1] += b;
-    state[2] += c;
-    state[3] += d;
-}
-
-void mt_md5(struct made *made, str a, u8 *f) {
-    static const char digits[] = "0123456789abcdef";
-    u32 state[4] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
-    u8 tail[128] = {0};
-    const u8 *p = bytes_of(a);
-    u32 whole = a.len / 64 * 64, rest = a.len - whole;
-    for (u32 at = 0; at < whole && !stop_due(at, at + 64); at += 64) {
-        md5_block(state, p + at);
-    }
-    if (rest) {
-        memcpy(tail, p + whole, rest);
-    }
-    tail[rest] = 0x80;
-    u32 blocks = rest < 56 ? 1 : 2;
-    u64 bits = (u64)a.len * 8;
-    memcpy(tail + blocks * 64 - 8, &bits, 8);
-    for (u32 i = 0; i < blocks; i++) {
-        md5_block(state, tail + 64 * i);
-    }
-    u8 *out = made_room(made, 32, f);
-    for (i32 i = 0; out && i < 16; i++) {
-        u8 byte = (u8)(state[i / 4] >> (8 * (i % 4)));
-        out[2 * i] = (u8)digits[byte >> 4];
-        out[2 * i + 1] = (u8)digits[byte & 15];
-    }
 }
 
 void mt_quote_literal(struct made *made, str a, u8 *f) {
@@ -654,25 +335,6 @@ void mt_utf8(struct made *made, str a, u8 *f) {
 }
 
 /* LIKE */
-
-/* As in PostgreSQL a lone escape at the pattern's end is an error where matching comes to it. */
-static b8 like_checked(str a, str b, i32 mode, u8 *f) {
-    b8 r = fn_like(a, b, mode);
-    *f = r == 2 ? FAULT_LIKE_ESCAPE : *f;
-    return r == 1;
-}
-
-b8 fn_like_checked(str a, str b, u8 *f) {
-    return like_checked(a, b, LIKE_CHARS, f);
-}
-
-b8 fn_ilike_checked(str a, str b, u8 *f) {
-    return like_checked(a, b, LIKE_NOCASE, f);
-}
-
-b8 fn_like_bytes(str a, str b, u8 *f) {
-    return like_checked(a, b, LIKE_BYTES, f);
-}
 
 static void like_escape(struct made *made, str a, str b, bool bytes, u8 *f) {
     const u8 *p = bytes_of(a);

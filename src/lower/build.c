@@ -21,7 +21,7 @@ struct builder *build_new(struct lower *l, enum source_kind kind, u32 ref, i64 r
     b->l = l;
     b->source.kind = (u8)kind;
     b->source.ref = ref;
-    b->source.rows = kind == SOURCE_ONE ? 1 : rows;
+    b->source.rows = b->rows = kind == SOURCE_ONE ? 1 : rows;
     b->max_rows = max_rows;
     b->source_position = -1;
     b->position = -1;
@@ -231,7 +231,7 @@ static u16 add_op(struct builder *b, u16 code, u16 x, u16 y, u16 z, struct range
 
 u16 build_op(struct builder *b, u16 code, u16 a, u16 b_, u16 c, struct range range) {
     u16 flags = op_infos[code].flags;
-    bool raises = flags & (OP_FAULTS | OP_HOST);
+    bool raises = flags & (OP_FAULTS | OP_HOST | OP_MAKES);
     return add_op(b, code, a, b_, c, range, raises);
 }
 

@@ -56,10 +56,14 @@ static void find_payload(struct join *j) {
     }
 }
 
-static bool asks_only(const struct rel *rel) {
-    return rel->join.conds.count == 0 &&
-           (rel->join.kind == JOIN_SEMI || rel->join.kind == JOIN_ANTI ||
-            rel->join.kind == JOIN_MARK);
+/* Whether a set of the right side's keys is all that the join needs: of an inner one where a row
+ * has at most one partner, and nothing is read of it. */
+static bool asks_only(const struct join *j) {
+    const struct rel *rel = j->rel;
+    bool asks = rel->join.kind == JOIN_SEMI || rel->join.kind == JOIN_ANTI ||
+                rel->join.kind == JOIN_MARK ||
+                (rel->join.kind == JOIN_INNER && rel->join.right_unique && j->payload_count == 0);
+    return asks && rel->join.conds.count == 0;
 }
 
 static void build_side(struct join *j, struct builder *right) {
@@ -83,7 +87,7 @@ static void build_side(struct join *j, struct builder *right) {
     }
     j->index = lower_var(l, VAR_INDEX, "index");
     l->vars.items[j->index].rows_var = j->rows;
-    l->vars.items[j->index].set = asks_only(j->rel);
+    l->vars.items[j->index].set = asks_only(j);
     struct step *step = lower_step(l, STEP_BUILD, "Build");
     step->src = j->rows;
     step->dst = j->index;
@@ -333,7 +337,7 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
     b8 before = l->unordered;
     lazy_open(l, rel, &j.lazy);
     l->unordered = 1;
-    j.grows = rel->join.kind == JOIN_ANTI && asks_only(rel) && fix_is_seen(l, rel_right(rel));
+    j.grows = rel->join.kind == JOIN_ANTI && asks_only(&j) && fix_is_seen(l, rel_right(rel));
     struct builder *right =
         j.grows ? fix_last_round(l, rel_right(rel)) : lower_rel(l, rel_right(rel));
     lazy_leave(l, &j.lazy);

@@ -154,6 +154,7 @@ struct lower {
 struct builder {
     struct lower *l;
     struct source source;
+    i64 rows; /* estimate of those that come out so far; 0 = none was made */
     VEC(u32) cols;
     VEC(u32) col_at; /* by column of the source: where it is in cols, + 1 */
     VEC(struct op) consts;

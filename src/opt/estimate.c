@@ -145,6 +145,52 @@ f64 estimate_share(struct opt *o, const struct expr *expr) {
     }
 }
 
+/* Share of rows that the conjuncts of an arm about this column alone keep; 1: there are none. */
+static f64 share_of_col(struct opt *o, struct expr *arm, u32 col) {
+    expr_list parts = {0};
+    f64 share = 1.0;
+    expr_split_and(o->plan->arena, &parts, arm);
+    for (i64 i = 0; i < parts.count; i++) {
+        u32 only = NO_COL;
+        if (expr_only_col(parts.items[i], &only) && only == col) {
+            share *= estimate_share(o, parts.items[i]);
+        }
+    }
+    return share;
+}
+
+/* What an OR says of one column in all of its arms, by which rows were filtered before. */
+static f64 known_share(struct opt *o, const struct expr *all, u32 col) {
+    f64 none = 1.0;
+    for (i32 i = 0; i < all->arg_count; i++) {
+        none *= 1.0 - share_of_col(o, all->args[i], col);
+    }
+    return 1.0 - none;
+}
+
+f64 estimate_residual(struct opt *o, const struct expr *cond) {
+    f64 share = estimate_share(o, cond);
+    f64 known = 1.0;
+    expr_list parts = {0};
+    VEC(u32) cols = {0};
+    if (cond->kind != EXPR_OR) {
+        return share;
+    }
+    expr_split_and(o->plan->arena, &parts, cond->args[0]);
+    for (i64 i = 0; i < parts.count; i++) {
+        u32 col = NO_COL;
+        bool seen = !expr_only_col(parts.items[i], &col);
+        for (i64 k = 0; !seen && k < cols.count; k++) {
+            seen = cols.items[k] == col;
+        }
+        if (!seen) {
+            VEC_PUSH(o->plan->arena, &cols, col);
+            known *= known_share(o, cond, col);
+        }
+    }
+    return clamp_share(share / MAX_OF(known, share));
+}
+
 static i64 to_rows(f64 rows) {
     return rows < 1.0 ? 1 : rows > 1e18 ? (i64)1e18 : (i64)rows;
 }
@@ -217,7 +263,8 @@ static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
         const struct expr *cond = conds->items[i];
         i32 sign = bound_on(cond, &col);
         left *= sign ? range_share(o, cond, bounds_of(table, (u64)places - 1, col), sign)
-                     : estimate_share(o, cond);
+             : rel->kind == REL_JOIN ? estimate_residual(o, cond)
+                                     : estimate_share(o, cond);
     }
     return count > 0 ? to_rows(left) : rows;
 }
@@ -432,7 +479,7 @@ static f64 match_share(struct opt *o, const struct rel *rel) {
         share *= clamp_share((f64)b / (f64)a);
     }
     for (i64 i = 0; i < rel->join.conds.count; i++) {
-        f64 one = estimate_share(o, rel->join.conds.items[i]);
+        f64 one = estimate_residual(o, rel->join.conds.items[i]);
         share *= rel->join.left_keys.count > 0 ? clamp_share(one * 2.0) : 1.0;
     }
     return clamp_share(share);

@@ -12,6 +12,8 @@
  * anew may raise, as groups that no left row asks for are computed too. */
 #include "opt/opt_int.h"
 
+#include <math.h>
+
 #include "codes/func.h"
 
 #ifndef WF_HARD
@@ -92,6 +94,14 @@ static bool find_question(const struct opt *o, const struct rel *join, struct qu
     return found == 1;
 }
 
+#ifndef WF_HARD
+/* How many of `values` keys are met by the rows that a filter leaves of a table. */
+static f64 keys_met(f64 values, f64 rows, f64 table_rows) {
+    f64 missed = MAX_OF(1.0 - rows / MAX_OF(table_rows, 1.0), 0.0);
+    return values * (1.0 - pow(missed, table_rows / MAX_OF(values, 1.0)));
+}
+#endif
+
 /* Groups of a key that comes in order cost little; others must be fewer than rows by enough. */
 static bool is_worth(const struct opt *o, const struct rel *join) {
 #ifdef WF_HARD
@@ -106,6 +116,7 @@ static bool is_worth(const struct opt *o, const struct rel *join) {
     for (i64 i = 0; i < keys->count; i++) {
         groups *= (f64)estimate_distinct(o, keys->items[i], rows);
     }
+    groups = keys_met(groups, (f64)rows, (f64)estimate_base(rel_right(join)));
     return groups * (in_order ? WORTH_IN_ORDER : WORTH) <= (f64)rows;
 #endif
 }

@@ -317,7 +317,7 @@ static void prepare(struct group *g) {
     for (i64 i = 0; i < g->conds.count; i++) {
         struct residual *cond = &g->conds.items[i];
         cond->mask = expr_mask(g, cond->expr);
-        cond->share = estimate_share(g->o, cond->expr);
+        cond->share = estimate_residual(g->o, cond->expr);
         struct edge as_edge = {.a_mask = cond->mask, .b_mask = cond->mask};
         note_edge(g, &as_edge);
     }

@@ -55,6 +55,8 @@ void estimate_rel(struct opt *o, struct rel *rel);
 i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows);
 /* Share of rows a condition keeps. */
 f64 estimate_share(struct opt *o, const struct expr *cond);
+/* The same of a join's condition, whose inputs meet already what it says of single columns. */
+f64 estimate_residual(struct opt *o, const struct expr *cond);
 /* Whether no two rows of rel agree in all of these expressions. */
 bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr *const *keys,
                      const b8 *null_safe, i64 count);

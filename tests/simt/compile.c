@@ -453,8 +453,16 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
 }
 
 /* Files of the driver's own that every text is compiled with. */
-enum { OWN_COUNT = 3 };
-static const char *const own_names[OWN_COUNT] = {"bridge.h", "hooks.h", "prelude.h"};
+enum { OWN_COUNT = 4 };
+static const char *const own_names[OWN_COUNT] = {"bridge.h", "hooks.h", "watch.h", "prelude.h"};
+
+static void mix_own(struct key *key) {
+    for (int i = 0; i < OWN_COUNT; i++) {
+        char *text = read_own(own_names[i]);
+        mix(key, text == NULL ? "" : text);
+        free(text);
+    }
+}
 
 static b8 write_sources(const struct program *p, const char *folder) {
     char *prelude = NULL;
@@ -472,13 +480,49 @@ static b8 write_sources(const struct program *p, const char *folder) {
     return ok;
 }
 
+/* The part that all texts compiled by these words share, in the cache: made where it is missing. */
+static b8 watch_object(struct program *p, const struct command *c, const char *cache,
+                       const char *folder, char *path, size_t path_bytes) {
+    struct command command = *c;
+    struct key key = {0xcbf29ce484222325u, 1};
+    char source[600], object[600], log[600];
+    command.argv[1] = "-O1"; /* it runs more often than any text */
+    for (int i = 0; i < command.count; i++) {
+        mix(&key, command.argv[i]);
+    }
+    mix_own(&key);
+    for (int i = 0; i < p->header_count; i++) { /* the only other file that it includes */
+        if (strcmp(base_name(p->headers[i].name), "word.h") == 0) {
+            mix(&key, p->headers[i].text);
+        }
+    }
+    snprintf(path, path_bytes, "%s/watch-%016llx%016llx.o", cache, key.a, key.b);
+    if (access(path, R_OK) == 0) {
+        return 1;
+    }
+    snprintf(source, sizeof(source), "%s/watch.h", folder);
+    snprintf(object, sizeof(object), "%s/watch.o", folder);
+    snprintf(log, sizeof(log), "%s/watch.log", folder);
+    const char *const rest[] = {"-iquote", folder, "-o", object, "-x", "c", source, NULL};
+    add_all(&command, rest);
+    pid_t child = start(&command, log);
+    b8 ok = child != 0 && succeeded(child) && rename(object, path) == 0;
+    if (!ok) {
+        take_log(p, log, folder);
+    }
+    return ok;
+}
+
 /* C and C++ side by side; the linked object stands in `folder/out.so` when both agree. */
 static b8 build(struct program *p, struct command *c, const struct options *options,
-                const char *folder) {
-    char source[600], object[600], out[600], log[600], cxx_log[600], map[700];
+                const char *cache, const char *folder) {
+    char source[600], object[600], out[600], log[600], cxx_log[600], map[700], watch[600];
     const char *cxx = getenv("SIMT_CXX");
     struct command plus = {{0}, 0};
     struct command link = {{0}, 0};
+    if (!watch_object(p, c, cache, folder, watch, sizeof(watch))) {
+        return 0;
+    }
     snprintf(source, sizeof(source), "%s/%s", folder, p->main.name);
     snprintf(object, sizeof(object), "%s/out.o", folder);
     snprintf(out, sizeof(out), "%s/out.so", folder);
@@ -510,7 +554,7 @@ static b8 build(struct program *p, struct command *c, const struct options *opti
         return 0;
     }
     const char *const link_all[] = {c->argv[0], "-shared", "-Wl,-Bsymbolic", "-o", out,
-                                    object,     NULL};
+                                    object,     watch,     NULL};
     add_all(&link, link_all);
     if (SIMT_ASAN && !simt_settings.strict) {
         add(&link, "-fsanitize=address");
@@ -527,16 +571,12 @@ static void make_key(const struct program *p, const struct command *c, char *out
                      size_t out_bytes) {
     struct key key = {0xcbf29ce484222325u, 1};
     const char *cxx = getenv("SIMT_CXX");
-    mix(&key, "2"); /* counts changes of how objects are built below */
+    mix(&key, "3"); /* counts changes of how objects are built below */
     mix(&key, cxx == NULL ? "1" : cxx);
     for (int i = 0; i < c->count; i++) {
         mix(&key, c->argv[i]);
     }
-    for (int i = 0; i < OWN_COUNT; i++) {
-        char *text = read_own(own_names[i]);
-        mix(&key, text == NULL ? "" : text);
-        free(text);
-    }
+    mix_own(&key);
     mix(&key, p->main.name);
     mix(&key, p->main.text);
     for (int i = 0; i < p->header_count; i++) {
@@ -582,7 +622,7 @@ static int compile_text(struct program *p, const struct options *options, struct
         say(p, "cannot write the sources to %s, or read the simt prelude in %s/tests/simt\n",
             folder, home);
     }
-    b8 ok = written && build(p, c, options, folder);
+    b8 ok = written && build(p, c, options, cache, folder);
     snprintf(out, sizeof(out), "%s/out.so", folder);
     if (ok && rename(out, path) != 0) {
         say(p, "cannot make %s: %s\n", path, strerror(errno));

@@ -12,7 +12,11 @@
 #include "hooks.h"
 
 #define FN static inline __attribute__((unused))
+#ifdef __OPTIMIZE__
 #define FN_SLOW static __attribute__((unused, noinline))
+#else /* see SIMT_RAW */
+#define FN_SLOW FN
+#endif
 #define FN_TAIL FN_SLOW
 #define CONST_TABLE static __attribute__((unused)) const
 #define KERNEL(name, type, max_threads)                                                          \
@@ -171,6 +175,24 @@ FN b8 stop_due(u64 before, u64 now) {
     (void)before;
     (void)now;
     return 0;
+}
+
+FN u64 word8_at(const u8 *p) {
+    return *(const u64 *)(const void *)p;
+}
+
+/* Where q begins in p, at or after byte `from`; len + 1 when nowhere. */
+FN_SLOW u32 find_bytes(const u8 *p, u32 len, const u8 *q, u32 q_len, u32 from) {
+    for (u64 i = from; i + q_len <= len; i++) {
+        u32 same = 0;
+        while (same < q_len && p[i + same] == q[same]) {
+            same++;
+        }
+        if (same == q_len) {
+            return (u32)i;
+        }
+    }
+    return len + 1;
 }
 
 FN u32 bits_set_u32(u32 x) {

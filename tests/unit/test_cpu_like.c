@@ -1,5 +1,5 @@
 /* test_cpu_like.c: LIKE over vectors against the walk of fn_like, at every processor level this
- * machine has.
+ * machine has, and that walk against the definition.
  *
  * Texts and patterns of few letters, so that near misses abound; lengths around the block sizes;
  * texts that end where their memory ends, so that a read beyond them is seen by the sanitizer. */
@@ -24,6 +24,42 @@ static char *make_text(u64 *seed, i64 len, const char *letters, u64 count) {
         bytes[i] = letters[next(seed) % count];
     }
     return bytes;
+}
+
+/* By the definition: % is nothing, or a character and % again; the bytes here are characters. */
+static b8 is_like(const char *t, i64 t_len, const char *p, i64 p_len) {
+    if (!p_len) {
+        return !t_len;
+    }
+    if (*p == '%') {
+        return is_like(t, t_len, p + 1, p_len - 1) || (t_len && is_like(t + 1, t_len - 1, p, p_len));
+    }
+    return t_len && (*p == '_' || *p == *t) && is_like(t + 1, t_len - 1, p + 1, p_len - 1);
+}
+
+/* Texts at every place within a word, whose memory ends with them; patterns with runs of literal
+ * characters shorter and longer than what is looked for at once. */
+static void test_walk(void **state) {
+    UNUSED(state);
+    u64 seed = 5;
+    for (i64 round = 0; round < 20000; round++) {
+        i64 skip = (i64)(next(&seed) % 8);
+        i64 len = (i64)(next(&seed) % 30);
+        i64 pattern_len = (i64)(next(&seed) % 11);
+        const char *letters = round % 3 ? "aab" : "abcd";
+        char *bytes = make_text(&seed, skip + len, letters, 3);
+        char *pattern = make_text(&seed, pattern_len, round % 2 ? "ab%aab%_" : "abaabaa%", 8);
+        b8 got = fn_like(str_from((struct sv){bytes + skip, len}),
+                         str_from((struct sv){pattern, pattern_len}), LIKE_CHARS);
+        b8 expected = is_like(bytes + skip, len, pattern, pattern_len);
+        if (got != expected) {
+            fail_msg("'%.*s' like '%.*s' is %d", (int)len, bytes + skip, (int)pattern_len, pattern, got);
+        }
+        assert_int_equal(expected, fn_like(str_from((struct sv){bytes + skip, len}),
+                                           str_from((struct sv){pattern, pattern_len}), LIKE_BYTES));
+        free(pattern);
+        free(bytes);
+    }
 }
 
 static void check_level(const struct vec_table *vec) {
@@ -86,7 +122,7 @@ static void test_many_pieces(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_walk), cmocka_unit_test(test_levels),
                                        cmocka_unit_test(test_many_pieces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,12 +60,32 @@ FN_SLOW str text_moved(const struct ktext *texts, u32 count, str s) {
 
 /* Room for `bytes` of made text; 0 when there is none left: the step runs again with more. */
 FN u8 *heap_take(u8 *heap, u64 heap_bytes, u64 bytes, u64 *report) {
+    if (!bytes) {
+        return (u8 *)0;
+    }
     const u64 at = atom_add_u64((u64 *)heap, bytes);
     if (at + bytes > heap_bytes) {
         atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_HEAP);
         return (u8 *)0;
     }
     return heap + HEAP_HEAD + at;
+}
+
+/* The same for every thread of the warp, by one reservation. */
+FN u8 *w_heap_take(u8 *heap, u64 heap_bytes, u64 bytes, u64 *report) {
+    u64 upto = bytes;
+    UNROLL
+    for (u32 by = 1; by < 32; by *= 2) {
+        const u64 below = w_up_u64(upto, by);
+        upto += t_lane() >= by ? below : 0;
+    }
+    const u64 all = w_from_u64(upto, 31);
+    u64 first = 0;
+    if (t_lane() == 31 && all) {
+        first = (u64)heap_take(heap, heap_bytes, all, report);
+    }
+    first = w_from_u64(first, 31);
+    return first && bytes ? (u8 *)(first + upto - bytes) : (u8 *)0;
 }
 
 FN str str_made(const u8 *p, u32 len) {
