@@ -661,6 +661,8 @@ struct gpu_step {
     i32 users;
     struct arena arena;
     const char *refusal; /* NULL: the plan stands */
+    _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
+    _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
     struct gpu_plan plan;
     struct gpu_woven_form *woven;
     struct gpu_scan *scans; /* the one used last first */

@@ -370,6 +370,9 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     TRY(gpu_woven(card, &ask, out, j->x->err));
     j->used_quick |= ask.is_quick;
     j->metric->interim |= ask.is_coming;
+    if (*out) {
+        atomic_store(&j->kept->has_code, 1);
+    }
     if (*out && !ask.is_quick) {
         sig->function = *out;
         gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);
