@@ -604,11 +604,18 @@ void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out)
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 
+/* Which field of a packed key a bitmap is of, where it is of one. */
+struct weave_field {
+    u8 count;  /* fields of the key; 0: the bitmap is of all of it */
+    u8 number; /* from the lowest on */
+    u8 shift;  /* its first bit */
+};
 struct weave_index {
     u8 form; /* enum kindex_form */
     b8 unique;
     b8 filter; /* a bitmap stands before it */
     b8 few;    /* of the keys that may be asked for are there */
+    struct weave_field field;
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -666,6 +673,8 @@ struct gpu_step {
     i32 users;
     struct arena arena;
     const char *refusal; /* NULL: the plan stands */
+    _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
+    _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
     struct gpu_plan plan;
     struct gpu_woven_form *woven;
     struct gpu_scan *scans; /* the one used last first */
@@ -692,6 +701,7 @@ struct gpu_var {
     struct gpu_block *slots, *heads, *index_rows, *filter;
     i64 most_matches; /* of one key */
     f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
+    struct weave_field field; /* that the filter is of */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */

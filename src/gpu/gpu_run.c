@@ -326,7 +326,8 @@ static void describe_weave(struct job *j, struct sig *sig) {
         const struct kindex *index = &j->indexes[i];
         const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
         indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
-                                          index->filter.bits != NULL, gv->share <= FEW_SHARE};
+                                          index->filter.bits != NULL, gv->share <= FEW_SHARE,
+                                          gv->field};
     }
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;
@@ -381,6 +382,9 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     TRY(gpu_woven(card, &ask, out, j->x->err));
     j->used_quick |= ask.is_quick;
     j->metric->interim |= ask.is_coming;
+    if (*out) {
+        atomic_store(&j->kept->has_code, 1);
+    }
     if (*out && !ask.is_quick) {
         sig->function = *out;
         gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);

@@ -40,6 +40,7 @@ struct weaver {
     b8 listed;     /* now they do, one a thread */
     i32 tile_rows; /* rows that a thread had before */
     b8 *again;     /* opcodes that are repeated for rows of the list */
+    b8 *late;      /* those of them that are needed for nothing before */
     b8 *early;     /* opcodes that were written before their turn */
     b8 *tested;    /* lookups whose bitmaps were asked */
 };

@@ -880,7 +880,7 @@ void gpu_weave_text(struct weave *w, struct text *out) {
         if (i == v.ask_at) {
             weave_ask(&v);
         }
-        if (!v.early[i]) {
+        if (!v.early[i] && !v.late[i]) {
             weave_op(&v, i);
         }
         put_count(&v, i);
