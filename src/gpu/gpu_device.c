@@ -91,10 +91,17 @@ static i64 source_rows(const struct exec *x, const struct pipeline *pipe,
                                           : 0;
 }
 
-/* What a step that needs a woven kernel waits for: worth it for many rows only. */
-static f64 compile_ns(const struct gpu *g, const struct gpu_plan *plan, f64 rows) {
-    bool waits = plan->woven_op || !g->card->codes.has_machine;
-    return waits && rows < WEAVE_LEAST_ROWS ? 1e9 : 0;
+#define COMPILE_NS 3e8 /* in a hurry */
+
+/* What a step that needs a woven kernel waits for: worth it for many rows only. A program is expected
+ * to come as often again as it came so far, so its first runs may do without the card. */
+static f64 compile_ns(const struct gpu *g, struct gpu_step *kept, f64 rows) {
+    bool waits = kept->plan.woven_op || !g->card->codes.has_machine;
+    i64 asked = 1 + atomic_fetch_add(&kept->asked, 1);
+    if (!waits || atomic_load(&kept->has_code)) {
+        return 0;
+    }
+    return rows < WEAVE_LEAST_ROWS ? 1e9 : COMPILE_NS / (f64)asked;
 }
 
 /* Lookups that the second-level cache does not serve. */
@@ -172,7 +179,7 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         }
         ASSERT(!kept->refusal); /* it was asked before whether it can run here */
         f64 rows = (f64)source_rows(x, step->pipeline, vars);
-        ns += compile_ns(g, &kept->plan, rows);
+        ns += compile_ns(g, kept, rows);
         read = source_bytes(g, x, step->pipeline, &kept->plan, vars);
         places = places_of(g, x, step->pipeline, vars, rows);
         gpu_step_give(g->card, kept);
@@ -231,18 +238,19 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
         const struct op *op = &pipe->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
             indexes[plan->op_imm[i]] =
-                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1};
+                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1, {0}};
         }
     }
     struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes, .lists = 1};
-    if (plan->sink->kind == SINK_AGG) {
-        const struct agg_room room = {.rows = pipe->source.rows,
-                                      .memory_bytes = I64_MAX,
-                                      .shared_max = EXPLAIN_SHARED_BYTES,
-                                      .in_runs = 1};
+    const struct agg_room room = {.rows = pipe->source.rows,
+                                  .memory_bytes = I64_MAX,
+                                  .shared_max = EXPLAIN_SHARED_BYTES,
+                                  .sharers = plan->agg_count,
+                                  .in_runs = plan->agg_count == 1};
+    for (u32 k = 0; k < plan->agg_count; k++) {
         struct agg_shape *shape = NEW(x->arena, struct agg_shape);
-        gpu_agg_shape(x, plan, &room, shape);
-        gpu_agg_weave(shape, &weave);
+        gpu_agg_shape(x, plan, plan->aggs[k], &room, shape);
+        gpu_agg_weave(shape, k, &weave);
     }
     gpu_weave_text(&weave, out);
 }

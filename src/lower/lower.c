@@ -301,13 +301,14 @@ FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, 
     for (i64 tries = 0; tries <= MOST_TRIES; tries++) {
         struct lower fresh = {.plan = plan, .limits = limits, .arena = arena, .err = err};
         memcpy(&fresh.cuts, &l.cuts, sizeof l.cuts);
+        memcpy(&fresh.apart, &l.apart, sizeof l.apart);
         l = fresh;
         init_program(&l);
         lower_root(&l);
         if (l.status) {
             return l.status;
         }
-        if (l.wishes.count == 0 || tries == MOST_TRIES) {
+        if ((l.wishes.count == 0 && !l.again) || tries == MOST_TRIES) {
             break;
         }
         for (i64 i = 0; i < l.wishes.count; i++) {
