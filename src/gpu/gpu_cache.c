@@ -277,7 +277,7 @@ static FALLIBLE load(struct gpu *g, struct cached *c, const struct seg_bytes *se
     if (seg->total_bytes == 0) {
         return ERR_OK;
     }
-    TRY(gpu_alloc(g, data_room + valid_room + seg->text_bytes, &c->block, err));
+    TRY(gpu_alloc_here(g, data_room + valid_room + seg->text_bytes, &c->block, err));
     u64 at = c->block->addr;
     c->data = seg->data_bytes ? at : 0;
     c->nulls = seg->valid_bytes ? at + (u64)data_room : 0;

@@ -3,7 +3,6 @@
 #include "gpu/gpu_int.h"
 #include "codes/control.h"
 #include "gpu/gpu_prim.h"
-#include "host/regex_table.h"
 
 #include <stdio.h>
 /* --- what the runtime calls --- */
@@ -26,8 +25,9 @@ static const char *refuses_plan(const struct gpu *g, struct exec *x, const struc
                            arena_printf(x->arena, "%lld", plan->slot_bytes));
     }
     for (i64 i = 0; i < plan->patterns.count; i++) {
-        if (regex_table_make(x->arena, x->lits[plan->patterns.items[i]].str).len == 0) {
-            return gpu_refusal(x->arena, REFUSE_PATTERN, "");
+        bool zone = x->program->lit_kinds[plan->patterns.items[i].lit] == KIND_I32;
+        if (gpu_ahead_table(x, &plan->patterns.items[i]).len == 0) {
+            return gpu_refusal(x->arena, zone ? REFUSE_ZONE : REFUSE_PATTERN, "");
         }
     }
     if (plan->woven_op && x->settings->gpu_code == CODE_VM) {
@@ -91,10 +91,17 @@ static i64 source_rows(const struct exec *x, const struct pipeline *pipe,
                                           : 0;
 }
 
-/* What a step that needs a woven kernel waits for: worth it for many rows only. */
-static f64 compile_ns(const struct gpu *g, const struct gpu_plan *plan, f64 rows) {
-    bool waits = plan->woven_op || !g->card->codes.has_machine;
-    return waits && rows < WEAVE_LEAST_ROWS ? 1e9 : 0;
+#define COMPILE_NS 3e8 /* in a hurry */
+
+/* What a step that needs a woven kernel waits for: worth it for many rows only. A program is expected
+ * to come as often again as it came so far, so its first runs may do without the card. */
+static f64 compile_ns(const struct gpu *g, struct gpu_step *kept, f64 rows) {
+    bool waits = kept->plan.woven_op || !g->card->codes.has_machine;
+    i64 asked = 1 + atomic_fetch_add(&kept->asked, 1);
+    if (!waits || atomic_load(&kept->has_code)) {
+        return 0;
+    }
+    return rows < WEAVE_LEAST_ROWS ? 1e9 : COMPILE_NS / (f64)asked;
 }
 
 /* Lookups that the second-level cache does not serve. */
@@ -172,7 +179,7 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         }
         ASSERT(!kept->refusal); /* it was asked before whether it can run here */
         f64 rows = (f64)source_rows(x, step->pipeline, vars);
-        ns += compile_ns(g, &kept->plan, rows);
+        ns += compile_ns(g, kept, rows);
         read = source_bytes(g, x, step->pipeline, &kept->plan, vars);
         places = places_of(g, x, step->pipeline, vars, rows);
         gpu_step_give(g->card, kept);
@@ -231,18 +238,19 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
         const struct op *op = &pipe->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
             indexes[plan->op_imm[i]] =
-                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1};
+                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1, {0}};
         }
     }
     struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes, .lists = 1};
-    if (plan->sink->kind == SINK_AGG) {
-        const struct agg_room room = {.rows = pipe->source.rows,
-                                      .memory_bytes = I64_MAX,
-                                      .shared_max = EXPLAIN_SHARED_BYTES,
-                                      .in_runs = 1};
+    const struct agg_room room = {.rows = pipe->source.rows,
+                                  .memory_bytes = I64_MAX,
+                                  .shared_max = EXPLAIN_SHARED_BYTES,
+                                  .sharers = plan->agg_count,
+                                  .in_runs = plan->agg_count == 1};
+    for (u32 k = 0; k < plan->agg_count; k++) {
         struct agg_shape *shape = NEW(x->arena, struct agg_shape);
-        gpu_agg_shape(x, plan, &room, shape);
-        gpu_agg_weave(shape, &weave);
+        gpu_agg_shape(x, plan, plan->aggs[k], &room, shape);
+        gpu_agg_weave(shape, k, &weave);
     }
     gpu_weave_text(&weave, out);
 }
@@ -308,19 +316,57 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
     return status;
 }
 
-/* Memory that other workers' steps held may be all that was missing. */
+/* Whether there is another way to run a step that the card has no room for. Where the device is
+ * free to choose, the host is better than memory over the bus. */
+static bool has_level(const struct exec *x, const struct step *step, enum gpu_tight tight) {
+    bool table = step->kind == STEP_PIPELINE && step->pipeline->source.kind == SOURCE_TABLE;
+    bool spills = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD;
+    bool named = setting_device(x->settings) != NULL;
+    return tight == TIGHT_STREAM ? table : named && (tight == TIGHT_SPILL ? spills : table);
+}
+
+/* What outlives the step lies on the card, or nowhere. */
+static void drop_spilled(struct gpu *g) {
+    struct gpu_block **kept[] = {&g->args_block, &g->slots[0], &g->rows[0]};
+    for (i32 i = 0; i < COUNT_OF(kept); i++) {
+        if (*kept[i] && (*kept[i])->host) {
+            gpu_heap_free(g->card, *kept[i]);
+            *kept[i] = NULL;
+        }
+    }
+}
+
+static FALLIBLE run_level(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                          enum gpu_tight tight) {
+    g->tight = tight;
+    g->pool = x->pool;
+    g->spilled_bytes = 0;
+    wf_status status = run_inside(g, x, step_no, step);
+    x->metrics[step_no].bytes_spilled = g->spilled_bytes;
+    drop_spilled(g);
+    g->tight = TIGHT_NOT;
+    g->pool = NULL;
+    return status;
+}
+
+/* Memory that other workers' steps held may be all that was missing; else what the step needs has to
+ * be less, or elsewhere. */
 static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
     struct gpu *g = dev->self;
     struct step_metric untouched = x->metrics[step_no];
     TRY(gpu_enter(g, x->err));
-    wf_status status = run_inside(g, x, step_no, step);
+    g->known = (struct gpu_known){0};
+    wf_status status = run_level(g, x, step_no, step, TIGHT_NOT);
     bool company = gpu_leave(g);
-    if (status == ERR_DEVICE_MEMORY && company) {
-        x->metrics[step_no] = untouched;
-        error_reset(x->err);
-        TRY(gpu_enter_alone(g, x->err));
-        status = run_inside(g, x, step_no, step);
-        gpu_leave(g);
+    for (u32 tight = company ? TIGHT_NOT : TIGHT_STREAM;
+         status == ERR_DEVICE_MEMORY && tight < TIGHT_COUNT; tight++) {
+        if (tight == TIGHT_NOT || has_level(x, step, tight)) {
+            x->metrics[step_no] = untouched;
+            error_reset(x->err);
+            TRY(company ? gpu_enter_alone(g, x->err) : gpu_enter(g, x->err));
+            status = run_level(g, x, step_no, step, tight);
+            company = gpu_leave(g) || company;
+        }
     }
     return status;
 }

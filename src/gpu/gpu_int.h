@@ -38,7 +38,8 @@ struct gpu_block {
     u64 addr;
     i64 bytes;
     struct gpu_slab *slab;
-    struct gpu_block *prev, *next; /* neighbours in the slab */
+    struct buffer *host;           /* it lies in memory of the host; NULL = on the card */
+    struct gpu_block *prev, *next; /* neighbours in the slab, or among those of the host */
     struct gpu_block *free_prev, *free_next;
     u64 epoch;
     b8 is_free;
@@ -47,6 +48,7 @@ struct gpu_heap {
     struct mutex lock;
     struct gpu_slab *slabs;
     struct gpu_block *free_list;
+    struct gpu_block *away; /* blocks in memory of the host */
     i64 slab_bytes; /* mapped in */
     i64 used_bytes; /* handed out */
     i64 peak_bytes; /* the most of it since gpu_heap_mark */
@@ -65,8 +67,11 @@ void gpu_heap_free(struct gpu_card *card,
 void gpu_heap_fini(struct gpu_card *card, bool context_alive);
 i64 gpu_heap_available(
     struct gpu_card *card); /* bytes that could still be handed out, fragmentation aside */
-/* Evicts cached segments as needed; ERR_DEVICE_MEMORY names bytes, budget and gpu_memory. */
+/* Evicts cached segments as needed; ERR_DEVICE_MEMORY names bytes, budget and gpu_memory. Where the
+ * card is too small for the step (TIGHT_SPILL), in host memory that it reaches over the bus. */
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+/* On the card whatever the step. */
+FALLIBLE gpu_alloc_here(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
 struct pinned { /* host memory the card can reach */
     u8 *host;
@@ -87,8 +92,12 @@ void gpu_host_close(struct gpu_host *h);
 /* Between attach and detach the memory is registered with the context. */
 void gpu_host_attach(struct gpu_host *h, void *ctx);
 void gpu_host_detach(struct gpu_host *h);
-/* A block the card copies to directly; accounted to the execution. NULL when refused. */
-struct buffer *gpu_host_buffer(struct gpu_host *h, struct exec *x, i64 bytes);
+/* A block the card copies to directly; accounted to `mem`. pool: who makes fresh pages present; NULL
+ * = nobody. NULL when refused. */
+struct buffer *gpu_host_buffer(struct gpu_host *h, struct memory *mem, struct pool *pool,
+                               i64 bytes);
+/* Where the card reaches such a block; 0 = nowhere. */
+u64 gpu_host_addr(struct gpu_host *h, const struct buffer *buf);
 void gpu_host_give_back(void *host, i64 bytes); /* idle memory, to the system */
 
 /* --- cached segments and pinned buffers (gpu_cache.c) --- */
@@ -359,6 +368,23 @@ struct gpu_grid { /* of a launch */
     i64 shared_bytes;
 };
 
+/* How a step runs that the card has no room for. It is tried as the settings say; each further level
+ * gives up more speed. */
+enum gpu_tight {
+    TIGHT_NOT,
+    TIGHT_STREAM, /* columns of tables go over the bus instead of staying on the card */
+    TIGHT_SPILL,  /* and rows, indexes, groups and heaps may lie in memory of the host */
+    TIGHT_MAP,    /* and columns are read where they are: not even a batch of them fits */
+    TIGHT_ALL,    /* or copied to memory of the host that the card reaches */
+    TIGHT_COUNT
+};
+/* What earlier tries of a step found out. */
+struct gpu_known {
+    i64 capacity, made_bytes;
+    i64 groups[PIPE_AGGS];
+    b8 interns_full, out_of_order;
+};
+
 /* A worker: one step at a time, on streams of its own. */
 struct gpu {
     struct device device;
@@ -368,6 +394,10 @@ struct gpu {
     u64 run_no;               /* of the step */
     b8 inside;                /* in a step; by the card's lock */
     b8 had_company;           /* another worker was inside during it */
+    enum gpu_tight tight;     /* of the step */
+    struct gpu_known known;
+    i64 spilled_bytes;        /* of the step's blocks, in memory of the host */
+    struct pool *pool;        /* of the step; NULL = none */
     void *streams[GPU_STREAMS];
     void **events; /* pairs around launches */
     i64 event_count, event_cap;
@@ -442,20 +472,28 @@ struct plan_limbs { /* words that are limbs of one exact sum: see struct klimbs 
     i32 first;
     u16 code; /* FLIMB_F64 or FSQUARE_F64 */
 };
+struct gpu_plan_ahead {
+    u32 lit;  /* the program's */
+    u16 code; /* the opcode it is worked out for */
+};
 struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
-    const struct sink *sink;
-    const struct prune *keeps[AGG_KEEPS]; /* groups out of these bounds are dropped */
-    u32 keep_count;
-    struct u32_list lits;     /* program literals, by kernel number */
-    struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
-                               * numbers follow */
-    struct u32_list luts;     /* variables */
+    const struct sink *sink; /* the only one besides marks, or the first aggregation */
+    const struct sink *aggs[PIPE_AGGS];
+    u32 agg_count;
+    struct plan_keeps { /* groups out of these bounds are dropped */
+        const struct prune *items[AGG_KEEPS];
+        u32 count;
+    } keeps[PIPE_AGGS];
+    struct u32_list lits;                /* program literals, by kernel number */
+    VEC(struct gpu_plan_ahead) patterns; /* worked out ahead: their numbers follow */
+    struct u32_list luts;                /* variables */
     VEC(struct gpu_plan_col) cols;
     struct u32_list indexes; /* variables */
     struct u32_list interns; /* variables */
     b8 adds_interns;         /* not only finds */
+    u32 best_count;          /* INTERN that has a key */
     u16 *op_imm;             /* kernel number of every opcode's literal, table, column or index */
     VEC(struct kop) ops;
     u32 hoist_count;
@@ -490,6 +528,11 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, bool counts, struct gpu_plan *out);
 /* The opcode behind which a mark's rows can be counted; -1: as many as the source has. */
 i64 gpu_counted_behind(const struct pipeline *pipe, u32 op);
+/* Of the pipeline's sinks of that kind. */
+u32 gpu_sink_number(const struct pipeline *pipe, u32 sink);
+/* What WF_OPS_AHEAD makes of a literal: the automaton of a pattern, the changes of a zone, the parts of
+ * a template. Empty: a kernel cannot have it. */
+struct sv gpu_ahead_table(struct exec *x, const struct gpu_plan_ahead *ahead);
 /* Opens a scope that END closes. */
 bool gpu_op_guards(u16 code);
 /* Looks every row that gets there up in an index. */
@@ -526,18 +569,21 @@ struct agg_cells {
     u32 wide_count, narrow_count;
 };
 /* False: words that cells cannot hold. */
-bool gpu_agg_cells(const struct gpu_plan *plan, bool head, i64 rows, struct agg_cells *out);
+bool gpu_agg_cells(const struct gpu_plan *plan, const struct sink *sink, bool head, i64 rows,
+                   struct agg_cells *out);
 i64 gpu_agg_cell_bytes(const struct agg_cells *cells); /* of a block, for a slot */
 /* The values that keys can have at this execution, a subset of those the program allows for. */
-struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan);
+struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan,
+                           const struct sink *sink);
 /* A word whose total is not 0 where there was a row; -1: none. */
-i32 gpu_touch_word(const struct gpu_plan *plan);
+i32 gpu_touch_word(const struct gpu_plan *plan, const struct sink *sink);
 
 struct agg_room { /* what the form of a table depends on besides the pipeline */
     i64 rows;     /* of the source */
     i64 groups;   /* known to be needed */
     i64 memory_bytes;
     i64 shared_max;
+    i64 sharers; /* aggregations that share a block's memory */
     b8 is_simt;
     b8 in_runs; /* rows may come in the order of the key, if the sink says so */
 };
@@ -549,35 +595,44 @@ struct agg_shape {
     u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
 };
-void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
-                   struct agg_shape *out);
+void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct sink *sink,
+                   const struct agg_room *room, struct agg_shape *out);
 struct weave;
-void gpu_agg_weave(const struct agg_shape *shape, struct weave *out);
+void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out);
 
 /* --- the weaver (weave_text.c) --- */
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 
+/* Which field of a packed key a bitmap is of, where it is of one. */
+struct weave_field {
+    u8 count;  /* fields of the key; 0: the bitmap is of all of it */
+    u8 number; /* from the lowest on */
+    u8 shift;  /* its first bit */
+};
 struct weave_index {
     u8 form; /* enum kindex_form */
     b8 unique;
     b8 filter; /* a bitmap stands before it */
     b8 few;    /* of the keys that may be asked for are there */
+    struct weave_field field;
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
-    const struct weave_col *cols;      /* per source column */
-    const struct weave_index *indexes; /* per plan index */
-    const struct agg_cells *cells;     /* groups in each thread's own; NULL = not so */
+    const struct weave_col *cols;             /* per source column */
+    const struct weave_index *indexes;        /* per plan index */
+    const struct agg_cells *cells[PIPE_AGGS]; /* groups in each thread's own; NULL = not so */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
-    u32 agg_form, agg_head; /* of struct kagg */
-    i32 run_rows;           /* of struct agg_shape */
-    u32 front;              /* of it */
-    b8 agg_copies;          /* of the table, in shared memory */
-    b8 gone;                /* the source has deleted rows */
-    b8 lists;               /* there is shared memory for lists of rows */
-    i32 rows_per_thread;    /* out */
-    i64 shared_bytes;       /* out: dynamic, without the aggregation's tables */
+    struct weave_agg {
+        u32 form, head; /* of struct kagg */
+        u32 front;      /* of struct agg_shape */
+        b8 copies;      /* of the table, in shared memory */
+    } aggs[PIPE_AGGS];
+    i32 run_rows;        /* of struct agg_shape */
+    b8 gone;             /* the source has deleted rows */
+    b8 lists;            /* there is shared memory for lists of rows */
+    i32 rows_per_thread; /* out */
+    i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };
 void gpu_weave_text(struct weave *w, struct text *out);
 const char *gpu_part_text(const char *part); /* includes that a part of op.def needs; NULL: none */
@@ -618,6 +673,8 @@ struct gpu_step {
     i32 users;
     struct arena arena;
     const char *refusal; /* NULL: the plan stands */
+    _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
+    _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
     struct gpu_plan plan;
     struct gpu_woven_form *woven;
     struct gpu_scan *scans; /* the one used last first */
@@ -644,6 +701,7 @@ struct gpu_var {
     struct gpu_block *slots, *heads, *index_rows, *filter;
     i64 most_matches; /* of one key */
     f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
+    struct weave_field field; /* that the filter is of */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */

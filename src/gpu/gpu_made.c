@@ -72,7 +72,7 @@ wf_status gpu_job_made_end(struct job *j, bool *out_again) {
     CU(g->api->stream_synchronize(g->streams[0]));
     if ((i64)used > j->made_bytes) {
         gpu_job_made_drop(j);
-        j->made_bytes = (i64)used;
+        j->made_bytes = j->g->known.made_bytes = (i64)used;
         *out_again = true;
     } else if (j->made_host && used) {
         CU(g->api->copy_to_host(j->made_host->data, j->made->addr + HEAP_HEAD, (size_t)used,

@@ -34,10 +34,10 @@ static i64 widen(struct lower *l, struct fix_guess *guess, u32 number) {
     i64 wider = 0;
     for (u32 i = 0; i < var->col_count; i++) {
         bool nulls = info->nullable[i] && !guess->nullable[i];
-        if (!range_within(info->ranges[i], guess->ranges[i])) {
-            bool again = guess->widened >= WIDENINGS;
-            guess->ranges[i] = again ? range_of_type(var->types[i])
-                                     : range_union(guess->ranges[i], info->ranges[i]);
+        if (!guess->open[i] && !range_within(info->ranges[i], guess->ranges[i])) {
+            guess->open[i] = guess->widened >= WIDENINGS;
+            guess->ranges[i] = guess->open[i] ? range_of_type(var->types[i])
+                                              : range_union(guess->ranges[i], info->ranges[i]);
             wider++;
         }
         wider += nulls;
@@ -59,6 +59,7 @@ static i64 guess_at(struct lower *l, u32 fix, u32 number) {
     struct fix_guess guess = {.fix = fix};
     guess.ranges = NEW_ARRAY(l->arena, struct range, count + 1);
     guess.nullable = NEW_ARRAY(l->arena, b8, count + 1);
+    guess.open = NEW_ARRAY(l->arena, b8, count + 1);
     memcpy(guess.ranges, info->ranges, sizeof(struct range) * count);
     memcpy(guess.nullable, info->nullable, sizeof(b8) * count);
     VEC_PUSH(l->arena, &l->guesses, guess);

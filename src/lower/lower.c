@@ -304,13 +304,15 @@ FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, 
         struct lower fresh = {.plan = plan, .limits = limits, .arena = arena, .err = err};
         memcpy(&fresh.cuts, &l.cuts, sizeof l.cuts);
         memcpy(&fresh.guesses, &l.guesses, sizeof l.guesses);
+        memcpy(&fresh.apart, &l.apart, sizeof l.apart);
         l = fresh;
         init_program(&l);
         lower_root(&l);
         if (l.status) {
             return l.status;
         }
-        if (!l.guessed_wrong && (l.wishes.count == 0 || tries >= MOST_TRIES)) {
+        bool whole = l.wishes.count == 0 && !l.again;
+        if (!l.guessed_wrong && (whole || tries >= MOST_TRIES)) {
             break;
         }
         for (i64 i = 0; i < l.wishes.count; i++) {

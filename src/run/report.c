@@ -86,6 +86,10 @@ static void print_words(struct text *out, const struct report *report, const str
     if (m->bytes_moved > 0) {
         text_print(out, "; %.1f MB moved", (f64)m->bytes_moved / 1e6);
     }
+    if (m->bytes_spilled > 0) {
+        text_print(out, "; %.1f MB in host memory: the device has no room",
+                   (f64)m->bytes_spilled / 1e6);
+    }
     if (m->launches > 0) {
         text_print(out, "; %lld launches", m->launches);
     }

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "test_gpu_fixture.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include "cpu/cpu.h"
@@ -164,6 +165,60 @@ static void test_makes_room(void **state) {
     close_db();
 }
 
+/* The n-th call of the driver fails: whatever it was, statements answer, and the card comes back. */
+static void test_failing_calls(void **state) {
+    (void)state;
+    void (*fail_at)(unsigned long long, int) = NULL;
+    open_rated("0", 3e-4);
+    const char *path = getenv("WARPFOX_CUDA");
+    void *library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    if (library) {
+        *(void **)&fail_at = dlsym(library, "simtFailAt");
+    }
+    i64 moved = 0; /* both columns: no call was left to fail */
+    for (unsigned long long n = 1; fail_at && moved < 2 && n <= 40; n += 2) {
+        i64 before = atomic_load(&card->moves.moved_count);
+        run("create table u as select i a, i % 7 b from generate_series(1::bigint, 3000) s(i)");
+        fail_at(n, n % 3 ? 2 : 700);
+        for (int i = 0; i < 60 && !atomic_load(&card->moves.busy); i++) {
+            run("select b, sum(a) from u group by b");
+        }
+        await_moves();
+        fail_at(0, 0);
+        moved = atomic_load(&card->moves.moved_count) - before;
+        assert_int_equal(number("select sum(a)::bigint from u"), 4501500);
+        run("drop table u");
+    }
+    same_on_both(SUM, 2);
+    if (library) {
+        dlclose(library);
+    }
+    close_db();
+}
+
+/* A chip without a virtual machine: kernels have to be compiled, which is not worth it at once. */
+static void test_compiler_costs(void **state) {
+    (void)state;
+    setenv("SIMT_CHIP", "80", 1);
+    open_db("0", "auto");
+    run("set device = cpu");
+    run("create table t as select i a, i % 7 b from generate_series(1::bigint, 70000) s(i)");
+    (void)database_gpu(db);
+    card = ((struct gpu *)db->gpus[0]->self)->card;
+    cpu_rates_tell(db->cpu, &(struct device_rates){
+                                .bytes_per_ns = 1, .probes_per_ns = 0.1, .cost_per_ns = 0.1});
+    gpu_rates_tell(0, &(struct device_rates){.bytes_per_ns = 1000,
+                                             .probes_per_ns = 10,
+                                             .bus_bytes_per_ns = 100,
+                                             .bus_down_bytes_per_ns = 100,
+                                             .launch_ns = 1000});
+    run("set device = auto");
+    assert_false(card->codes.has_machine);
+    assert_false(explain(SUM).on_gpu);
+    close_db();
+    unsetenv("SIMT_CHIP");
+}
+
 /* Statements that took longer than opening a card pay for that, in the background. */
 static void test_start(void **state) {
     (void)state;
@@ -192,6 +247,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moves), cmocka_unit_test(test_at_once),
         cmocka_unit_test(test_nobody_waits), cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_makes_room), cmocka_unit_test(test_start)};
+        cmocka_unit_test(test_makes_room), cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_start), cmocka_unit_test(test_compiler_costs)};
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }

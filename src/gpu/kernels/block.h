@@ -175,6 +175,11 @@ FN u32 filter_has(const struct kindex *ix, i64 key) {
     u64 bit = ((u64)key >> ix->filter.shift & ix->filter.mask) - (u64)ix->filter.lo;
     return bit < ix->filter.count ? ix->filter.bits[bit >> 5] >> (bit & 31u) & 1u : 0u;
 }
+/* The same of the field of a key that the bitmap is of. */
+FN u32 filter_has_field(const struct kindex *ix, u64 field) {
+    u64 bit = (field & ix->filter.mask) - (u64)ix->filter.lo;
+    return bit < ix->filter.count ? ix->filter.bits[bit >> 5] >> (bit & 31u) & 1u : 0u;
+}
 /* The slots where searches begin. Those that go on `_from` one have loaded it already, so that the
  * first loads of many rows can overlap. A number past 32 bits is nowhere: what was seen is 0. */
 FN u64 pair_number(const struct kindex *ix, i64 key) {
