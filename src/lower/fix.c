@@ -5,10 +5,11 @@
  * new rows in a third variable, from which they are appended to the first and replace the second.
  * The block of these steps is run again while the second has rows (struct block).
  *
- * Columns of the variables have the kinds of their types. What values they hold is guessed: those of
- * the first term. Where a round makes others of them, the guess is widened and all is lowered again,
- * so that a column that is only copied keeps its range, and one that counts up has any value. Steps of the loop that depend on no round, such as building the other side of a
- * join, are moved before it.
+ * Columns of the variables have the kinds of their types. What values they hold is guessed: those
+ * of the first term. Where a round makes others of them, the guess is widened and all is lowered
+ * again, so that a column that is only copied keeps its range, and one that counts up has any
+ * value. Steps of the loop that depend on no round, such as building the other side of a join, are
+ * moved before it.
  *
  * UNION asks of every new row whether it was found before. That set of keys grows: a round adds
  * those of the last round's rows, and looks at no others (fix_seen). */
