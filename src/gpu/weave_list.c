@@ -6,7 +6,8 @@
  * rows of its tile that are left, and what follows is written for one row a thread: full warps, few
  * registers, and columns are loaded for rows that need them. Registers are not carried to the list:
  * they are made again from the row's number, which only opcodes before the first lookup have to
- * allow.
+ * allow. What neither a filter nor a bitmap needs is made there only: a bitmap of one column of a
+ * packed key leaves the other columns unread.
  *
  * MATCH on such a list takes the matches of 256 rows together: their counts are summed, and every
  * thread searches the row whose match it takes. Here registers are carried, through shared
