@@ -290,6 +290,17 @@ void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
     write_moment(made, &m, b, f);
 }
 
+bool to_char_names_zone(str format) {
+    struct template t = {sv_of(format), 0, 0};
+    struct node node;
+    bool names = false;
+    while (next_node(&t, &node)) {
+        names = names || node.pattern == P_TZ || node.pattern == P_TZH || node.pattern == P_TZM ||
+                node.pattern == P_OF;
+    }
+    return names;
+}
+
 struct sv to_char_program(struct arena *arena, str format) {
     struct template t = {sv_of(format), 0, 0};
     VEC(struct to_char_node) nodes = {0};
