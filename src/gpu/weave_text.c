@@ -159,9 +159,7 @@ const char *gpu_part_text(const char *part) {
                     "#include \"defs/case_map.h\"\n#include \"defs/fn_case.h\"\n"
                     "#include \"defs/char_class.h\"\n#include \"defs/fn_initcap.h\"\n"},
         {"to_char", FORMAT_PARTS "#include \"defs/fn_to_char.h\"\n"},
-        {"zone", "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n"
-                 "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"
-                 "#include \"defs/fn_str.h\"\n#include \"defs/fn_zone.h\"\n"},
+        {"zone", FORMAT_PARTS "#include \"defs/fn_zone.h\"\n"},
         {"parse", PARSE_PARTS},
         {"parse_real", PARSE_PARTS "#include \"defs/fn_fround.h\"\n"
                                    "#include \"defs/fn_variance.h\"\n"

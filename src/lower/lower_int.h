@@ -114,6 +114,16 @@ struct loop {       /* a recursion */
     u32 fresh;      /* variable + 1 of the keys seen so far; 0 = none */
 };
 
+/* What the columns of a recursion are taken to hold, whatever the round. A round that makes more
+ * widens it, and lowering begins again. */
+struct fix_guess {
+    u32 fix; /* its number in the plan */
+    struct range *ranges;
+    b8 *nullable;
+    b8 *open;    /* any value of the type */
+    i32 widened; /* how often */
+};
+
 struct lower {
     const struct plan *plan;
     const struct lower_limits *limits;
@@ -145,6 +155,8 @@ struct lower {
     b8 again;                       /* apart has grown */
     VEC(struct loop) loops;         /* done */
     VEC(struct loop) working;       /* all, for those who read their rows */
+    VEC(struct fix_guess) guesses;  /* of this try and those before it */
+    b8 guessed_wrong;               /* begin again */
     VEC(struct deferral) deferrals;
     u32 defer;       /* the one + 1 whose steps are being made; 0 = none */
     b8 numbers_rows; /* scans number their rows, for a fetch at the end */
