@@ -313,7 +313,7 @@ struct kargs {
     const struct kintern *interns;
     const struct kout *outs;
     u32 out_count;
-    u32 agg_count;
+    u32 emit; /* virtual machine: which of several aggregations it makes; it is the first of aggs */
     i64 capacity; /* rows that fit */
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg aggs[KAGGS];

@@ -163,12 +163,15 @@ static i64 shared_of(const struct agg_shape *shape, u32 threads, i64 room, u32 *
 i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, struct kargs *args) {
     i64 room = table_room(&j->plan, j->g->card->shared_max) - other_bytes;
     i64 bytes = 0;
-    i64 base = threads == WOVEN_BLOCK ? other_bytes : 0; /* the machine's registers are apart */
+    if (threads != WOVEN_BLOCK) {
+        const struct agg_shape *shape = &j->aggs[args->emit].shape;
+        return j->plan.agg_count ? shared_of(shape, threads, room, &args->aggs[0].copies) : 0;
+    }
     room = j->plan.agg_count > 1 ? MIN_OF(room, AGG_TABLE_BYTES) : room;
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         i64 share = room / j->plan.agg_count;
         struct kagg *agg = &args->aggs[k];
-        agg->shared_at = (u32)(base + bytes);
+        agg->shared_at = (u32)(other_bytes + bytes);
         bytes += ALIGN_UP(shared_of(&j->aggs[k].shape, threads, share, &agg->copies), 16);
     }
     return bytes;
@@ -398,15 +401,14 @@ void gpu_agg_early_cols(const struct job *j, u64 *cols) {
 static void agg_shapes(struct job *j, bool in_runs) {
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         struct job_agg *a = &j->aggs[k];
-        struct agg_room room = {.rows = j->source_rows,
-                                .groups = a->groups_wanted,
-                                .memory_bytes = j->g->tight < TIGHT_SPILL
-                                                    ? gpu_heap_available(j->g->card)
-                                                    : I64_MAX,
-                                .shared_max = j->g->card->shared_max,
-                                .sharers = j->plan.agg_count,
-                                .is_simt = j->g->api->is_simt != 0,
-                                .in_runs = in_runs && j->plan.agg_count == 1};
+        struct agg_room room = {
+            .rows = j->source_rows,
+            .groups = a->groups_wanted,
+            .memory_bytes = j->g->tight < TIGHT_SPILL ? gpu_heap_available(j->g->card) : I64_MAX,
+            .shared_max = j->g->card->shared_max,
+            .sharers = j->plan.agg_count,
+            .is_simt = j->g->api->is_simt != 0,
+            .in_runs = in_runs && j->plan.agg_count == 1};
         a->sink = j->plan.aggs[k];
         gpu_agg_shape(j->x, &j->plan, a->sink, &room, &a->shape);
     }

@@ -167,9 +167,9 @@ struct job {
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
     struct gpu_block *made;        /* strings that the step makes: HEAP_HEAD and the bytes, */
     i64 made_bytes;                /* which there is room for */
-    struct buffer *made_host;      /* where they will be on the host; NULL: they are not handed on */
-    i64 made_text;                 /* which of the texts they are; 0 = none, else its number + 1 */
-    struct gpu_block *bests;       /* the best texts so far, for INTERN that has a key */
+    struct buffer *made_host; /* where they will be on the host; NULL: they are not handed on */
+    i64 made_text;            /* which of the texts they are; 0 = none, else its number + 1 */
+    struct gpu_block *bests;  /* the best texts so far, for INTERN that has a key */
     u32 mark_count;
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
@@ -202,8 +202,8 @@ static inline struct gpu_block *gpu_job_gone_bits(const struct job *j) {
 }
 FALLIBLE gpu_job_scan(struct job *j); /* a scan of a table: found, or a new one */
 void gpu_job_scan_end(struct job *j, wf_status status);
-FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
-FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */
+FALLIBLE gpu_job_source(struct job *j); /* parts and signatures */
+FALLIBLE gpu_job_place(struct job *j);  /* placement, batches, slots */
 /* Before anything is loaded: whether there is still room for the columns beside what the sink took. */
 FALLIBLE gpu_job_fits(struct job *j);
 i64 gpu_job_slot_share(const struct job *j); /* of the card's memory, in bytes */
@@ -272,7 +272,8 @@ FALLIBLE gpu_agg_early(struct job *j); /* small tables: read out before they are
 void gpu_agg_early_cols(const struct job *j, u64 *cols); /* where to */
 FALLIBLE gpu_agg_end(struct job *j, bool *out_again);
 /* Shared memory of a block of so many threads for the tables, behind `other_bytes`. Tells the kernel
- * where each begins, and in how many copies it is; 0: cells of each thread's own, or none. */
+ * where each begins, and in how many copies it is; 0: cells of each thread's own, or none. In the
+ * virtual machine there is one: args->emit. */
 i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, struct kargs *args);
 
 #endif

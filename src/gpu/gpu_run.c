@@ -93,7 +93,7 @@ static void lay_out(struct job *j) {
     j->texts_in_at = take(bytes, gpu_job_text_room(j, NULL));
     i64 outs = gpu_job_out_count(j) + j->mark_count;
     j->outs_at = take(bytes, outs * j->slot_count * (i64)sizeof(struct kout));
-    j->reports_at = take(bytes, report_bytes(j) + count_bytes(j));
+    j->reports_at = take(bytes, report_bytes(j) + count_bytes(j) * (plan->agg_count > 1 ? 2 : 1));
     j->counts_at = j->reports_at + report_bytes(j);
     for (u32 k = 0; k < plan->agg_count; k++) {
         j->aggs[k].keeps_at = take(bytes, plan->keeps[k].count * (i64)sizeof(struct kkeep));
@@ -178,7 +178,9 @@ static void fill_sink(struct job *j) {
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
         reports[r * REPORT_WORDS + REPORT_ROWS] = (u64)j->old_rows;
-        reports[r * REPORT_WORDS + REPORT_COUNTS] = j->g->args_block->addr + (u64)j->counts_at;
+        /* The virtual machine's launches for further aggregations count the same rows again. */
+        i64 counts_at = j->counts_at + (r && j->plan.agg_count ? count_bytes(j) : 0);
+        reports[r * REPORT_WORDS + REPORT_COUNTS] = j->g->args_block->addr + (u64)counts_at;
     }
 }
 
@@ -325,9 +327,9 @@ static void describe_weave(struct job *j, struct sig *sig) {
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
         const struct kindex *index = &j->indexes[i];
         const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
-        indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
-                                          index->filter.bits != NULL, gv->share <= FEW_SHARE,
-                                          gv->field};
+        indexes[i] =
+            (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL,
+                                 gv->share <= FEW_SHARE, gv->field};
     }
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;
@@ -444,7 +446,6 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .out_count = (u32)gpu_job_out_count(j),
         .capacity = j->capacity,
         .limit = limit,
-        .agg_count = j->plan.agg_count,
         .report = AT(u64 *, j->reports_at + report),
         .heap = DEV(u8 *, j->made ? j->made->addr : 0),
         .heap_bytes = (u64)j->made_bytes,
@@ -547,36 +548,62 @@ static FALLIBLE capture_before(struct job *j, const struct batch *b, struct gpu_
     return gpu_capture_before(j->g, j->x, &launched);
 }
 
+/* Code that is about to be launched. */
+struct start {
+    void *function, *stream;
+    u32 threads;
+    i64 shared;                   /* without the tables of aggregations */
+    const struct batch *captured; /* NULL: the launch is not recorded */
+};
+
+static FALLIBLE start_kernel(struct job *j, const struct start *s, struct kargs args) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    i64 shared = s->shared + gpu_agg_shared(j, s->threads, s->shared, &args);
+    i32 per_sm = 1;
+    TRY(gpu_blocks_per_sm(g, s->function, s->threads, shared, &per_sm, err));
+    i64 blocks = MIN_OF((i64)(args.tile_count - args.tile_first), (i64)g->card->sm_count * per_sm);
+    struct gpu_grid grid = {blocks, s->threads, shared};
+    if (s->captured) {
+        TRY(capture_before(j, s->captured, grid, &args));
+    }
+    TRY(gpu_launch(g, s->function, grid, s->stream, &args, err));
+    j->metric->launches++;
+    return s->captured ? gpu_capture_after(g, j->x) : ERR_OK;
+}
+
+/* The virtual machine makes one aggregation after the other. */
+static FALLIBLE start_machine(struct job *j, const struct start *s, const struct kargs *args) {
+    for (u32 k = 0; k < MAX_OF(j->plan.agg_count, 1); k++) {
+        struct kargs one = *args;
+        one.emit = k;
+        one.aggs[0] = args->aggs[k];
+        one.report += k * REPORT_WORDS;
+        TRY(start_kernel(j, s, one));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *l) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     struct batch *b = &j->batches[i];
     struct kargs args = batch_args(j, i);
-    void *function = NULL;
+    struct start start = {.stream = stream};
     i64 tile_rows = 1;
-    i64 shared = 0;
-    TRY(choose_code(j, b, l, &args, &function, &tile_rows, &shared));
-    u32 threads = l->function ? WOVEN_BLOCK : VM_BLOCK;
-    shared += gpu_agg_shared(j, threads, shared, &args);
-    i32 per_sm = 1;
-    TRY(gpu_blocks_per_sm(g, function, threads, shared, &per_sm, err));
+    TRY(choose_code(j, b, l, &args, &start.function, &tile_rows, &start.shared));
+    start.threads = l->function ? WOVEN_BLOCK : VM_BLOCK;
+    start.captured = j->x->capture && l->function ? b : NULL;
     cut_launch(j, tile_rows, l, &args);
-    i64 blocks = MIN_OF((i64)(args.tile_count - args.tile_first), (i64)g->card->sm_count * per_sm);
     void *first = NULL;
     void *last = NULL;
     TRY(gpu_event(g, 1 + j->event_count, &first, err));
     TRY(gpu_event(g, 2 + j->event_count, &last, err));
     j->event_count += 2;
-    struct gpu_grid grid = {blocks, threads, shared};
-    bool captured = j->x->capture && l->function;
-    if (captured) {
-        TRY(capture_before(j, b, grid, &args));
-    }
     CU(g->api->event_record(first, stream));
-    TRY(gpu_launch(g, function, grid, stream, &args, err));
+    TRY(l->function ? start_kernel(j, &start, args) : start_machine(j, &start, &args));
     CU(g->api->event_record(last, stream));
-    j->metric->launches++;
-    return captured ? gpu_capture_after(g, j->x) : ERR_OK;
+    return ERR_OK;
 }
 
 static void progress(struct job *j, const struct batch *b) {

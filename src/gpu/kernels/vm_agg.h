@@ -143,43 +143,17 @@ FN void vm_agg(const u8 *s, u64 *table, struct kagg agg, u32 act, u64 *report) {
     }
 }
 
-/* Any but the first of several aggregations: out of line, its arguments in shared memory. */
-FN_SLOW void vm_agg_more(const u8 *s, u8 *tables, const struct kagg *agg, u32 act, u64 *report) {
-    vm_agg(s, (u64 *)(tables + agg->shared_at), *agg, act, report);
-}
-
+/* Of several aggregations a launch makes one: another place to go would cost all of them registers. */
 KERNEL(k_vm_agg, struct kargs, 128) {
     SHARED_BYTES(s_slots);
-    SHARED(struct kagg, s_aggs, KAGGS);
-    u8 *tables = s_slots + args.slot_bytes;
-    u64 *table = (u64 *)(tables + args.aggs[0].shared_at);
-    UNROLL for (u32 k = 1; k < KAGGS; k++) {
-        if (t_id() == k) {
-            s_aggs[k] = args.aggs[k];
-        }
-    }
-    b_sync();
+    u64 *table = (u64 *)(s_slots + args.slot_bytes);
     if (args.aggs[0].copies) {
         b_agg_begin(table, &args.aggs[0], args.aggs[0].head, args.aggs[0].word_count);
     }
-    NO_UNROLL for (u32 k = 1; k < args.agg_count; k++) {
-        const struct kagg *agg = &s_aggs[k];
-        if (agg->copies) {
-            b_agg_begin((u64 *)(tables + agg->shared_at), agg, agg->head, agg->word_count);
-        }
-    }
-    VM_BODY(if (op_imm(op)) {
-        vm_agg_more(s_slots, tables, &s_aggs[op_imm(op)], act, AGG_REPORT(op_imm(op)));
-    } else {
+    VM_BODY(if (op_imm(op) == args.emit) {
         vm_agg(s_slots, table, args.aggs[0], act, args.report);
     })
     if (args.aggs[0].copies) {
         b_agg_end(table, &args.aggs[0], args.aggs[0].head, args.aggs[0].word_count);
-    }
-    NO_UNROLL for (u32 k = 1; k < args.agg_count; k++) {
-        const struct kagg *agg = &s_aggs[k];
-        if (agg->copies) {
-            b_agg_end((u64 *)(tables + agg->shared_at), agg, agg->head, agg->word_count);
-        }
     }
 }
