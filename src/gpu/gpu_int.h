@@ -604,6 +604,7 @@ void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out)
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 
+enum { WEAVE_FEW = 4 }; /* 0: many */
 /* Which field of a packed key a bitmap is of, where it is of one. */
 struct weave_field {
     u8 count;  /* fields of the key; 0: the bitmap is of all of it */
@@ -614,7 +615,7 @@ struct weave_index {
     u8 form; /* enum kindex_form */
     b8 unique;
     b8 filter; /* a bitmap stands before it */
-    b8 few;    /* of the keys that may be asked for are there */
+    u8 few;    /* of the keys that may be asked for are there: how few, below WEAVE_FEW */
     struct weave_field field;
 };
 struct weave { /* what the text depends on besides the opcodes */

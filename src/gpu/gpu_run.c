@@ -317,6 +317,15 @@ static const f64 FEW_SHARE = 2.0; /* all */
 static const f64 FEW_SHARE = 0.25;
 #endif
 
+/* So that bitmaps that leave fewest rows are asked first. */
+static u8 how_few(f64 share) {
+    u8 few = 0;
+    for (f64 most = FEW_SHARE; few + 1 < WEAVE_FEW && share <= most; most /= 4.0) {
+        few++;
+    }
+    return few;
+}
+
 /* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
 #define LISTS_LEAST_SHARED (144 << 10)
 
@@ -329,7 +338,7 @@ static void describe_weave(struct job *j, struct sig *sig) {
         const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
         indexes[i] =
             (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL,
-                                 gv->share <= FEW_SHARE, gv->field};
+                                 how_few(gv->share), gv->field};
     }
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;
