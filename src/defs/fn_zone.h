@@ -1,5 +1,5 @@
 /* fn_zone.h: how far a zone's clocks are from Greenwich, by a table of their changes that was made
- * before. Kernel text (see fn_int.h); needs fn_str.h, fn_date.h and fn_time.h.
+ * before. Kernel text (see fn_int.h); needs fn_format.h.
  *
  * The table is a block of bytes, made by host/zone_table.c: this head, and behind it `count` changes in
  * ascending order. */
@@ -77,9 +77,16 @@ FN_SLOW i64 fn_global_ahead(i64 a, str zone, u8 *f) {
     i32 before = fn_zone_offset(t, next);
     const struct zone_change *change = (const struct zone_change *)(t + 1) + next;
     b8 some = (b8)(next < t->count);
-    i32 offset = fn_zone_choose(local, before, some ? change->told : before,
-                                some ? change->at : I64_MAX);
+    i32 offset =
+        fn_zone_choose(local, before, some ? change->told : before, some ? change->at : I64_MAX);
     return fn_ts_zone(a, -offset, f);
+}
+
+/* As text, with the offset. */
+FN_SLOW i64 fn_zoned_ahead(u8 *out, i64 a, str zone) {
+    const struct zone_table *t = (const struct zone_table *)zone.addr;
+    i64 utc = fn_zone_cycle(fn_floor_div(a, SECOND_US));
+    return fn_moment_text(out, a, 1, fn_zone_offset(t, fn_zone_until(t, utc)));
 }
 
 #endif

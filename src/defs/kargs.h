@@ -256,8 +256,9 @@ struct kagg {
     u32 head;        /* words before those of the aggregates: 0 or 1 */
     u32 touch;       /* DENSE: the word of a slot that is not 0 when the group exists */
     u32 word_count;
-    u32 copies; /* DENSE: private tables per block in shared memory, a power of two; 0 = none */
-    u16 key;    /* virtual machine: place of the key; KOP_CONST with no key = one group */
+    u32 copies;    /* DENSE: private tables per block in shared memory, a power of two; 0 = none */
+    u32 shared_at; /* where its tables begin there, behind what else a kernel keeps */
+    u16 key;       /* virtual machine: place of the key; KOP_CONST with no key = one group */
     u16 has_key;
     const u8 *word_ops;   /* enum word_op */
     const u16 *word_regs; /* virtual machine: places */
@@ -274,10 +275,13 @@ struct kagg {
     u32 part, part_mask; /* mask 0 = all keys */
 };
 
+#define KAGGS 8u /* aggregations of a pipeline */
+
 #define HEAP_HEAD 256u
 
 /* One report per launch or per step, in device memory. */
 enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_GROUPS, REPORT_WORDS };
+#define AGG_REPORT(number) (args.report + (number)*REPORT_WORDS)
 /* EXPLAIN ANALYZE: places of a pipeline where rows are counted, at the address in REPORT_COUNTS:
  * [copy * COUNT_PLACES + place]. In copies, so that blocks do not queue. */
 #define COUNT_PLACES 64u
@@ -313,11 +317,11 @@ struct kargs {
     const struct kintern *interns;
     const struct kout *outs;
     u32 out_count;
-    u32 pad;
+    u32 emit; /* virtual machine: which of several aggregations it makes; it is the first of aggs */
     i64 capacity; /* rows that fit */
     i64 limit;    /* stop after that many; -1 = never */
-    struct kagg agg;
-    u64 *report;
+    struct kagg aggs[KAGGS];
+    u64 *report; /* one for every aggregation; the first one's is everybody's */
     /* Bytes of strings that the kernel makes: their number in the first word, which may run past what
      * there is; the bytes behind HEAP_HEAD. */
     u8 *heap;

@@ -115,6 +115,8 @@ struct row_mark {
     u32 rel;
 };
 
+/* A pipeline has at most so many AGG sinks; more than one only where it has no ROWS sink. */
+#define PIPE_AGGS 8
 struct pipeline {
     struct source source;
     u32 op_count;

@@ -242,14 +242,15 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
         }
     }
     struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes, .lists = 1};
-    if (plan->sink->kind == SINK_AGG) {
-        const struct agg_room room = {.rows = pipe->source.rows,
-                                      .memory_bytes = I64_MAX,
-                                      .shared_max = EXPLAIN_SHARED_BYTES,
-                                      .in_runs = 1};
+    const struct agg_room room = {.rows = pipe->source.rows,
+                                  .memory_bytes = I64_MAX,
+                                  .shared_max = EXPLAIN_SHARED_BYTES,
+                                  .sharers = plan->agg_count,
+                                  .in_runs = plan->agg_count == 1};
+    for (u32 k = 0; k < plan->agg_count; k++) {
         struct agg_shape *shape = NEW(x->arena, struct agg_shape);
-        gpu_agg_shape(x, plan, &room, shape);
-        gpu_agg_weave(shape, &weave);
+        gpu_agg_shape(x, plan, plan->aggs[k], &room, shape);
+        gpu_agg_weave(shape, k, &weave);
     }
     gpu_weave_text(&weave, out);
 }

@@ -381,7 +381,8 @@ enum gpu_tight {
 };
 /* What earlier tries of a step found out. */
 struct gpu_known {
-    i64 capacity, groups, made_bytes;
+    i64 capacity, made_bytes;
+    i64 groups[PIPE_AGGS];
     b8 interns_full, out_of_order;
 };
 
@@ -479,9 +480,13 @@ struct gpu_plan_ahead {
 struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
-    const struct sink *sink;
-    const struct prune *keeps[AGG_KEEPS]; /* groups out of these bounds are dropped */
-    u32 keep_count;
+    const struct sink *sink; /* the only one besides marks, or the first aggregation */
+    const struct sink *aggs[PIPE_AGGS];
+    u32 agg_count;
+    struct plan_keeps { /* groups out of these bounds are dropped */
+        const struct prune *items[AGG_KEEPS];
+        u32 count;
+    } keeps[PIPE_AGGS];
     struct u32_list lits;                /* program literals, by kernel number */
     VEC(struct gpu_plan_ahead) patterns; /* worked out ahead: their numbers follow */
     struct u32_list luts;                /* variables */
@@ -524,6 +529,8 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, bool counts, struct gpu_plan *out);
 /* The opcode behind which a mark's rows can be counted; -1: as many as the source has. */
 i64 gpu_counted_behind(const struct pipeline *pipe, u32 op);
+/* Of the pipeline's sinks of that kind. */
+u32 gpu_sink_number(const struct pipeline *pipe, u32 sink);
 /* What WF_OPS_AHEAD makes of a literal: the automaton of a pattern, the changes of a zone, the parts of
  * a template. Empty: a kernel cannot have it. */
 struct sv gpu_ahead_table(struct exec *x, const struct gpu_plan_ahead *ahead);
@@ -563,18 +570,21 @@ struct agg_cells {
     u32 wide_count, narrow_count;
 };
 /* False: words that cells cannot hold. */
-bool gpu_agg_cells(const struct gpu_plan *plan, bool head, i64 rows, struct agg_cells *out);
+bool gpu_agg_cells(const struct gpu_plan *plan, const struct sink *sink, bool head, i64 rows,
+                   struct agg_cells *out);
 i64 gpu_agg_cell_bytes(const struct agg_cells *cells); /* of a block, for a slot */
 /* The values that keys can have at this execution, a subset of those the program allows for. */
-struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan);
+struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan,
+                           const struct sink *sink);
 /* A word whose total is not 0 where there was a row; -1: none. */
-i32 gpu_touch_word(const struct gpu_plan *plan);
+i32 gpu_touch_word(const struct gpu_plan *plan, const struct sink *sink);
 
 struct agg_room { /* what the form of a table depends on besides the pipeline */
     i64 rows;     /* of the source */
     i64 groups;   /* known to be needed */
     i64 memory_bytes;
     i64 shared_max;
+    i64 sharers; /* aggregations that share a block's memory */
     b8 is_simt;
     b8 in_runs; /* rows may come in the order of the key, if the sink says so */
 };
@@ -586,15 +596,16 @@ struct agg_shape {
     u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
 };
-void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
-                   struct agg_shape *out);
+void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct sink *sink,
+                   const struct agg_room *room, struct agg_shape *out);
 struct weave;
-void gpu_agg_weave(const struct agg_shape *shape, struct weave *out);
+void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out);
 
 /* --- the weaver (weave_text.c) --- */
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 
+enum { WEAVE_FEW = 4 }; /* 0: many */
 /* Which field of a packed key a bitmap is of, where it is of one. */
 struct weave_field {
     u8 count;  /* fields of the key; 0: the bitmap is of all of it */
@@ -605,23 +616,25 @@ struct weave_index {
     u8 form; /* enum kindex_form */
     b8 unique;
     b8 filter; /* a bitmap stands before it */
-    b8 few;    /* of the keys that may be asked for are there */
+    u8 few;    /* of the keys that may be asked for are there: how few, below WEAVE_FEW */
     struct weave_field field;
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
-    const struct weave_col *cols;      /* per source column */
-    const struct weave_index *indexes; /* per plan index */
-    const struct agg_cells *cells;     /* groups in each thread's own; NULL = not so */
+    const struct weave_col *cols;             /* per source column */
+    const struct weave_index *indexes;        /* per plan index */
+    const struct agg_cells *cells[PIPE_AGGS]; /* groups in each thread's own; NULL = not so */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
-    u32 agg_form, agg_head; /* of struct kagg */
-    i32 run_rows;           /* of struct agg_shape */
-    u32 front;              /* of it */
-    b8 agg_copies;          /* of the table, in shared memory */
-    b8 gone;                /* the source has deleted rows */
-    b8 lists;               /* there is shared memory for lists of rows */
-    i32 rows_per_thread;    /* out */
-    i64 shared_bytes;       /* out: dynamic, without the aggregation's tables */
+    struct weave_agg {
+        u32 form, head; /* of struct kagg */
+        u32 front;      /* of struct agg_shape */
+        b8 copies;      /* of the table, in shared memory */
+    } aggs[PIPE_AGGS];
+    i32 run_rows;        /* of struct agg_shape */
+    b8 gone;             /* the source has deleted rows */
+    b8 lists;            /* there is shared memory for lists of rows */
+    i32 rows_per_thread; /* out */
+    i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };
 void gpu_weave_text(struct weave *w, struct text *out);
 const char *gpu_part_text(const char *part); /* includes that a part of op.def needs; NULL: none */

@@ -6,7 +6,8 @@
  * rows of its tile that are left, and what follows is written for one row a thread: full warps, few
  * registers, and columns are loaded for rows that need them. Registers are not carried to the list:
  * they are made again from the row's number, which only opcodes before the first lookup have to
- * allow.
+ * allow. What neither a filter nor a bitmap needs is made there only: a bitmap of one column of a
+ * packed key leaves the other columns unread.
  *
  * MATCH on such a list takes the matches of 256 rows together: their counts are summed, and every
  * thread searches the row whose match it takes. Here registers are carried, through shared
@@ -166,11 +167,11 @@ static void choose_tests(struct weaver *v) {
             break;
         }
     }
-    for (u32 few = 2; few-- > 0;) {
+    for (u32 few = WEAVE_FEW; few-- > 0;) {
         for (u32 k = 0; k < count; k++) {
             if (v->w->indexes[v->plan->op_imm[found[k]]].few == few) {
                 v->tests[v->test_count++] = found[k];
-                v->few |= (b8)few;
+                v->few |= few > 0;
             }
         }
     }
@@ -202,27 +203,15 @@ static void need_reg(void *arg, u16 reg) {
     }
 }
 
-/* Opcodes whose values only rows of the list need: not filters, nor bitmaps; and none that may
- * raise, as rows without a match would not. */
+/* Opcodes whose values no filter needs: bitmaps ask for them when their turn comes, rows of the list
+ * have them made anew. None may raise, as rows without a match would not. */
 static void find_late(struct weaver *v) {
     const struct pipeline *pipe = v->pipe;
     struct trace t = {v, NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1), 0, 1};
-    bool is_field;
     for (u32 i = 0; i < v->ask_at; i++) {
         if (!v->again[i] || op_may_fault(&pipe->ops[i])) {
             t.ops[i] = 1;
             op_reads(&pipe->ops[i], pipe->sinks, need_reg, &t);
-        }
-    }
-    for (u32 k = 0; k < v->test_count; k++) {
-        struct trace key = {v, NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1), 0, 1};
-        u16 reg = asked_for(v, v->tests[k], &is_field);
-        need_reg(&t, reg);
-        trace_reg(&key, reg); /* of a later lookup: by opcodes behind the first one, too */
-        for (u32 i = v->ask_at; i < pipe->op_count; i++) {
-            if (key.ops[i]) {
-                op_reads(&pipe->ops[i], pipe->sinks, need_reg, &t);
-            }
         }
     }
     for (u32 i = 0; i < v->ask_at; i++) {
@@ -294,15 +283,15 @@ void weave_list_setup(struct weaver *v) {
 /* Asks the bitmap of lookup `at`; its key is made first where its turn has not come. */
 static void put_test(struct weaver *v, u32 at) {
     u16 number = v->plan->op_imm[at];
-    struct trace t = {v, NEW_ARRAY(v->out->arena, b8, v->pipe->op_count), 1, 1};
+    struct trace t = {v, NEW_ARRAY(v->out->arena, b8, v->pipe->op_count), 0, 1};
     char key[24];
     bool is_field;
     u16 reg = asked_for(v, at, &is_field);
-    if (at > v->ask_at) {
+    if (v->list || at > v->ask_at) {
         trace_reg(&t, reg);
     }
-    for (u32 i = v->ask_at; i < at; i++) {
-        if (t.ops[i] && !v->early[i]) {
+    for (u32 i = 0; i < at; i++) {
+        if (t.ops[i] && !v->early[i] && (v->late[i] || i >= v->ask_at)) {
             weave_op(v, i);
             v->early[i] = 1;
         }

@@ -54,6 +54,24 @@ static i32 rows_before_list(const struct weaver *v) {
     return v->few && live_words(v->plan, 0, v->ask_at) <= 4 ? 16 : 8;
 }
 
+/* Whether all groups are in cells of each thread's own. */
+static bool all_in_cells(const struct weaver *v) {
+    bool all = v->plan->agg_count > 0;
+    for (u32 k = 0; k < v->plan->agg_count; k++) {
+        all = all && v->w->cells[k];
+    }
+    return all;
+}
+
+/* Of an aggregation whose rows meet others in a table: more words take more registers. */
+static bool has_wide_groups(const struct gpu_plan *plan) {
+    bool wide = false;
+    for (u32 k = 0; k < plan->agg_count; k++) {
+        wide = wide || (plan->aggs[k]->word_count > 2 && plan->aggs[k]->key != NO_REG);
+    }
+    return wide;
+}
+
 static i32 rows_per_thread(const struct weaver *v) {
     const struct gpu_plan *plan = v->plan;
     if (v->w->run_rows) {
@@ -65,10 +83,10 @@ static i32 rows_per_thread(const struct weaver *v) {
     i32 words = live_words(plan, 0, v->pipe->op_count);
     /* Sixteen rows measured no faster, in fewer blocks. */
     i32 rows = words <= 10 && !goes_apart(plan) ? 8 : 4;
-    if (v->w->cells && words <= CELL_WORDS && !goes_apart(plan)) {
+    if (all_in_cells(v) && words <= CELL_WORDS && !goes_apart(plan)) {
         rows = 8; /* rows end in cells one by one: few of their registers live at once */
-    } else if (plan->sink->kind == SINK_AGG) {
-        rows = MIN_OF(rows, plan->sink->word_count > 2 && plan->sink->key != NO_REG ? 4 : 8);
+    } else if (plan->agg_count) {
+        rows = MIN_OF(rows, has_wide_groups(plan) ? 4 : 8);
     }
     if (plan->indexes.count) {
         rows = MIN_OF(rows, 8);
@@ -88,7 +106,7 @@ static i32 min_blocks(const struct weaver *v) {
     }
     bool many = words <= 40 && (v->list || !goes_apart(v->plan));
     i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
-    bool cells = v->w->cells && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
+    bool cells = all_in_cells(v) && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
     return cells ? MAX_OF(blocks, 4) : blocks;
 }
 
@@ -141,9 +159,7 @@ const char *gpu_part_text(const char *part) {
                     "#include \"defs/case_map.h\"\n#include \"defs/fn_case.h\"\n"
                     "#include \"defs/char_class.h\"\n#include \"defs/fn_initcap.h\"\n"},
         {"to_char", FORMAT_PARTS "#include \"defs/fn_to_char.h\"\n"},
-        {"zone", "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n"
-                 "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"
-                 "#include \"defs/fn_str.h\"\n#include \"defs/fn_zone.h\"\n"},
+        {"zone", FORMAT_PARTS "#include \"defs/fn_zone.h\"\n"},
         {"parse", PARSE_PARTS},
         {"parse_real", PARSE_PARTS "#include \"defs/fn_fround.h\"\n"
                                    "#include \"defs/fn_variance.h\"\n"

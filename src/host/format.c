@@ -179,18 +179,65 @@ static struct to_char_node plain_node(const struct node *node) {
     return to;
 }
 
-static void write_moment(struct made *made, const struct to_char_moment *m, str format, u8 *f) {
-    struct template t = {sv_of(format), 0, 0};
-    u8 *out = made_room(made, 16 * (i64)format.len + 32, f);
+/* Templates are mostly the same from row to row: each thread keeps the last one taken apart. */
+struct nodes {
+    struct template t; /* what follows behind those that are kept */
+    i32 count, at;
+    const struct to_char_node *kept;
+};
+
+static struct nodes nodes_of(str format) {
+    enum { KEPT_BYTES = 128 };
+    static _Thread_local struct {
+        i64 len;
+        i32 count;
+        char text[KEPT_BYTES];
+        struct to_char_node nodes[KEPT_BYTES]; /* a node is a byte of the template, or more */
+    } last;
+    struct nodes all = {.t = {sv_of(format), 0, 0}};
+    struct sv s = all.t.s;
     struct node node;
+    if (s.len > KEPT_BYTES || s.len == 0) {
+        return all;
+    }
+    if (last.len != s.len || memcmp(last.text, s.ptr, (size_t)s.len) != 0) {
+        memcpy(last.text, s.ptr, (size_t)s.len);
+        last.len = s.len;
+        last.count = 0;
+        while (next_node(&all.t, &node)) {
+            last.nodes[last.count++] = plain_node(&node);
+        }
+    }
+    all.t.at = s.len;
+    all.kept = last.nodes;
+    all.count = last.count;
+    return all;
+}
+
+static bool nodes_next(struct nodes *all, struct to_char_node *out) {
+    struct node node;
+    if (all->at < all->count) {
+        *out = all->kept[all->at++];
+        return true;
+    }
+    if (!next_node(&all->t, &node)) {
+        return false;
+    }
+    *out = plain_node(&node);
+    return true;
+}
+
+static void write_moment(struct made *made, const struct to_char_moment *m, str format, u8 *f) {
+    struct nodes all = nodes_of(format);
+    u8 *out = made_room(made, 16 * (i64)format.len + 32, f);
+    struct to_char_node node;
     i64 n = 0;
-    while (out && next_node(&t, &node)) {
+    while (out && nodes_next(&all, &node)) {
         if (m->is_interval && is_of_moments(node.pattern)) {
             *f = FAULT_TO_CHAR_INTERVAL;
             return;
         }
-        struct to_char_node plain = plain_node(&node);
-        n = fn_to_char_node(out, n, m, &plain);
+        n = fn_to_char_node(out, n, m, &node);
     }
     made->len = n;
 }
@@ -241,6 +288,17 @@ void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
                                .us = (i32)(x.us % SECOND_US),
                                .is_interval = 1};
     write_moment(made, &m, b, f);
+}
+
+bool to_char_names_zone(str format) {
+    struct template t = {sv_of(format), 0, 0};
+    struct node node;
+    bool names = false;
+    while (next_node(&t, &node)) {
+        names = names || node.pattern == P_TZ || node.pattern == P_TZH || node.pattern == P_TZM ||
+                node.pattern == P_OF;
+    }
+    return names;
 }
 
 struct sv to_char_program(struct arena *arena, str format) {

@@ -13,6 +13,9 @@
 #include "defs/fn_float.h"
 #include "defs/fn_time.h"
 #include "defs/fn_str.h"
+#include "defs/fn_str2.h"
+#include "defs/fn_make.h"
+#include "defs/fn_format.h"
 #include "defs/fn_zone.h"
 
 enum { TABLES_MAX = 1024 }; /* zones with a name */

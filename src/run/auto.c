@@ -486,7 +486,7 @@ static void put_why(struct exec *x, const struct run_devices *devices, u32 step_
         runs = MAX_OF(runs, past_runs(x->past, step_no, i));
         text_print(&why, "%s %s %s", i ? "," : "", device->name,
                    duration_of(cost.ns < 9e18 ? (i64)cost.ns : I64_MAX).text);
-        if (cost.move_ns >= 1) {
+        if (cost.move_ns >= 1000) { /* else it would show as nothing */
             text_print(&why, " and %s to bring what it reads",
                        duration_of(cost.move_ns < 9e18 ? (i64)cost.move_ns : I64_MAX).text);
         }
