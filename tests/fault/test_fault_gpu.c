@@ -165,12 +165,12 @@ static void test_spilled(void **state) {
         int64_t rows = 0;
         open_db("90kB", "vm");
         make_tables();
-        fail_each_call(&few[i], 0, 1, 11);
+        fail_each_call(&few[i], 0, 1, 23);
         fail_each_call(&few[i], 700, 2, 53);
         assert_true(spills(&few[i]));
         uint64_t expected = digest(few[i].sql, few[i].columns, &rows);
         bool reached = true;
-        for (int64_t n = 1; reached; n += 1 + n / 16) {
+        for (int64_t n = 1; reached; n += 1 + n / 8) {
             memory_fail_at(n);
             bool right = answered(&few[i], expected, rows);
             reached = memory_fail_at(0) >= n;
