@@ -223,6 +223,8 @@ enum agg_form { AGG_DENSE, AGG_HASH };
  * touches, unless a word tells which groups there are: the one at `touch` is not 0 then. */
 #define AGG_EMPTY 0xa5a5a5a5a5a5a5a5ULL
 #define AGG_TRIES 512u
+#define AGG_PART_SHIFT 40 /* of a key's hash: bits that no table of a part uses */
+#define AGG_PARTS_MOST 32u
 #define AGG_MAX_WORDS 1024
 #define AGG_BOUNDS(word_count) (3u + 2u * (word_count))
 
@@ -269,6 +271,8 @@ struct kagg {
      * rows: how many edges it has (0: no rows), the key and words of its first run, of its last. */
     u64 *bounds;
     const u64 *bound_starts; /* by tablet: the number of its first tile */
+    /* HASH, where all groups have no room: only keys of this part, by their hash. */
+    u32 part, part_mask; /* mask 0 = all keys */
 };
 
 #define KAGGS 8u /* aggregations of a pipeline */

@@ -2,8 +2,9 @@
  *
  * A key whose values are few, or not much fewer than the groups, is its own slot (DENSE); otherwise
  * a hash table starts at twice the estimated groups and grows when it gets too full: the step runs
- * again. Small dense tables live in shared memory while a kernel runs: in cells of every thread's
- * own (gpu_cells.c) or in as many copies per block as fit. */
+ * again. Where the card has no room for it, the step makes the groups of one part of the keys after
+ * the other, and each part goes to the host. Small dense tables live in shared memory while a kernel
+ * runs: in cells of every thread's own (gpu_cells.c) or in as many copies per block as fit. */
 #include "gpu/gpu_job.h"
 
 #include <stdlib.h>
@@ -355,7 +356,7 @@ static FALLIBLE runs_end(struct job *j) {
 static i64 early_stride(const struct job *j, const struct job_agg *a) {
     i64 slots = (i64)a->shape.agg.slot_count + 1;
     i64 stride = ALIGN_UP(slots * 8, GPU_ALIGN);
-    bool large = a->shape.run_rows || j->place != PLACE_CACHED || j->slot_count > 1 ||
+    bool large = a->shape.run_rows || a->shape.agg.part_mask || j->place != PLACE_CACHED || j->slot_count > 1 ||
                  slots > EARLY_MOST_BYTES || stride * (1 + a->sink->word_count) > EARLY_MOST_BYTES;
     return large ? 0 : stride;
 }
@@ -414,6 +415,63 @@ static void agg_shapes(struct job *j, bool in_runs) {
     }
 }
 
+/* --- parts --- */
+
+static i64 table_bytes(const struct kagg *agg) {
+    return (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
+}
+
+/* As many parts as it takes until table and output of one have room; chosen by the first. */
+static void choose_parts(struct job *j) {
+    struct kagg *agg = &j->aggs[0].shape.agg;
+    if (j->g->tight != TIGHT_PART || agg->form != AGG_HASH || j->aggs[0].shape.run_rows ||
+        j->plan.agg_count > 1) {
+        return;
+    }
+    if (j->pass == 0) {
+        i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
+        j->passes = 1;
+        j->pass_rows = 0;
+        while (table_bytes(agg) > room / 2 && j->passes < AGG_PARTS_MOST &&
+               agg->slot_count > AGG_LEAST_SLOTS) {
+            agg->slot_count /= 2;
+            j->passes *= 2;
+        }
+        j->pass_slots = agg->slot_count;
+    }
+    agg->slot_count = j->pass_slots;
+    agg->group_limit = agg->slot_count / 4 * 3;
+    agg->part = j->pass;
+    agg->part_mask = j->passes - 1;
+}
+
+/* The groups of a part, to a chunk of the host. */
+static FALLIBLE part_end(struct job *j, struct job_agg *a) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    u32 var = a->sink->var;
+    struct variable *v = &j->x->vars[var];
+    i64 rows = a->out->rows;
+    struct fetch_col *cols = NEW_ARRAY(j->x->arena, struct fetch_col, a->out->col_count + 1);
+    for (u32 c = 0; c < a->out->col_count; c++) {
+        cols[c].data = a->out->cols[c].addr;
+    }
+    v->rows = j->pass_rows; /* the new ones are counted when they are appended */
+    if (rows > 0) {
+        i64 fetched = 0;
+        struct row_fetch fetch = {var, rows, j->pass, cols, g->streams[0]};
+        TRY(gpu_rows_to_chunk(g, j->x, &fetch, &fetched));
+        CU(g->api->stream_synchronize(g->streams[0]));
+        gpu_job_fetched(j, fetched);
+    }
+    v->on_host = 1;
+    variable_drop_copy(v);
+    a->out = NULL;
+    j->pass_rows = v->rows;
+    j->pass++;
+    return ERR_OK;
+}
+
 wf_status gpu_agg_begin(struct job *j) {
     bool woven = true;
     agg_shapes(j, !j->out_of_order && !j->vm_only);
@@ -428,11 +486,11 @@ wf_status gpu_agg_begin(struct job *j) {
     if (j->aggs[0].shape.run_rows) {
         TRY(runs_begin(j));
     }
+    choose_parts(j);
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         struct job_agg *a = &j->aggs[k];
         struct kagg *agg = &a->shape.agg;
-        i64 bytes = (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
-        TRY(gpu_alloc(j->g, bytes, &a->state, j->x->err));
+        TRY(gpu_alloc(j->g, table_bytes(agg), &a->state, j->x->err));
         agg->state = DEV(u64 *, a->state->addr);
     }
     return early_begin(j);
@@ -557,8 +615,9 @@ static bool runs_again(struct job *j, struct job_agg *a, const u64 *report) {
         drop_texts(j);
     } else if (report[REPORT_RETRY] & RETRY_TABLE) {
         i64 groups = (i64)report[REPORT_GROUPS];
-        a->groups_wanted = MAX_OF(groups, (i64)a->shape.agg.slot_count) * 2;
+        a->groups_wanted = MAX_OF(groups, (i64)a->shape.agg.slot_count) * 2 * MAX_OF(j->passes, 1u);
         j->g->known.groups[a - j->aggs] = a->groups_wanted;
+        j->pass = 0;
     } else if (a->shape.run_rows && rows > j->capacity) {
         j->capacity = j->g->known.capacity = rows;
     } else {
@@ -575,7 +634,8 @@ static const char *form_names(const struct job *j) {
         bool named = !name || (names && strstr(names, name));
         names = named ? names : names ? arena_printf(j->x->arena, "%s, %s", names, name) : name;
     }
-    return names;
+    bool passes = j->aggs[0].shape.agg.part_mask != 0;
+    return passes ? arena_printf(j->x->arena, "%s, in %u passes", names, j->passes) : names;
 }
 
 wf_status gpu_agg_end(struct job *j, bool *out_again) {
@@ -606,6 +666,10 @@ wf_status gpu_agg_end(struct job *j, bool *out_again) {
             return ERR_OK;
         }
         a->out->rows = j->x->vars[a->sink->var].rows = (i64)last[REPORT_ROWS];
+    }
+    if (j->aggs[0].shape.agg.part_mask) {
+        TRY(part_end(j, &j->aggs[0]));
+        *out_again = j->pass < j->passes;
     }
     return ERR_OK;
 }

@@ -322,7 +322,14 @@ static bool has_level(const struct exec *x, const struct step *step, enum gpu_ti
     bool table = step->kind == STEP_PIPELINE && step->pipeline->source.kind == SOURCE_TABLE;
     bool spills = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD;
     bool named = setting_device(x->settings) != NULL;
-    return tight == TIGHT_STREAM ? table : named && (tight == TIGHT_SPILL ? spills : table);
+    bool groups = false;
+    for (u32 s = 0; step->kind == STEP_PIPELINE && s < step->pipeline->sink_count; s++) {
+        groups = groups || step->pipeline->sinks[s].kind == SINK_AGG;
+    }
+    return tight == TIGHT_STREAM  ? table
+           : tight == TIGHT_PART  ? named && groups
+           : tight == TIGHT_SPILL ? named && spills
+                                  : named && table;
 }
 
 /* What outlives the step lies on the card, or nowhere. */

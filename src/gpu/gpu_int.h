@@ -373,6 +373,7 @@ struct gpu_grid { /* of a launch */
 enum gpu_tight {
     TIGHT_NOT,
     TIGHT_STREAM, /* columns of tables go over the bus instead of staying on the card */
+    TIGHT_PART,   /* and groups in a hash table are made in several passes, by parts of their keys */
     TIGHT_SPILL,  /* and rows, indexes, groups and heaps may lie in memory of the host */
     TIGHT_MAP,    /* and columns are read where they are: not even a batch of them fits */
     TIGHT_ALL,    /* or copied to memory of the host that the card reaches */

@@ -1,6 +1,6 @@
 /* gpu_made.c: strings that a step makes: the heap its kernels write them to.
  *
- * A thread reserves the bytes of its rows by adding to the heap's first word. A heap that runs full
+ * A warp reserves the bytes of its rows by adding to the heap's first word. A heap that runs full
  * counts on, and the step runs once more with as much as was asked for. Strings that leave the step
  * have an address on the host from the beginning, as all text in variables has; their bytes come there
  * when the step ends. */

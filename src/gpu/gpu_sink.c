@@ -281,7 +281,7 @@ wf_status gpu_job_sink_begin(struct job *j) {
     if (sink->append) {
         TRY(take_old(j));
     }
-    for (u32 k = 0; k < j->plan.agg_count; k++) {
+    for (u32 k = 0; j->pass == 0 && k < j->plan.agg_count; k++) { /* else of the passes before */
         variable_reset(&j->x->vars[j->plan.aggs[k]->var]);
     }
     if (j->plan.agg_count) {

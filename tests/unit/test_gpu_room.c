@@ -191,6 +191,28 @@ static void test_hardly_any(void **state) {
     close_db();
 }
 
+/* Groups for which the card has no room at once: passes, also where their number was not foreseen. */
+static void test_passes(void **state) {
+    (void)state;
+    open_db("400kB", "vm");
+    run("set device = cpu");
+    run("set tablet_rows = 2048");
+    run("create table r as select i * 1000003 k, i % 7 v, i / 4 * 2000003 w "
+        "from generate_series(0::bigint, 19999) s(i)");
+    static const char *const asked[] = {
+        "select w, count(*), sum(v)::bigint from r group by w having sum(v) > 13",
+        "select k * 7 + w, count(*), max(v) from r group by 1",
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        char text[200];
+        assert_true(same_on_both(asked[i], 3) > 1000);
+        snprintf(text, sizeof text, "explain analyze %s", asked[i]);
+        assert_true(answer_has(text, " passes"));
+    }
+    assert_false(answer_has("explain analyze select v, count(*) from r group by v", " passes"));
+    close_db();
+}
+
 /* Where the host has no memory, either, it is an error, and the next statement finds all as it was. */
 static void test_host_short(void **state) {
     (void)state;
@@ -216,6 +238,7 @@ static void test_host_short(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hardly_any),
+        cmocka_unit_test(test_passes),
         cmocka_unit_test(test_host_short),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_matches),
