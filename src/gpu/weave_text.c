@@ -288,8 +288,8 @@ static void put_tile_head(struct weaver *v) {
     line(v, "    continue;");
     line(v, "}");
     if (v->plan->sink->kind == SINK_ROWS && v->plan->sink->limit >= 0) {
-        line(v,
-             "if (b_any(t_id() == 0 && (i64)read_u64(&args.report[REPORT_ROWS]) >= args.limit)) {");
+        line(v, "if (b_any(t_id() == 0 && args.limit >= 0 &&"); /* below 0: there is room for all */
+        line(v, "          (i64)read_u64(&args.report[REPORT_ROWS]) >= args.limit)) {");
         line(v, "    break;");
         line(v, "}");
     }
