@@ -153,7 +153,11 @@ static void choose_filter(struct build *b, const struct step *step) {
         fold_filter(b, step->field_count ? step->fields[widest].shift : 0);
         chosen = b->folded ? widest : chosen;
     }
-    if (b->filter.count) { /* a key has at most as many fields as bits */
+    /* Its lowest bits, if they are more than the column has, are the next one's, too. */
+    bool top = chosen + 1 == step->field_count;
+    bool alone = top || (step->field_count && (step->fields[chosen].bits >= 63 ||
+                                              b->filter.count <= 1ULL << step->fields[chosen].bits));
+    if (b->filter.count && alone) { /* a key has at most as many fields as bits */
         b->field = (struct weave_field){(u8)step->field_count, (u8)chosen, (u8)b->filter.shift};
     }
 }
