@@ -101,7 +101,7 @@ struct exec {
     b8 compiling_told;           /* and said so */
     b8 counts_rows;              /* EXPLAIN ANALYZE: devices count rows at marks */
     b8 profiles;                 /* kernel_use of steps is asked for, and why they ran where they did */
-    struct gpu_capture *capture; /* launches are recorded in it; NULL = they are not */
+    struct launch_record *capture; /* launches are recorded in it; NULL = they are not */
     struct stream *stream;       /* the answer is computed as it is read; NULL = it is all there */
     struct past *past;           /* what earlier runs of the program took; NULL = nobody kept it */
     struct placed *placed;       /* where its steps run, under auto; NULL = not decided */
