@@ -68,7 +68,7 @@ const struct cell cells[] = {
     {"gpu woven streamed", false, true, false, {THREADS("1")}, {GPU, WOVEN, PLACE("streamed"), TAB("16")}},
     {"gpu vm serial", false, true, false, {THREADS("1")}, {GPU, VM, PLACE("serial"), TAB("16")}},
     {"hybrid streamed tiny-memory", false, true, true, {THREADS("1"), TINY},
-     {HYBRID("30"), VM, TAB("4"), PLACE("streamed"), VEC("3")}},
+     {HYBRID("30"), VM, TAB("16"), PLACE("streamed"), VEC("3")}},
     {"hybrid woven", false, true, false, {THREADS("4"), WORKERS("2")}, {HYBRID("60"), WOVEN, TAB("16"), OPT("off")}},
     {"auto", false, true, false, {THREADS("2")}, {{"device", "auto"}}},
 };
