@@ -263,9 +263,6 @@ static void describe_merging(struct exec *x, const struct sink *sink, struct mer
 wf_status share_merge_groups(struct exec *x, struct device *host, const struct sink *sink) {
     struct merging *m = NEW(x->arena, struct merging);
     describe_merging(x, sink, m);
-#ifdef WF_HARD
-    TRY(program_verify(&m->program, x->err));
-#endif
     struct exec merge = {.program = &m->program,
                          .arena = x->arena,
                          .mem = x->mem,
