@@ -175,6 +175,30 @@ static void write_gpu_code(FILE *out) {
           out);
 }
 
+/* What becomes of steps that are larger than the card. */
+static void write_gpu_memory(FILE *out) {
+    fputs("\n## When the card has too little memory\n\n"
+          "A step runs as it is, if it has room for its columns and all that it makes. If not, it is "
+          "tried in these ways, one after the other:\n\n"
+          "| way | what it costs |\n|---|---|\n"
+          "| rows that only the host wants go there batch by batch | nothing |\n"
+          "| columns of the table go over the bus while others are computed on | the bus, once for "
+          "every column and step |\n"
+          "| groups in a hash table are made in several passes, each for a part of the keys | the source "
+          "is read as often |\n"
+          "| rows, indexes, groups and heaps for which there is no room lie in memory of the host that "
+          "the card reaches | the bus, for what is read or written there |\n"
+          "| columns are read where they are | the bus, as above, but nothing overlaps |\n\n"
+          "Under `SET device = auto` the last three are left out: such a step runs on the CPU. So do sorts "
+          "and windows without room,\n"
+          "under `device = gpu`, too. EXPLAIN ANALYZE says which steps had no room, and what lies in host "
+          "memory. That memory is part\n"
+          "of the budget `memory`: 53200 means that the host has no room, either. `SET gpu_placement = "
+          "cached` rules out the bus, so\n"
+          "that columns without room are an error.\n",
+          out);
+}
+
 /* What a GPU does not run. */
 static void write_gpu(FILE *out) {
     int count = 0;
@@ -201,7 +225,7 @@ static void write_gpu(FILE *out) {
 #define X(A, name, r, a, b, c, fn, text) op_name(out, #name, &count);
     WF_OPS_HOST(X, )
 #undef X
-    fputs("\n\nOf these woven kernels have, where the second operand is a literal: ", out);
+    fputs("\n\nOf these, and of those above, woven kernels have where the second operand is a literal: ", out);
     count = 0;
 #define X(A, name, part, expr) op_name(out, #name, &count);
     WF_OPS_AHEAD(X, )
@@ -220,6 +244,7 @@ static void write_gpu(FILE *out) {
 #undef X
     fputs("\n", out);
     write_gpu_code(out);
+    write_gpu_memory(out);
 }
 
 /* The types a row of WF_SCALARS takes, by their letters. */

@@ -200,27 +200,12 @@ i32 zone_offset(i32 zone, i64 utc) {
                                  : zone;
 }
 
-i32 zone_offset_local(i32 zone, i64 local) {
-    if (zone >= ZONE_WORDS) {
-        const struct meaning *m = &meanings[zone - ZONE_WORDS];
-        return word_offset(m, in_cycle(local - zone_offset_local(m->zone, local)));
-    }
-    if (!zone_is_named(zone)) {
-        return zone;
-    }
-    const struct zone *z = &zones[zone - ZONE_NAMED];
-    local = in_cycle(local);
-    i64 from = local - DAY_S;
-    i32 before = offset_at(z, from), after = before;
-    i64 change = next_change(z, from, &after);
-    i64 by_before = local - before, by_after = local - after;
-    if (change == I64_MAX || (by_before < change && by_after < change)) {
-        return before;
-    }
-    if (by_before > change && by_after >= change) {
-        return after;
-    }
-    return by_before > by_after ? before : after;
+i64 zone_next(i32 zone, i64 utc, i32 *out_offset) {
+    return zone_is_named(zone) ? next_change(&zones[zone - ZONE_NAMED], utc, out_offset) : I64_MAX;
+}
+
+i32 zone_of_word(i32 zone) {
+    return zone >= ZONE_WORDS ? meanings[zone - ZONE_WORDS].zone : zone;
 }
 
 const char *zone_word(i32 zone, i64 utc) {

@@ -29,8 +29,9 @@ const char *zone_word(i32 zone, i64 utc);
 bool zone_is_fixed(i32 zone);
 /* Seconds east of Greenwich at a moment (seconds since 1970 UTC); an offset is its own answer. */
 i32 zone_offset(i32 zone, i64 utc);
-/* The same for a moment given as the zone's clocks show it. What they show twice is the later
- * moment, what they leave out is read by the offset before, as in PostgreSQL. */
-i32 zone_offset_local(i32 zone, i64 local);
+/* The first change after a moment, and the offset from then on; I64_MAX when there is none. The zone is
+ * no word. */
+i64 zone_next(i32 zone, i64 utc, i32 *out_offset);
+i32 zone_of_word(i32 zone); /* the named one whose time the word says */
 
 #endif

@@ -15,7 +15,8 @@ static const char *cpu_refuses(struct device *dev, struct exec *x, const struct 
     return NULL;
 }
 
-static i64 source_rows(const struct exec *x, const struct pipeline *pipe) {
+static i64 source_rows(const struct exec *x, const struct pipeline *pipe,
+                       const struct expected *vars) {
     const struct source *source = &pipe->source;
     i64 first;
     i64 end;
@@ -27,7 +28,7 @@ static i64 source_rows(const struct exec *x, const struct pipeline *pipe) {
         exec_row_range(x, pipe, &first, &end);
         return end - first;
     case SOURCE_VAR:
-        return x->vars[source->ref].rows;
+        return vars[source->ref].rows;
     case SOURCE_DICT:
         return x->dict_lens[source->ref];
     case SOURCE_SERIES:
@@ -43,15 +44,15 @@ struct row_cost {
 };
 
 /* An index that stays in a cache costs less than a look into memory. */
-static void add_index(struct row_cost *cost, const struct index *index) {
-    if (index && index->bytes <= 1 << 20) {
+static void add_index(struct row_cost *cost, i64 bytes) {
+    if (bytes <= 1 << 20) {
         cost->units += 20;
     } else {
-        cost->probes += index && index->bytes <= 32 << 20 ? 0.25 : 1;
+        cost->probes += bytes <= 32 << 20 ? 0.25 : 1;
     }
 }
 
-static struct row_cost row_cost(const struct exec *x, const struct pipeline *pipe) {
+static struct row_cost row_cost(const struct pipeline *pipe, const struct expected *vars) {
     struct row_cost cost = {2, 0};
     for (u32 i = 0; i < pipe->op_count; i++) {
         const struct op *op = &pipe->ops[i];
@@ -59,7 +60,7 @@ static struct row_cost row_cost(const struct exec *x, const struct pipeline *pip
         case OP_PROBE:
         case OP_EACH:
         case OP_MATCH:
-            add_index(&cost, x->vars[op->imm].index);
+            add_index(&cost, vars[op->imm].index_bytes);
             break;
         case OP_LUT:
         case OP_LOADV:
@@ -89,7 +90,8 @@ static struct row_cost row_cost(const struct exec *x, const struct pipeline *pip
 /* A step reaches about half of what loops that do nothing else reach. */
 #define STEPS_REACH 0.5
 
-static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step *step) {
+static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step *step,
+                           const struct expected *vars) {
     struct device_rates rates;
     f64 workers = x->pool ? (f64)pool_worker_count(x->pool) : 1;
     cpu_rates(dev, x, &rates);
@@ -97,11 +99,11 @@ static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step
     f64 probes_per_ns =
         STEPS_REACH * (rates.probes_per_ns > 0 ? rates.probes_per_ns : 0.1 * workers);
     if (step->kind == STEP_PIPELINE) {
-        f64 rows = (f64)source_rows(x, step->pipeline);
-        struct row_cost cost = row_cost(x, step->pipeline);
+        f64 rows = (f64)source_rows(x, step->pipeline, vars);
+        struct row_cost cost = row_cost(step->pipeline, vars);
         return 5e3 + rows * (cost.units / units_per_ns + cost.probes / probes_per_ns);
     }
-    f64 rows = step->kind == STEP_RANK ? x->dict_lens[step->dict] : (f64)x->vars[step->src].rows;
+    f64 rows = step->kind == STEP_RANK ? x->dict_lens[step->dict] : (f64)vars[step->src].rows;
     return 1e3 + rows * (step->kind == STEP_SORT ? 4 : 1) / probes_per_ns;
 }
 

@@ -112,3 +112,11 @@ void cpu_rates(struct device *dev, struct exec *x, struct device_rates *out) {
     *out = cpu->rates;
     mutex_unlock(&cpu->lock);
 }
+
+void cpu_rates_tell(struct device *dev, const struct device_rates *rates) {
+    struct cpu_device *cpu = dev->self;
+    mutex_lock(&cpu->lock);
+    cpu->rates = *rates;
+    cpu->rates_known = 1;
+    mutex_unlock(&cpu->lock);
+}

@@ -25,10 +25,12 @@ enum {
     SLOT_PARTS = 64, /* tasks that merge tables whose keys are slots */
     GROWN_SHARE = 8, /* rows per group from which a large table is worth its misses */
 #ifdef WF_HARD
+    DIRECT_SPARE = 1 << DIRECT_BITS,
     GROWN_GROUPS = 64,
     SMALL_GROUPS = 32,
     MERGE_ROWS = 16
 #else
+    DIRECT_SPARE = 64, /* slots a row of the source */
     GROWN_GROUPS = 128 << 10, /* groups beyond which a table leaves the cache */
     SMALL_GROUPS = 16 << 10,  /* of the table before the partitions */
     MERGE_ROWS = 16 << 10     /* groups of all workers from which merging in parallel pays */
@@ -104,9 +106,15 @@ static i64 tiny_bytes(const struct agg_state *state, const struct sink *sink) {
     return MAX_OF((i64)sink->word_count, 1) * state->replicas * state->keys * (i64)sizeof(i64);
 }
 
+/* Whether keys are slots. Slots are cleared before the first row: few rows do not pay for many. */
+static bool is_direct(const struct pipe_run *run, const struct sink *sink) {
+    i64 rows = run->part_starts[run->part_count];
+    return sink->key_bits <= DIRECT_BITS && (1LL << sink->key_bits) / DIRECT_SPARE <= rows;
+}
+
 static FALLIBLE open_groups(struct worker *w, u32 sink_no, struct agg_worker *agg) {
     const struct sink *sink = w->run->sinks[sink_no].sink;
-    u32 direct = sink->key_bits <= DIRECT_BITS ? sink->key_bits : 0;
+    u32 direct = is_direct(w->run, sink) ? sink->key_bits : 0;
     agg->mode = AGG_GROWS;
     if (!groups_init(&agg->groups, w->run->x->mem, sink->word_count, sink->words, direct, 0)) {
         return agg_evict(w, sink_no, 0, 1 << 16);

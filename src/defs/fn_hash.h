@@ -53,7 +53,7 @@ FN u32 fn_hash_tail(u8 *tail, str a, u32 size, u32 last) {
     for (u32 i = 0; i < total; i++) {
         tail[i] = 0;
     }
-    fn_copy_bytes(tail, fn_str_ptr(a) + (a.len - rest), rest);
+    copy_bytes(tail, fn_str_ptr(a) + (a.len - rest), rest);
     tail[rest] = 0x80;
     return total;
 }

@@ -6,16 +6,10 @@
 #ifndef WF_DEFS_FN_MAKE_H
 #define WF_DEFS_FN_MAKE_H
 
-FN void fn_copy_bytes(u8 *out, const u8 *from, u64 len) {
-    for (u64 i = 0; i < len; i++) {
-        out[i] = from[i];
-    }
-}
-
 FN i64 fn_concat(u8 *out, str a, str b) {
     if (out) {
-        fn_copy_bytes(out, fn_str_ptr(a), a.len);
-        fn_copy_bytes(out + a.len, fn_str_ptr(b), b.len);
+        copy_bytes(out, fn_str_ptr(a), a.len);
+        copy_bytes(out + a.len, fn_str_ptr(b), b.len);
     }
     return (i64)a.len + (i64)b.len;
 }
@@ -24,7 +18,7 @@ FN_SLOW i64 fn_pad(u8 *out, str a, i32 b) {
     i64 blanks = (i64)b - fn_length(a);
     blanks = blanks < 0 ? 0 : blanks;
     if (out) {
-        fn_copy_bytes(out, fn_str_ptr(a), a.len);
+        copy_bytes(out, fn_str_ptr(a), a.len);
         for (i64 i = 0; i < blanks; i++) {
             out[a.len + i] = ' ';
         }
@@ -36,10 +30,10 @@ FN_SLOW i64 fn_pad(u8 *out, str a, i32 b) {
 FN_SLOW void fn_refill(u8 *out, str unit, i64 bytes) {
     i64 have = (i64)unit.len < bytes ? (i64)unit.len : bytes;
     i64 step = have;
-    fn_copy_bytes(out, fn_str_ptr(unit), (u64)have);
+    copy_bytes(out, fn_str_ptr(unit), (u64)have);
     while (have < bytes) {
         i64 more = step < bytes - have ? step : bytes - have;
-        fn_copy_bytes(out + have, out, (u64)more);
+        copy_bytes(out + have, out, (u64)more);
         if (stop_due((u64)have, (u64)(have + more))) {
             return;
         }
@@ -60,7 +54,7 @@ FN_SLOW i64 fn_fill(u8 *out, str a, i32 b, str c, b8 left) {
         fill += fn_skip(fn_str_ptr(c), 0, c.len, missing % unit);
     }
     if (out) {
-        fn_copy_bytes(left ? out + fill : out, fn_str_ptr(a), kept);
+        copy_bytes(left ? out + fill : out, fn_str_ptr(a), kept);
         fn_refill(left ? out : out + kept, c, fill);
     }
     return (i64)kept + fill;
@@ -84,14 +78,14 @@ FN_SLOW i64 fn_replace(u8 *out, str a, str b, str c) {
             break;
         }
         if (out) {
-            fn_copy_bytes(out + n, p + from, at - from);
-            fn_copy_bytes(out + n + (at - from), fn_str_ptr(c), c.len);
+            copy_bytes(out + n, p + from, at - from);
+            copy_bytes(out + n + (at - from), fn_str_ptr(c), c.len);
         }
         n += (i64)(at - from) + (i64)c.len;
         from = at + b.len;
     }
     if (out) {
-        fn_copy_bytes(out + n, p + from, a.len - from);
+        copy_bytes(out + n, p + from, a.len - from);
     }
     return n + (i64)(a.len - from);
 }
@@ -115,7 +109,7 @@ FN_SLOW i64 fn_reverse(u8 *out, str a) {
     const u8 *p = fn_str_ptr(a);
     for (u32 at = 0; out && at < a.len;) {
         u32 end = fn_char_end(p, at, a.len);
-        fn_copy_bytes(out + (a.len - end), p + at, end - at);
+        copy_bytes(out + (a.len - end), p + at, end - at);
         if (stop_due(at, end)) {
             break;
         }
@@ -158,7 +152,7 @@ FN_SLOW i64 fn_translate(u8 *out, str a, str b, str c) {
         const u8 *put = i < b.len ? to + k : p + at;
         u32 bytes = i < b.len ? last - k : end - at;
         if (out) {
-            fn_copy_bytes(out + n, put, bytes);
+            copy_bytes(out + n, put, bytes);
         }
         n += bytes;
         work += b.len + 1;

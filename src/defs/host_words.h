@@ -82,6 +82,12 @@ FN u64 atom_cas_u64(u64 *p, u64 expect, u64 x) { /* what was there */
     return expect;
 }
 
+FN void copy_bytes(u8 *out, const u8 *from, u64 len) { /* that do not overlap */
+    if (len) {
+        memcpy(out, from, len);
+    }
+}
+
 /* Where q begins in p, at or after byte `from`; len + 1 when nowhere. In time that grows with the
  * distance to the hit, whatever q is. */
 u32 find_bytes(const u8 *p, u32 len, const u8 *q, u32 q_len, u32 from);

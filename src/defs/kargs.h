@@ -195,6 +195,8 @@ struct kindex {
  * and where in the heap it is: eight bytes to a word, the first one highest. */
 #define INTERN_WORDS 3u
 enum { INTERN_ENTRIES, INTERN_BYTES, INTERN_COUNTS };
+#define BEST_WORDS 2
+
 struct kintern {
     u32 *slots; /* number + 1; 0 = free */
     u64 *entries;
@@ -221,6 +223,8 @@ enum agg_form { AGG_DENSE, AGG_HASH };
  * touches, unless a word tells which groups there are: the one at `touch` is not 0 then. */
 #define AGG_EMPTY 0xa5a5a5a5a5a5a5a5ULL
 #define AGG_TRIES 512u
+#define AGG_PART_SHIFT 40 /* of a key's hash: bits that no table of a part uses */
+#define AGG_PARTS_MOST 32u
 #define AGG_MAX_WORDS 1024
 #define AGG_BOUNDS(word_count) (3u + 2u * (word_count))
 
@@ -252,8 +256,9 @@ struct kagg {
     u32 head;        /* words before those of the aggregates: 0 or 1 */
     u32 touch;       /* DENSE: the word of a slot that is not 0 when the group exists */
     u32 word_count;
-    u32 copies; /* DENSE: private tables per block in shared memory, a power of two; 0 = none */
-    u16 key;    /* virtual machine: place of the key; KOP_CONST with no key = one group */
+    u32 copies;    /* DENSE: private tables per block in shared memory, a power of two; 0 = none */
+    u32 shared_at; /* where its tables begin there, behind what else a kernel keeps */
+    u16 key;       /* virtual machine: place of the key; KOP_CONST with no key = one group */
     u16 has_key;
     const u8 *word_ops;   /* enum word_op */
     const u16 *word_regs; /* virtual machine: places */
@@ -266,12 +271,17 @@ struct kagg {
      * rows: how many edges it has (0: no rows), the key and words of its first run, of its last. */
     u64 *bounds;
     const u64 *bound_starts; /* by tablet: the number of its first tile */
+    /* HASH, where all groups have no room: only keys of this part, by their hash. */
+    u32 part, part_mask; /* mask 0 = all keys */
 };
+
+#define KAGGS 8u /* aggregations of a pipeline */
 
 #define HEAP_HEAD 256u
 
 /* One report per launch or per step, in device memory. */
 enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_GROUPS, REPORT_WORDS };
+#define AGG_REPORT(number) (args.report + (number)*REPORT_WORDS)
 /* EXPLAIN ANALYZE: places of a pipeline where rows are counted, at the address in REPORT_COUNTS:
  * [copy * COUNT_PLACES + place]. In copies, so that blocks do not queue. */
 #define COUNT_PLACES 64u
@@ -307,15 +317,17 @@ struct kargs {
     const struct kintern *interns;
     const struct kout *outs;
     u32 out_count;
-    u32 pad;
+    u32 emit; /* virtual machine: which of several aggregations it makes; it is the first of aggs */
     i64 capacity; /* rows that fit */
     i64 limit;    /* stop after that many; -1 = never */
-    struct kagg agg;
-    u64 *report;
+    struct kagg aggs[KAGGS];
+    u64 *report; /* one for every aggregation; the first one's is everybody's */
     /* Bytes of strings that the kernel makes: their number in the first word, which may run past what
      * there is; the bytes behind HEAP_HEAD. */
     u8 *heap;
     u64 heap_bytes;
+    u64 *bests; /* per INTERN that has a key: BEST_WORDS for each of best_slots; see intern_best */
+    u64 best_slots;
     struct ktexts texts_in;  /* host to device: text read from variables */
     struct ktexts texts_out; /* device to host: text written to variables */
 };

@@ -115,6 +115,8 @@ struct row_mark {
     u32 rel;
 };
 
+/* A pipeline has at most so many AGG sinks; more than one only where it has no ROWS sink. */
+#define PIPE_AGGS 8
 struct pipeline {
     struct source source;
     u32 op_count;
@@ -143,6 +145,7 @@ struct var {
     u8 lut_kind;     /* LUT */
     i64 const_rows;  /* ROWS: rows it holds from the start, of literals: exec_open materialises them */
     u32 *const_lits; /* const_rows x col_count literals, row-major; NO_LIT = NULL */
+    i64 rows;        /* ROWS: estimate at lowering; 0 = unknown */
     u32 last_use;    /* step number after which the runtime releases it */
 };
 

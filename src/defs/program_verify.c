@@ -342,9 +342,12 @@ static wf_status check_body(struct check *c) {
     NEED(depth == 0, "WHEN without END");
     NEED(!each, "EACH without ANY");
     NEED(c->pipe->sink_count > 0, "a pipeline without a sink");
+    u32 aggs = 0;
     for (u32 i = 0; i < c->pipe->sink_count; i++) {
         const struct sink *sink = &c->pipe->sinks[i];
         NEED(emitted[i], "a sink that receives nothing");
+        aggs += sink->kind == SINK_AGG;
+        NEED(aggs <= PIPE_AGGS, "a pipeline with too many aggregations");
         for (u32 k = 0; k < sink->top_key_count; k++) {
             NEED(sink->top_keys[k].col < sink->col_count, "a sink's sort key does not exist");
         }

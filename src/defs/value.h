@@ -42,6 +42,8 @@ u8 value_parse_interval(struct sv s, i32 fields,
 /* A zone as SET TimeZone and AT TIME ZONE take it: UTC, an abbreviation, or an offset in which, as
  * POSIX has it, west is positive. FAULT_ZONE. */
 u8 value_parse_zone(struct sv s, i32 *out_seconds_east);
+/* Seconds east of Greenwich at a moment given as a zone's clocks show it, in seconds (base/zone.h). */
+i32 zone_offset_local(i32 zone, i64 local);
 u8 value_parse_uuid(struct sv s, i128 *out);
 u8 value_parse_bytes(struct sv s, u8 *out, i64 *out_len); /* bytea; out holds s.len bytes */
 

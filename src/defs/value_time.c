@@ -12,6 +12,22 @@
 #include "defs/fn_str2.h"
 #include "defs/fn_make.h"
 #include "defs/fn_format.h"
+#include "defs/fn_zone.h"
+
+i32 zone_offset_local(i32 zone, i64 local) {
+    if (zone >= ZONE_WORDS) {
+        return zone_offset(zone, local - zone_offset_local(zone_of_word(zone), local));
+    }
+    if (!zone_is_named(zone)) {
+        return zone;
+    }
+    local = fn_zone_cycle(local);
+    i64 from = local - ZONE_DAY;
+    i32 before = zone_offset(zone, from);
+    i32 after = before;
+    i64 change = zone_next(zone, from, &after);
+    return fn_zone_choose(local, before, after, change);
+}
 
 i32 value_format_date(i32 value, char *out) {
     return (i32)fn_date_text((u8 *)out, value);

@@ -70,6 +70,8 @@ set(WF_EMBEDDED
   defs/pow10_table.h=defs/pow10_table.h
   defs/fn_shortest.h=defs/fn_shortest.h
   defs/fn_hash.h=defs/fn_hash.h
+  defs/fn_zone.h=defs/fn_zone.h
+  defs/fn_to_char.h=defs/fn_to_char.h
   defs/char_class.h=defs/char_class.h
   defs/fn_initcap.h=defs/fn_initcap.h
   defs/fn_parse.h=defs/fn_parse.h

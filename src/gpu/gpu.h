@@ -32,8 +32,8 @@ FALLIBLE gpu_explain_cuda(struct device *dev, struct exec *x, struct text *out, 
 
 /* EXPLAIN (CUDA, STANDALONE): an execution whose `capture` is set records its woven launches, whose
  * programs are then printed. 0A000 when there was none. */
-struct gpu_capture;
-struct gpu_capture *gpu_capture_new(struct arena *arena);
-FALLIBLE gpu_capture_print(const struct gpu_capture *capture, struct text *out, struct error *err);
+struct launch_record;
+struct launch_record *gpu_capture_new(struct arena *arena);
+FALLIBLE gpu_capture_print(const struct launch_record *capture, struct text *out, struct error *err);
 
 #endif

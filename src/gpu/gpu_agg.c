@@ -2,11 +2,13 @@
  *
  * A key whose values are few, or not much fewer than the groups, is its own slot (DENSE); otherwise
  * a hash table starts at twice the estimated groups and grows when it gets too full: the step runs
- * again. Small dense tables live in shared memory while a kernel runs: in cells of every thread's
- * own (gpu_cells.c) or in as many copies per block as fit. */
+ * again. Where the card has no room for it, the step makes the groups of one part of the keys after
+ * the other, and each part goes to the host. Small dense tables live in shared memory while a kernel
+ * runs: in cells of every thread's own (gpu_cells.c) or in as many copies per block as fit. */
 #include "gpu/gpu_job.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define AGG_DENSE_SLOTS (1LL << 16) /* dense whatever the groups */
 #define AGG_DENSE_TIMES 4           /* slots for every group expected */
@@ -23,9 +25,7 @@
 #define AGG_RUN_WORDS 6   /* of a group, at most: a tile's runs lie in shared memory */
 #define AGG_RUN_BLOCKS 64 /* that check the order of tiles; at most BLOCK_THREADS */
 
-static const struct sink *job_sink(const struct job *j) {
-    return j->plan.sink;
-}
+_Static_assert(PIPE_AGGS == KAGGS, "kernels take as many aggregations as a pipeline may have");
 
 /* --- forms --- */
 
@@ -35,14 +35,14 @@ static u32 stride_of(const struct kagg *agg) {
 
 /* Rows of a thread: a tile's keys and words are to lie in shared memory beside those of other
  * blocks. */
-static i32 run_rows(const struct gpu_plan *plan) {
-    return plan->sink->word_count <= 1 ? 8 : 4;
+static i32 run_rows(const struct sink *sink) {
+    return sink->word_count <= 1 ? 8 : 4;
 }
 
 /* Whether equal keys are expected to be neighbours. Rows that match several others come in rounds.
  */
-static bool comes_in_runs(const struct agg_room *room, const struct gpu_plan *plan) {
-    const struct sink *sink = plan->sink;
+static bool comes_in_runs(const struct agg_room *room, const struct gpu_plan *plan,
+                          const struct sink *sink) {
     return room->in_runs && sink->in_runs && !plan->has_match && !plan->limbs.count &&
            sink->word_count <= AGG_RUN_WORDS && plan->pipe->source.kind == SOURCE_TABLE &&
            !plan->pipe->regs[sink->key].is_const;
@@ -59,53 +59,53 @@ static void shape_hash(struct kagg *agg, i64 groups) {
     agg->group_limit = agg->slot_count / 4 * 3;
 }
 
-/* Shared memory that tables may take beside a kernel's own arrays: lists of rows take most. */
+/* Shared memory that tables may take beside a kernel's own arrays: lists of rows take most. What
+ * there is of it is shared by all aggregations. */
 static i64 table_room(const struct gpu_plan *plan, i64 shared_max) {
     return shared_max - (plan->indexes.count ? 32 << 10 : 2048);
 }
 
 /* Small tables, in shared memory. */
-static void shape_shared(const struct gpu_plan *plan, const struct agg_room *room,
-                         struct agg_shape *out) {
+static void shape_shared(const struct gpu_plan *plan, const struct sink *sink,
+                         const struct agg_room *room, struct agg_shape *out) {
     const struct kagg *agg = &out->agg;
-    i64 most = MIN_OF(AGG_OWN_BYTES, table_room(plan, room->shared_max));
+    i64 least = table_room(plan, room->shared_max);
+    i64 most = MIN_OF(AGG_OWN_BYTES, least) / room->sharers;
     i64 rows = room->is_simt ? AGG_OWN_ROWS_SIMT : AGG_OWN_ROWS;
-    if (gpu_agg_cells(plan, agg->head, rows, &out->cells)) {
+    if (gpu_agg_cells(plan, sink, agg->head, rows, &out->cells)) {
         i64 bytes = gpu_agg_cell_bytes(&out->cells);
         out->own_bytes = (i64)agg->slot_count <= most / bytes ? (i64)agg->slot_count * bytes : 0;
     }
     i64 table = (i64)(agg->slot_count * stride_of(agg)) * 8;
     i64 most_table =
         room->rows / AGG_TABLE_ROWS >= (i64)agg->slot_count ? AGG_TABLE_BYTES : AGG_SHARED_BYTES;
-    out->copies =
-        !out->own_bytes && table <= MIN_OF(most_table, table_room(plan, room->shared_max));
+    out->copies = !out->own_bytes && table <= MIN_OF(most_table, least) / room->sharers;
 }
 
 /* Groups that are few, or of which few are met often, meet in a table of the block's own first.
  * What is expected of a hash table may be wrong: it has a smaller one in any case, which a warp
  * leaves when few of its rows are found there. */
-static void shape_front(const struct gpu_plan *plan, const struct agg_room *room,
-                        struct agg_shape *out) {
-    const struct sink *sink = plan->sink;
+static void shape_front(const struct gpu_plan *plan, const struct sink *sink,
+                        const struct agg_room *room, struct agg_shape *out) {
     i64 most = room->is_simt ? AGG_FRONT_GROUPS_SIMT : AGG_FRONT_GROUPS;
     bool apart = out->own_bytes || out->copies || out->run_rows;
     u32 slots = sink->word_count <= 3 ? AGG_FRONT_SLOTS : AGG_FRONT_SLOTS / 2;
     slots = sink->groups <= most ? slots : out->agg.form == AGG_HASH ? slots / 2 : 0;
+    slots /= room->sharers > 4 ? 4 : room->sharers > 1 ? 2 : 1;
     out->front = !apart && !plan->limbs.count && sink->word_count <= AGG_RUN_WORDS ? slots : 0;
 }
 
 /* Whether keys are slots, and how many there are. */
-static bool is_dense(const struct agg_room *room, const struct gpu_plan *plan, struct range key) {
+static bool is_dense(const struct agg_room *room, const struct sink *sink, struct range key) {
     i128 span = key.hi - key.lo + 1;
-    i128 bytes = span * (i128)(plan->sink->word_count + 1) * 8;
-    i64 groups = MIN_OF(plan->sink->groups, room->rows);
-    return span <= AGG_DENSE_SLOTS ||
-           (span <= (i128)AGG_DENSE_TIMES * groups && bytes <= room->memory_bytes / 2);
+    i128 bytes = span * (i128)(sink->word_count + 1) * 8;
+    i64 groups = MIN_OF(sink->groups, room->rows);
+    return span <= AGG_DENSE_SLOTS || (span <= (i128)AGG_DENSE_TIMES * groups &&
+                                       bytes <= room->memory_bytes / 2 / room->sharers);
 }
 
-void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
-                   struct agg_shape *out) {
-    const struct sink *sink = plan->sink;
+void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct sink *sink,
+                   const struct agg_room *room, struct agg_shape *out) {
     struct kagg *agg = &out->agg;
     *out =
         (struct agg_shape){.agg = {.word_count = sink->word_count, .has_key = sink->key != NO_REG}};
@@ -113,40 +113,46 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
         agg->slot_count = 1;
         return;
     }
-    struct range key = gpu_key_range(x, plan);
+    struct range key = gpu_key_range(x, plan, sink);
     agg->key = plan->places[sink->key];
-    if (!is_dense(room, plan, key)) {
+    if (!is_dense(room, sink, key)) {
         shape_hash(agg, MAX_OF(room->groups, MIN_OF(sink->groups, room->rows)));
-        out->run_rows = comes_in_runs(room, plan) ? run_rows(plan) : 0;
-        shape_front(plan, room, out);
+        out->run_rows = comes_in_runs(room, plan, sink) ? run_rows(sink) : 0;
+        shape_front(plan, sink, room, out);
         return;
     }
-    i32 touch = gpu_touch_word(plan);
+    i32 touch = gpu_touch_word(plan, sink);
     agg->head = touch < 0;
     agg->touch = touch < 0 ? 0 : (u32)touch;
     agg->key_lo = (i64)key.lo;
     agg->slot_count = (u64)(key.hi - key.lo + 1);
-    shape_shared(plan, room, out);
-    if (!out->own_bytes && !out->copies && comes_in_runs(room, plan)) {
+    shape_shared(plan, sink, room, out);
+    if (!out->own_bytes && !out->copies && comes_in_runs(room, plan, sink)) {
         shape_hash(agg, 0);
-        out->run_rows = run_rows(plan);
+        out->run_rows = run_rows(sink);
     }
-    shape_front(plan, room, out);
+    shape_front(plan, sink, room, out);
 }
 
-i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies) {
-    const struct kagg *agg = &j->shape.agg;
+/* Of one aggregation, where `room` bytes are left for it. */
+static i64 shared_of(const struct agg_shape *shape, u32 threads, i64 room, u32 *out_copies) {
+    const struct kagg *agg = &shape->agg;
     i64 table = (i64)(agg->slot_count * stride_of(agg)) * 8;
-    i64 room = table_room(&j->plan, j->g->card->shared_max) - other_bytes;
     *out_copies = 0;
-    if (job_sink(j)->kind != SINK_AGG || agg->form != AGG_DENSE) {
+    if (shape->front && threads == WOVEN_BLOCK) {
+        return 8LL * shape->front * (1 + agg->word_count);
+    }
+    if (agg->form != AGG_DENSE) {
         return 0;
     }
-    if (j->shape.own_bytes && threads == WOVEN_BLOCK) {
-        return j->shape.own_bytes;
+    if (shape->own_bytes && threads == WOVEN_BLOCK) {
+        return shape->own_bytes;
+    }
+    if (agg->has_key && !shape->copies && threads == WOVEN_BLOCK) {
+        return 0; /* its text has no tables of the block */
     }
     for (u32 copies = threads; copies > 0; copies /= 2) {
-        i64 most = copies == 1 && j->shape.copies ? AGG_TABLE_BYTES : AGG_SHARED_BYTES;
+        i64 most = copies == 1 && shape->copies ? AGG_TABLE_BYTES : AGG_SHARED_BYTES;
         if (table * copies <= MIN_OF(most, room)) {
             *out_copies = copies;
             return table * copies;
@@ -155,23 +161,40 @@ i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_c
     return 0;
 }
 
-void gpu_agg_weave(const struct agg_shape *shape, struct weave *out) {
-    out->agg_form = shape->agg.form;
-    out->agg_head = shape->agg.head;
-    out->agg_copies = shape->copies || !shape->agg.has_key;
-    out->cells = shape->own_bytes ? &shape->cells : NULL;
-    out->run_rows = shape->run_rows;
-    out->front = shape->front;
+i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, struct kargs *args) {
+    i64 room = table_room(&j->plan, j->g->card->shared_max) - other_bytes;
+    i64 bytes = 0;
+    if (threads != WOVEN_BLOCK) {
+        const struct agg_shape *shape = &j->aggs[args->emit].shape;
+        return j->plan.agg_count ? shared_of(shape, threads, room, &args->aggs[0].copies) : 0;
+    }
+    room = j->plan.agg_count > 1 ? MIN_OF(room, AGG_TABLE_BYTES) : room;
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        i64 share = room / j->plan.agg_count;
+        struct kagg *agg = &args->aggs[k];
+        agg->shared_at = (u32)(other_bytes + bytes);
+        bytes += ALIGN_UP(shared_of(&j->aggs[k].shape, threads, share, &agg->copies), 16);
+    }
+    return bytes;
 }
 
-struct kagg gpu_agg_args(const struct job *j) {
-    struct kagg agg = j->shape.agg;
-    agg.word_ops = DEV(const u8 *, j->fixed_addr + (u64)j->layout.words_at);
-    agg.word_regs = DEV(const u16 *, j->fixed_addr + (u64)j->layout.word_regs_at);
+void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out) {
+    out->aggs[number].form = shape->agg.form;
+    out->aggs[number].head = shape->agg.head;
+    out->aggs[number].copies = shape->copies || !shape->agg.has_key;
+    out->aggs[number].front = shape->front;
+    out->cells[number] = shape->own_bytes ? &shape->cells : NULL;
+    out->run_rows = shape->run_rows;
+}
+
+struct kagg gpu_agg_args(const struct job *j, u32 number) {
+    struct kagg agg = j->aggs[number].shape.agg;
+    agg.word_ops = DEV(const u8 *, j->fixed_addr + (u64)j->layout.words_at[number]);
+    agg.word_regs = DEV(const u16 *, j->fixed_addr + (u64)j->layout.word_regs_at[number]);
     agg.limbs = DEV(const struct klimbs *, j->fixed_addr + (u64)j->layout.limbs_at);
     agg.limb_count = (u32)j->plan.limbs.count;
-    agg.keeps = DEV(const struct kkeep *, j->g->args_block->addr + (u64)j->keeps_at);
-    agg.keep_count = j->plan.keep_count;
+    agg.keeps = DEV(const struct kkeep *, j->g->args_block->addr + (u64)j->aggs[number].keeps_at);
+    agg.keep_count = j->plan.keeps[number].count;
     return agg;
 }
 
@@ -181,9 +204,10 @@ static i128 bound_of(const struct exec *x, const struct prune *p, u32 lit) {
     return p->kind == KIND_I128 ? value.i128 : p->kind == KIND_I64 ? value.i64 : value.i32;
 }
 
-void gpu_agg_keeps(const struct job *j, struct kkeep *out) {
-    for (u32 i = 0; i < j->plan.keep_count; i++) {
-        const struct prune *p = j->plan.keeps[i];
+void gpu_agg_keeps(const struct job *j, u32 number, struct kkeep *out) {
+    const struct plan_keeps *keeps = &j->plan.keeps[number];
+    for (u32 i = 0; i < keeps->count; i++) {
+        const struct prune *p = keeps->items[i];
         i128 lo = p->lo_lit == NO_LIT ? I64_MIN : bound_of(j->x, p, p->lo_lit);
         i128 hi = p->hi_lit == NO_LIT ? I64_MAX : bound_of(j->x, p, p->hi_lit);
         bool some = lo <= I64_MAX && hi >= I64_MIN;
@@ -230,7 +254,7 @@ static int by_row(const void *a, const void *b) {
 
 /* Numbers of the parts' first tiles: parts are grouped by layout, tiles go by rows. */
 static void number_tiles(struct job *j) {
-    i64 tile = (i64)WOVEN_BLOCK * j->shape.run_rows;
+    i64 tile = (i64)WOVEN_BLOCK * j->aggs[0].shape.run_rows;
     struct part_place *places = NEW_ARRAY(j->x->arena, struct part_place, j->part_count + 1);
     j->tile_starts = NEW_ARRAY(j->x->arena, u64, j->part_count + 1);
     j->tile_total = 0;
@@ -249,8 +273,9 @@ static void number_tiles(struct job *j) {
 /* Room for the groups that tiles hold whole: as many as are expected, within the memory there is.
  */
 static i64 run_capacity(const struct job *j) {
-    i64 width = 8 * (1 + (i64)job_sink(j)->word_count);
-    i64 groups = job_sink(j)->groups > 0 ? job_sink(j)->groups : j->source_rows / 2;
+    const struct sink *sink = j->plan.sink;
+    i64 width = 8 * (1 + (i64)sink->word_count);
+    i64 groups = sink->groups > 0 ? sink->groups : j->source_rows / 2;
     i64 room = gpu_heap_available(j->g->card) / 2 / width;
     i64 rows = MIN_OF(groups + groups / 4 + 1024, j->source_rows);
     return MAX_OF(MIN_OF(rows, room), 1) + 2 * (i64)j->tile_total;
@@ -260,20 +285,21 @@ static i64 run_capacity(const struct job *j) {
 static FALLIBLE runs_begin(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
-    const struct sink *sink = job_sink(j);
+    struct job_agg *a = &j->aggs[0];
+    const struct sink *sink = j->plan.sink;
     number_tiles(j);
-    shape_hash(&j->shape.agg, MAX_OF(2 * (i64)j->tile_total, j->groups_wanted));
+    shape_hash(&a->shape.agg, MAX_OF(2 * (i64)j->tile_total, a->groups_wanted));
     j->capacity = MAX_OF(j->capacity, run_capacity(j));
-    TRY(gpu_var_new(g, j->x, sink->var, 1 + sink->word_count, &j->out));
+    TRY(gpu_var_new(g, j->x, sink->var, 1 + sink->word_count, &a->out));
     for (u32 c = 0; c < 1 + sink->word_count; c++) {
-        TRY(gpu_alloc(g, j->capacity * 8, &j->out->cols[c].data, err));
-        j->out->cols[c].addr = j->out->cols[c].data->addr;
+        TRY(gpu_alloc(g, j->capacity * 8, &a->out->cols[c].data, err));
+        a->out->cols[c].addr = a->out->cols[c].data->addr;
     }
     i64 bounds = AGG_BOUNDS(sink->word_count) * (i64)j->tile_total;
     i64 bytes = 8 * (bounds + 3 * AGG_RUN_BLOCKS + 1);
     TRY(gpu_alloc(g, bytes, &j->bounds, err));
     CU(g->api->set_bytes(j->bounds->addr, 0, (size_t)bytes, g->streams[0]));
-    j->shape.agg.bounds = DEV(u64 *, j->bounds->addr);
+    a->shape.agg.bounds = DEV(u64 *, j->bounds->addr);
     return ERR_OK;
 }
 
@@ -310,7 +336,7 @@ static FALLIBLE edges_start(struct job *j, enum kernel_no kernel, i64 blocks,
 static FALLIBLE runs_end(struct job *j) {
     struct gpu *g = j->g;
     i64 tiles = (i64)j->tile_total;
-    struct kagg_edges args = {.agg = gpu_agg_args(j),
+    struct kagg_edges args = {.agg = gpu_agg_args(j, 0),
                               .count = j->tile_total,
                               .report = DEV(u64 *, g->args_block->addr + (u64)j->reports_at)};
     args.parts = args.agg.bounds + AGG_BOUNDS(args.agg.word_count) * j->tile_total;
@@ -319,175 +345,331 @@ static FALLIBLE runs_end(struct job *j) {
     return edges_start(j, KERNEL_AGG_EDGES, blocks, &args);
 }
 
-/* --- both --- */
+/* --- all --- */
 
-/* A small table has its columns beforehand, as long as it is: they are read out, and the few go on
- * to the host, before anybody waits. The first column has the block of all. */
+/* Small tables have their columns beforehand, as long as they are: they are read out, and the few go
+ * on to the host, before anybody waits. The first column has the block of all. */
 #define EARLY_MOST_BYTES (1LL << 20)
 #define EARLY_FETCH_BYTES (16LL << 10)
 
-static FALLIBLE early_begin(struct job *j) {
-    const struct sink *sink = job_sink(j);
-    u32 col_count = 1 + sink->word_count;
-    i64 slots = (i64)j->shape.agg.slot_count + 1;
+/* Of a column that is as long as the table; 0: it is no small one. */
+static i64 early_stride(const struct job *j, const struct job_agg *a) {
+    i64 slots = (i64)a->shape.agg.slot_count + 1;
     i64 stride = ALIGN_UP(slots * 8, GPU_ALIGN);
+    bool large = a->shape.run_rows || a->shape.agg.part_mask || j->place != PLACE_CACHED || j->slot_count > 1 ||
+                 slots > EARLY_MOST_BYTES || stride * (1 + a->sink->word_count) > EARLY_MOST_BYTES;
+    return large ? 0 : stride;
+}
+
+static FALLIBLE early_begin(struct job *j) {
+    bool all = true;
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        all = all && early_stride(j, &j->aggs[k]);
+    }
     j->early_bytes = 0;
-    if (j->shape.run_rows || j->place != PLACE_CACHED || j->slot_count > 1 ||
-        slots > EARLY_MOST_BYTES || stride * col_count > EARLY_MOST_BYTES) {
-        return ERR_OK;
+    for (u32 k = 0; all && k < j->plan.agg_count; k++) {
+        struct job_agg *a = &j->aggs[k];
+        u32 col_count = 1 + a->sink->word_count;
+        i64 stride = early_stride(j, a);
+        TRY(gpu_var_new(j->g, j->x, a->sink->var, col_count, &a->out));
+        TRY(gpu_alloc(j->g, stride * col_count, &a->out->cols[0].data, j->x->err));
+        for (u32 c = 0; c < col_count; c++) {
+            a->out->cols[c].addr = a->out->cols[0].data->addr + (u64)(stride * c);
+        }
+        a->early_bytes = stride * col_count;
+        a->early_at = j->early_bytes;
+        j->early_bytes += a->early_bytes;
     }
-    TRY(gpu_var_new(j->g, j->x, sink->var, col_count, &j->out));
-    TRY(gpu_alloc(j->g, stride * col_count, &j->out->cols[0].data, j->x->err));
-    for (u32 c = 0; c < col_count; c++) {
-        j->out->cols[c].addr = j->out->cols[0].data->addr + (u64)(stride * c);
-    }
-    j->early_bytes = stride * col_count;
     return ERR_OK;
 }
 
+i64 gpu_agg_col_count(const struct job *j, u32 number) {
+    i64 count = 0;
+    for (u32 k = 0; k < number; k++) {
+        count += 1 + (i64)j->plan.aggs[k]->word_count;
+    }
+    return count;
+}
+
 void gpu_agg_early_cols(const struct job *j, u64 *cols) {
-    for (u32 c = 0; j->early_bytes && c <= job_sink(j)->word_count; c++) {
-        cols[c] = j->out->cols[c].addr;
+    for (u32 k = 0; j->early_bytes && k < j->plan.agg_count; k++) {
+        for (u32 c = 0; c <= j->aggs[k].sink->word_count; c++) {
+            *cols++ = j->aggs[k].out->cols[c].addr;
+        }
     }
 }
 
+static void agg_shapes(struct job *j, bool in_runs) {
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        struct job_agg *a = &j->aggs[k];
+        struct agg_room room = {
+            .rows = j->source_rows,
+            .groups = a->groups_wanted,
+            .memory_bytes = j->g->tight < TIGHT_SPILL ? gpu_heap_available(j->g->card) : I64_MAX,
+            .shared_max = j->g->card->shared_max,
+            .sharers = j->plan.agg_count,
+            .is_simt = j->g->api->is_simt != 0,
+            .in_runs = in_runs && j->plan.agg_count == 1};
+        a->sink = j->plan.aggs[k];
+        gpu_agg_shape(j->x, &j->plan, a->sink, &room, &a->shape);
+    }
+}
+
+/* --- parts --- */
+
+static i64 table_bytes(const struct kagg *agg) {
+    return (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
+}
+
+/* As many parts as it takes until table and output of one have room; chosen by the first. */
+static void choose_parts(struct job *j) {
+    struct kagg *agg = &j->aggs[0].shape.agg;
+    if (j->g->tight != TIGHT_PART || agg->form != AGG_HASH || j->aggs[0].shape.run_rows ||
+        j->plan.agg_count > 1) {
+        return;
+    }
+    if (j->pass == 0) {
+        i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
+        j->passes = 1;
+        j->pass_rows = 0;
+        while (table_bytes(agg) > room / 2 && j->passes < AGG_PARTS_MOST &&
+               agg->slot_count > AGG_LEAST_SLOTS) {
+            agg->slot_count /= 2;
+            j->passes *= 2;
+        }
+        j->pass_slots = agg->slot_count;
+    }
+    agg->slot_count = j->pass_slots;
+    agg->group_limit = agg->slot_count / 4 * 3;
+    agg->part = j->pass;
+    agg->part_mask = j->passes - 1;
+}
+
+/* The groups of a part, to a chunk of the host. */
+static FALLIBLE part_end(struct job *j, struct job_agg *a) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    u32 var = a->sink->var;
+    struct variable *v = &j->x->vars[var];
+    i64 rows = a->out->rows;
+    struct fetch_col *cols = NEW_ARRAY(j->x->arena, struct fetch_col, a->out->col_count + 1);
+    for (u32 c = 0; c < a->out->col_count; c++) {
+        cols[c].data = a->out->cols[c].addr;
+    }
+    v->rows = j->pass_rows; /* the new ones are counted when they are appended */
+    if (rows > 0) {
+        i64 fetched = 0;
+        struct row_fetch fetch = {var, rows, j->pass, cols, g->streams[0]};
+        TRY(gpu_rows_to_chunk(g, j->x, &fetch, &fetched));
+        CU(g->api->stream_synchronize(g->streams[0]));
+        gpu_job_fetched(j, fetched);
+    }
+    v->on_host = 1;
+    variable_drop_copy(v);
+    a->out = NULL;
+    j->pass_rows = v->rows;
+    j->pass++;
+    return ERR_OK;
+}
+
 wf_status gpu_agg_begin(struct job *j) {
-    struct agg_room room = {.rows = j->source_rows,
-                            .groups = j->groups_wanted,
-                            .memory_bytes = gpu_heap_available(j->g->card),
-                            .shared_max = j->g->card->shared_max,
-                            .is_simt = j->g->api->is_simt != 0,
-                            .in_runs = !j->out_of_order && !j->vm_only};
-    gpu_agg_shape(j->x, &j->plan, &room, &j->shape);
-    struct kagg *agg = &j->shape.agg;
     bool woven = true;
-    if (j->shape.run_rows) {
+    agg_shapes(j, !j->out_of_order && !j->vm_only);
+    if (j->aggs[0].shape.run_rows) {
         TRY(runs_are_woven(j, &woven));
     }
     if (!woven) {
         drop_texts(j);
         j->vm_only = 1;
-        room.in_runs = 0;
-        gpu_agg_shape(j->x, &j->plan, &room, &j->shape);
+        agg_shapes(j, false);
     }
-    if (j->shape.run_rows) {
+    if (j->aggs[0].shape.run_rows) {
         TRY(runs_begin(j));
     }
-    i64 bytes = (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
-    TRY(gpu_alloc(j->g, bytes, &j->state, j->x->err));
-    agg->state = DEV(u64 *, j->state->addr);
+    choose_parts(j);
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        struct job_agg *a = &j->aggs[k];
+        struct kagg *agg = &a->shape.agg;
+        TRY(gpu_alloc(j->g, table_bytes(agg), &a->state, j->x->err));
+        agg->state = DEV(u64 *, a->state->addr);
+    }
     return early_begin(j);
 }
 
-/* The kernel that reads the table out comes right behind those that fill it. */
+void gpu_agg_drop(struct job *j) {
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        gpu_heap_free(j->g->card, j->aggs[k].state);
+        j->aggs[k].state = NULL;
+    }
+    gpu_heap_free(j->g->card, j->bounds);
+    j->bounds = NULL;
+}
+
+wf_status gpu_agg_init(struct job *j) {
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        struct kagg_step args = {.agg = gpu_agg_args(j, k)};
+        TRY(agg_start(j, KERNEL_AGG_INIT, &args));
+    }
+    return ERR_OK;
+}
+
+/* Queues the kernel that reads a table out; it counts in the report of this number. */
+static FALLIBLE extract_start(struct job *j, u32 number, u32 report) {
+    u64 block = j->g->args_block->addr;
+    u64 at = (u64)j->reports_at + (u64)report * REPORT_WORDS * 8;
+    struct kagg_step args = {.agg = gpu_agg_args(j, number),
+                             .cols = DEV(u64 *const *, block) + gpu_agg_col_count(j, number),
+                             .report = DEV(u64 *, block + at),
+                             .one = j->aggs[number].sink->key == NO_REG};
+    return agg_start(j, KERNEL_AGG_EXTRACT, &args);
+}
+
+/* Those that read the tables out come right behind those that fill them. */
 wf_status gpu_agg_early(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
-    u64 args_addr = g->args_block->addr;
-    u64 report = args_addr + (u64)(j->reports_at + REPORT_WORDS * 8);
-    struct kagg_step args = {.agg = gpu_agg_args(j),
-                             .cols = DEV(u64 *const *, args_addr),
-                             .report = DEV(u64 *, report),
-                             .one = job_sink(j)->key == NO_REG};
-    TRY(agg_start(j, KERNEL_AGG_EXTRACT, &args));
-    if (j->early_bytes <= EARLY_FETCH_BYTES) {
-        CU(g->api->copy_to_host(g->reports.host + j->early_at, j->out->cols[0].addr,
-                                (size_t)j->early_bytes, g->streams[0]));
-        gpu_job_fetched(j, j->early_bytes);
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        const struct job_agg *a = &j->aggs[k];
+        TRY(extract_start(j, k, j->plan.agg_count + k));
+        if (a->early_bytes <= EARLY_FETCH_BYTES) {
+            CU(g->api->copy_to_host(g->reports.host + j->early_at + a->early_at,
+                                    a->out->cols[0].addr, (size_t)a->early_bytes, g->streams[0]));
+            gpu_job_fetched(j, a->early_bytes);
+        }
     }
     return ERR_OK;
 }
 
-/* What it read out, by the report behind the first. */
+static void report_of(const struct job *j, u32 report, u64 *out) {
+    memcpy(out, j->g->reports.host + (i64)report * REPORT_WORDS * 8, REPORT_WORDS * 8);
+}
+
+/* What they read out, by the reports behind the first. */
 static FALLIBLE early_end(struct job *j) {
     struct gpu *g = j->g;
-    const struct sink *sink = job_sink(j);
-    u64 words[REPORT_WORDS];
-    memcpy(words, g->reports.host + sizeof words, sizeof words);
-    i64 rows = (i64)words[REPORT_ROWS];
-    j->out->rows = j->x->vars[sink->var].rows = rows;
-    if (rows && j->early_bytes <= EARLY_FETCH_BYTES) {
-        i64 stride = j->early_bytes / (1 + sink->word_count);
-        TRY(gpu_var_take_few(g, j->x, sink->var, rows, g->reports.host + j->early_at, stride));
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        const struct job_agg *a = &j->aggs[k];
+        u64 words[REPORT_WORDS];
+        report_of(j, j->plan.agg_count + k, words);
+        i64 rows = (i64)words[REPORT_ROWS];
+        a->out->rows = j->x->vars[a->sink->var].rows = rows;
+        if (rows && a->early_bytes <= EARLY_FETCH_BYTES) {
+            i64 stride = a->early_bytes / (1 + a->sink->word_count);
+            TRY(gpu_var_take_few(g, j->x, a->sink->var, rows,
+                                 g->reports.host + j->early_at + a->early_at, stride));
+        }
     }
     return ERR_OK;
 }
 
-/* Used slots to rows of the output, behind those it has. */
-static FALLIBLE agg_extract(struct job *j, i64 groups, u64 *out_report) {
-    struct gpu *g = j->g;
-    struct error *err = j->x->err;
-    const struct sink *sink = job_sink(j);
-    u32 col_count = 1 + sink->word_count;
-    if (!j->shape.run_rows) {
-        TRY(gpu_var_new(g, j->x, sink->var, col_count, &j->out));
+/* Columns for the groups of a table that was filled. */
+static FALLIBLE extract_room(struct job *j, struct job_agg *a, const u64 *report, u64 *cols) {
+    const struct kagg *agg = &a->shape.agg;
+    i64 groups = agg->form == AGG_HASH ? (i64)report[REPORT_GROUPS] : (i64)agg->slot_count;
+    u32 col_count = 1 + a->sink->word_count;
+    if (!a->shape.run_rows) {
+        TRY(gpu_var_new(j->g, j->x, a->sink->var, col_count, &a->out));
     }
-    /* The argument block's first page is free again: it carries the columns' addresses. */
-    u64 *cols = (u64 *)(void *)g->args.host;
     for (u32 c = 0; c < col_count; c++) {
-        struct gpu_col *col = &j->out->cols[c];
-        if (!j->shape.run_rows) {
-            TRY(gpu_alloc(g, MAX_OF(groups, 1) * 8, &col->data, err));
+        struct gpu_col *col = &a->out->cols[c];
+        if (!a->shape.run_rows) {
+            TRY(gpu_alloc(j->g, MAX_OF(groups, 1) * 8, &col->data, j->x->err));
             col->addr = col->data->addr;
         }
         cols[c] = col->addr;
     }
-    u64 cols_addr = j->g->args_block->addr;
-    u64 report = j->g->args_block->addr + (u64)j->reports_at;
-    CU(g->api->copy_to_device(cols_addr, cols, col_count * 8, g->streams[0]));
-    if (!j->shape.run_rows) {
-        CU(g->api->set_bytes(report, 0, REPORT_WORDS * 8, g->streams[0]));
+    return ERR_OK;
+}
+
+/* Used slots of all tables to rows of the output, behind those that runs have there. */
+static FALLIBLE agg_extract(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    /* The argument block's first page is free again: it carries the columns' addresses. */
+    u64 *cols = (u64 *)(void *)g->args.host;
+    size_t col_bytes = (size_t)gpu_agg_col_count(j, j->plan.agg_count) * 8;
+    size_t report_bytes = (size_t)j->plan.agg_count * REPORT_WORDS * 8;
+    u64 reports = g->args_block->addr + (u64)j->reports_at;
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        u64 report[REPORT_WORDS];
+        report_of(j, k, report);
+        TRY(extract_room(j, &j->aggs[k], report, cols + gpu_agg_col_count(j, k)));
     }
-    struct kagg_step args = {.agg = gpu_agg_args(j),
-                             .cols = DEV(u64 *const *, cols_addr),
-                             .report = DEV(u64 *, report),
-                             .one = sink->key == NO_REG};
-    TRY(agg_start(j, KERNEL_AGG_EXTRACT, &args));
-    CU(g->api->copy_to_host(g->reports.host, report, REPORT_WORDS * 8, g->streams[0]));
+    CU(g->api->copy_to_device(g->args_block->addr, cols, col_bytes, g->streams[0]));
+    if (!j->aggs[0].shape.run_rows) {
+        CU(g->api->set_bytes(reports, 0, report_bytes, g->streams[0]));
+    }
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        TRY(extract_start(j, k, k));
+    }
+    CU(g->api->copy_to_host(g->reports.host, reports, report_bytes, g->streams[0]));
     CU(g->api->stream_synchronize(g->streams[0]));
-    memcpy(out_report, g->reports.host, REPORT_WORDS * 8);
     return ERR_OK;
 }
 
 /* Whether the step has to run again: in another form, or with more room. */
-static bool runs_again(struct job *j, const u64 *report) {
+static bool runs_again(struct job *j, struct job_agg *a, const u64 *report) {
     i64 rows = (i64)report[REPORT_ROWS] + 2 * (i64)j->tile_total;
     if (report[REPORT_RETRY] & RETRY_ORDER) {
-        j->out_of_order = 1;
+        j->out_of_order = j->g->known.out_of_order = 1;
         drop_texts(j);
     } else if (report[REPORT_RETRY] & RETRY_TABLE) {
         i64 groups = (i64)report[REPORT_GROUPS];
-        j->groups_wanted = MAX_OF(groups, (i64)j->shape.agg.slot_count) * 2;
-    } else if (j->shape.run_rows && rows > j->capacity) {
-        j->capacity = rows;
+        a->groups_wanted = MAX_OF(groups, (i64)a->shape.agg.slot_count) * 2 * MAX_OF(j->passes, 1u);
+        j->g->known.groups[a - j->aggs] = a->groups_wanted;
+        j->pass = 0;
+    } else if (a->shape.run_rows && rows > j->capacity) {
+        j->capacity = j->g->known.capacity = rows;
     } else {
         return false;
     }
     return true;
 }
 
-wf_status gpu_agg_end(struct job *j, const u64 *report, bool *out_again) {
-    const struct kagg *agg = &j->shape.agg;
-    u64 last[REPORT_WORDS];
-    *out_again = runs_again(j, report);
+/* The forms of all tables, each named once. */
+static const char *form_names(const struct job *j) {
+    const char *names = NULL;
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        const char *name = form_name(&j->aggs[k].shape, j->used_woven);
+        bool named = !name || (names && strstr(names, name));
+        names = named ? names : names ? arena_printf(j->x->arena, "%s, %s", names, name) : name;
+    }
+    bool passes = j->aggs[0].shape.agg.part_mask != 0;
+    return passes ? arena_printf(j->x->arena, "%s, in %u passes", names, j->passes) : names;
+}
+
+wf_status gpu_agg_end(struct job *j, bool *out_again) {
+    bool in_runs = j->aggs[0].shape.run_rows != 0;
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        u64 report[REPORT_WORDS];
+        report_of(j, k, report);
+        *out_again = runs_again(j, &j->aggs[k], report) || *out_again;
+    }
     if (*out_again) {
         return ERR_OK;
     }
-    if (j->shape.run_rows) {
+    if (in_runs) {
         TRY(runs_end(j));
     }
-    j->metric->how = form_name(&j->shape, j->used_woven);
+    j->metric->how = form_names(j);
     if (j->early_bytes) {
         return early_end(j);
     }
-    i64 groups = agg->form == AGG_HASH ? (i64)report[REPORT_GROUPS] : (i64)agg->slot_count;
-    TRY(agg_extract(j, groups, last));
-    if (j->shape.run_rows && (last[REPORT_RETRY] & (RETRY_ORDER | RETRY_TABLE))) {
-        last[REPORT_ROWS] = 0;
-        *out_again = runs_again(j, last);
-        return ERR_OK;
+    TRY(agg_extract(j));
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        struct job_agg *a = &j->aggs[k];
+        u64 last[REPORT_WORDS];
+        report_of(j, k, last);
+        if (in_runs && (last[REPORT_RETRY] & (RETRY_ORDER | RETRY_TABLE))) {
+            last[REPORT_ROWS] = 0;
+            *out_again = runs_again(j, a, last);
+            return ERR_OK;
+        }
+        a->out->rows = j->x->vars[a->sink->var].rows = (i64)last[REPORT_ROWS];
     }
-    j->out->rows = (i64)last[REPORT_ROWS];
-    j->x->vars[job_sink(j)->var].rows = j->out->rows;
+    if (j->aggs[0].shape.agg.part_mask) {
+        TRY(part_end(j, &j->aggs[0]));
+        *out_again = j->pass < j->passes;
+    }
     return ERR_OK;
 }

@@ -36,6 +36,7 @@ struct build {
         *temps[6]; /* report, slot_of, cursor, the scan's workspace, bits, their sums */
     u64 span;      /* DIRECT, BITS, RANK: of the keys */
     struct kfilter filter;
+    struct weave_field field; /* that it is of */
     i64 set_count; /* bits of the filter */
     b8 folded;     /* keys share bits of it */
     i64 most_matches;
@@ -117,7 +118,7 @@ static FALLIBLE choose_form(struct build *b, const struct step *step) {
 
 /* A bitmap of the lowest bits of the key, or of one column of it: neighbours have neighbouring bits,
  * whatever the span. */
-static void fold_filter(struct build *b, struct packed_field field) {
+static void fold_filter(struct build *b, u8 shift) {
     u64 count = FOLDED_LEAST_SLOTS;
     u64 cached = (u64)b->g->card->l2_bytes / FOLDED_CACHE_PART * 8;
     while (count < FOLDED_BITS * (u64)b->rows) {
@@ -127,8 +128,8 @@ static void fold_filter(struct build *b, struct packed_field field) {
         count /= 2;
     }
     if (count >= FOLDED_BITS_LEAST * (u64)b->rows) {
-        b->filter = (struct kfilter){.count = count, .mask = count - 1, .shift = field.shift};
         b->folded = 1;
+        b->filter = (struct kfilter){.count = count, .mask = count - 1, .shift = shift};
     }
 }
 
@@ -136,18 +137,28 @@ static void fold_filter(struct build *b, struct packed_field field) {
 static void choose_filter(struct build *b, const struct step *step) {
     u64 most = (u64)MAX_OF(BITS_PER_ROW * b->rows, BITS_LEAST_SLOTS);
     bool hashed = b->args.form == KINDEX_PAIRS || b->args.form == KINDEX_RUNS;
-    struct packed_field widest = {0, 0};
+    u32 chosen = 0;
+    u32 widest = 0;
     for (u32 i = 0; hashed && i < step->field_count; i++) {
         const struct packed_field *field = &step->fields[i];
-        widest = field->bits > widest.bits ? *field : widest;
+        widest = field->bits > step->fields[widest].bits ? i : widest;
         u64 values = field->bits < 63 ? 1ULL << field->bits : ~0ULL;
         if (values > b->filter.count && values <= most) {
             b->filter =
                 (struct kfilter){.count = values, .mask = values - 1, .shift = field->shift};
+            chosen = i;
         }
     }
-    if (hashed && !b->filter.count) {
-        fold_filter(b, widest);
+    if (hashed && b->filter.count < 2 * (u64)b->rows) { /* most of its bits would be set */
+        fold_filter(b, step->field_count ? step->fields[widest].shift : 0);
+        chosen = b->folded ? widest : chosen;
+    }
+    /* Its lowest bits, if they are more than the column has, are the next one's, too. */
+    bool top = chosen + 1 == step->field_count;
+    bool alone = top || (step->field_count && (step->fields[chosen].bits >= 63 ||
+                                              b->filter.count <= 1ULL << step->fields[chosen].bits));
+    if (b->filter.count && alone) { /* a key has at most as many fields as bits */
+        b->field = (struct weave_field){(u8)step->field_count, (u8)chosen, (u8)b->filter.shift};
     }
 }
 
@@ -360,6 +371,7 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
                         .rows = b->args.rows};
     if (b->filter.bits) {
         b->gv->index.filter = b->filter;
+        b->gv->field = b->field;
     }
     return ERR_OK;
 }

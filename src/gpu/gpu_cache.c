@@ -217,9 +217,21 @@ static void cache_drop(struct gpu_card *card, struct cached *c) {
     order_remove(cache, c);
     cache->count--;
     cache->drop_no++;
+    cache->change_no++;
     cache->bytes -= c->block ? c->block->bytes : 0;
     gpu_heap_free(card, c->block);
     mem_free(card->mem, c, (i64)sizeof *c);
+}
+
+void gpu_cache_count(struct gpu_card *card, const struct table_version *version, u32 col,
+                     i64 *out_bytes, i64 *out_missing) {
+    *out_bytes = *out_missing = 0;
+    for (i64 t = 0; t < version->tablet_count; t++) {
+        const struct tablet *tablet = version->tablets[t];
+        struct seg_bytes seg = gpu_segment_bytes(tablet, col, version->tablet_rows[t]);
+        *out_bytes += seg.total_bytes;
+        *out_missing += cache_find(card, tablet->id, col) ? 0 : seg.total_bytes;
+    }
 }
 
 bool gpu_cache_has(struct gpu_card *card, u64 tablet_id, u32 col) {
@@ -252,6 +264,7 @@ static struct cached *cache_add(struct gpu *g, const struct tablet *tablet, u32 
     *slot = c;
     order_add(cache, c);
     cache->count++;
+    cache->change_no++;
     return c;
 }
 
@@ -264,7 +277,7 @@ static FALLIBLE load(struct gpu *g, struct cached *c, const struct seg_bytes *se
     if (seg->total_bytes == 0) {
         return ERR_OK;
     }
-    TRY(gpu_alloc(g, data_room + valid_room + seg->text_bytes, &c->block, err));
+    TRY(gpu_alloc_here(g, data_room + valid_room + seg->text_bytes, &c->block, err));
     u64 at = c->block->addr;
     c->data = seg->data_bytes ? at : 0;
     c->nulls = seg->valid_bytes ? at + (u64)data_room : 0;
@@ -373,7 +386,16 @@ static bool is_used(const struct gpu_card *card, const struct cached *c) {
     return used;
 }
 
-i64 gpu_cache_evict(struct gpu *g, i64 bytes) {
+/* No step has used it since that one. */
+static bool is_older(const struct cached *c, u64 run_no) {
+    bool older = c->load_no < run_no;
+    for (i32 w = 0; w < GPU_WORKERS_MOST; w++) {
+        older = older && c->used_by[w] < run_no;
+    }
+    return older;
+}
+
+i64 gpu_cache_evict_older(struct gpu *g, i64 bytes, u64 run_no) {
     struct gpu_card *card = g->card;
     i64 freed = 0;
     mutex_lock(&card->lock);
@@ -381,7 +403,7 @@ i64 gpu_cache_evict(struct gpu *g, i64 bytes) {
     struct cached *c = card->cache.oldest;
     while (c && freed < bytes) {
         struct cached *newer = c->newer;
-        if (!is_used(card, c) && c->block) {
+        if (!is_used(card, c) && c->block && is_older(c, run_no)) {
             freed += c->block->bytes;
             cache_drop(card, c);
         }
@@ -389,6 +411,10 @@ i64 gpu_cache_evict(struct gpu *g, i64 bytes) {
     }
     mutex_unlock(&card->lock);
     return freed;
+}
+
+i64 gpu_cache_evict(struct gpu *g, i64 bytes) {
+    return gpu_cache_evict_older(g, bytes, ~0ULL);
 }
 
 i64 gpu_cache_evictable(struct gpu *g) {

@@ -33,13 +33,13 @@ struct captured {
     VEC(struct captured_move) moves;
     i64 bytes;
 };
-struct gpu_capture {
+struct launch_record {
     struct arena *arena;
     VEC(struct captured) launches;
 };
 
-struct gpu_capture *gpu_capture_new(struct arena *arena) {
-    struct gpu_capture *capture = NEW(arena, struct gpu_capture);
+struct launch_record *gpu_capture_new(struct arena *arena) {
+    struct launch_record *capture = NEW(arena, struct launch_record);
     capture->arena = arena;
     return capture;
 }
@@ -53,7 +53,7 @@ static FALLIBLE read_card(struct gpu *g, void *dst, u64 src, i64 bytes, struct e
 }
 
 /* The number of the block an address lies in, which may be a new one; -1 when it is none. */
-static FALLIBLE block_of(struct gpu *g, struct gpu_capture *capture, struct captured *c, u64 addr,
+static FALLIBLE block_of(struct gpu *g, struct launch_record *capture, struct captured *c, u64 addr,
                          i64 *out, struct error *err) {
     *out = -1;
     for (i64 i = 0; i < c->blocks.count; i++) {
@@ -83,7 +83,7 @@ static FALLIBLE block_of(struct gpu *g, struct gpu_capture *capture, struct capt
 }
 
 /* Notes the addresses in `words`, which are those of block number `no`. */
-static FALLIBLE note_moves(struct gpu *g, struct gpu_capture *capture, struct captured *c,
+static FALLIBLE note_moves(struct gpu *g, struct launch_record *capture, struct captured *c,
                            const u64 *words, i64 count, i64 no, struct error *err) {
     for (i64 i = 0; i < count; i++) {
         i64 to = -1;
@@ -102,7 +102,7 @@ static FALLIBLE note_moves(struct gpu *g, struct gpu_capture *capture, struct ca
 }
 
 FALLIBLE gpu_capture_before(struct gpu *g, struct exec *x, const struct gpu_launched *launched) {
-    struct gpu_capture *capture = x->capture;
+    struct launch_record *capture = x->capture;
     struct captured c = {.step_no = launched->step_no,
                          .label = launched->label,
                          .text = arena_sv(capture->arena, launched->text),
@@ -128,7 +128,7 @@ FALLIBLE gpu_capture_before(struct gpu *g, struct exec *x, const struct gpu_laun
 }
 
 FALLIBLE gpu_capture_after(struct gpu *g, struct exec *x) {
-    struct gpu_capture *capture = x->capture;
+    struct launch_record *capture = x->capture;
     struct captured *c = &capture->launches.items[capture->launches.count - 1];
     gpu_wait(g);
     for (i64 i = 0; i + 1 < c->blocks.count; i++) {
@@ -246,7 +246,7 @@ static void print_launch(struct text *out, const struct captured *c, i64 no) {
                c->grid.shared_bytes);
 }
 
-FALLIBLE gpu_capture_print(const struct gpu_capture *capture, struct text *out, struct error *err) {
+FALLIBLE gpu_capture_print(const struct launch_record *capture, struct text *out, struct error *err) {
     i64 count = capture->launches.count;
     if (count == 0) {
         FAIL(err, NOT_SUPPORTED, "the statement has no step that a woven kernel runs");

@@ -322,6 +322,7 @@ static FALLIBLE find_chip(struct gpu_card *card, i32 number, struct error *err) 
 
 static void card_close(struct gpu_card *card) {
     close_context(card);
+    gpu_moves_fini(card);
     gpu_codes_fini(card, false);
     mutex_fini(&card->heap.lock);
     cond_fini(&card->changed);
@@ -353,18 +354,21 @@ static FALLIBLE card_open(struct memory *host_mem, const struct cu_api *api, i32
     mutex_init(&card->heap.lock);
     gpu_codes_init(card);
     gpu_kept_init(card);
+    gpu_moves_init(card);
     *out = card;
     return ERR_OK;
 }
 
 /* The card's lock is held, and its context current. */
-static FALLIBLE worker_open(struct gpu_card *card, struct gpu **out, struct error *err) {
-    i32 number = 0;
-    while (number < GPU_WORKERS_MOST && card->workers[number]) {
+static FALLIBLE worker_open(struct gpu_card *card, bool mover, struct gpu **out,
+                            struct error *err) {
+    i32 number = mover ? GPU_MOVER : 0;
+    i32 end = mover ? GPU_WORKERS_MOST : GPU_STEP_WORKERS;
+    while (number < end && card->workers[number]) {
         number++;
     }
-    if (number == GPU_WORKERS_MOST) {
-        FAIL(err, NO_DEVICE, "a card has at most %d workers", GPU_WORKERS_MOST);
+    if (number == end) {
+        FAIL(err, NO_DEVICE, "a card has at most %d workers", GPU_STEP_WORKERS);
     }
     struct gpu *g = mem_alloc(card->mem, (i64)sizeof *g);
     if (!g) {
@@ -379,10 +383,24 @@ static FALLIBLE worker_open(struct gpu_card *card, struct gpu **out, struct erro
     return open_streams(g, err);
 }
 
+/* Whether no other worker for statements is left. */
+static bool is_last(struct gpu_card *card, const struct gpu *g) {
+    bool last = true;
+    mutex_lock(&card->lock);
+    for (i32 w = 0; w < GPU_STEP_WORKERS; w++) {
+        last = last && (!card->workers[w] || card->workers[w] == g);
+    }
+    mutex_unlock(&card->lock);
+    return last;
+}
+
 /* The other workers go on undisturbed. */
 void gpu_worker_close(struct gpu *g) {
     struct gpu_card *card = g->card;
     struct memory *mem = card->mem;
+    if (g->number != GPU_MOVER && is_last(card, g)) {
+        gpu_moves_stop(card);
+    }
     mutex_lock(&card->lock);
     ASSERT(!g->inside);
     bool last = card->worker_count == 1;
@@ -400,13 +418,13 @@ void gpu_worker_close(struct gpu *g) {
     mem_free(mem, g, (i64)sizeof *g);
 }
 
-struct gpu *gpu_worker_open(struct gpu_card *card, char why[300]) {
+struct gpu *gpu_worker_open(struct gpu_card *card, bool mover, char why[300]) {
     struct error err;
     error_reset(&err);
     struct gpu *g = NULL;
     mutex_lock(&card->lock);
     wf_status status = gpu_check(card, card->api->ctx_set(card->ctx), "ctx_set", &err);
-    status = status ? status : worker_open(card, &g, &err);
+    status = status ? status : worker_open(card, mover, &g, &err);
     mutex_unlock(&card->lock);
     if (status) {
         snprintf(why, 300, "%.290s", err.message);
@@ -432,7 +450,7 @@ struct gpu *gpu_card_open(struct memory *host_mem, i64 budget_bytes, i32 number,
         card->budget_asked = budget_bytes;
         status = open_context(card, &err);
     }
-    status = status ? status : worker_open(card, &g, &err);
+    status = status ? status : worker_open(card, false, &g, &err);
     if (!status) {
         return g;
     }

@@ -96,8 +96,8 @@ static struct range reg_bounds(const struct exec *x, const struct pipeline *pipe
     return known;
 }
 
-struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan) {
-    const struct sink *sink = plan->sink;
+struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan,
+                           const struct sink *sink) {
     struct range all = sink->key_bits < 64 ? range_between(0, ((i128)1 << sink->key_bits) - 1)
                                            : range_between(I64_MIN, I64_MAX);
     struct range key = range_both(all, reg_bounds(x, plan->pipe, sink->key, RANGE_DEPTH));
@@ -106,14 +106,13 @@ struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan) {
 
 /* --- words --- */
 
-static struct range word_range(const struct gpu_plan *plan, u32 word) {
-    return plan->pipe->regs[plan->sink->word_regs[word]].range;
+static struct range word_range(const struct gpu_plan *plan, const struct sink *sink, u32 word) {
+    return plan->pipe->regs[sink->word_regs[word]].range;
 }
 
-i32 gpu_touch_word(const struct gpu_plan *plan) {
-    const struct sink *sink = plan->sink;
+i32 gpu_touch_word(const struct gpu_plan *plan, const struct sink *sink) {
     for (u32 w = 0; w < sink->word_count; w++) {
-        struct range r = word_range(plan, w);
+        struct range r = word_range(plan, sink, w);
         bool sums = sink->words[w] == WORD_ADD && !plan->is_limb[sink->word_regs[w]];
         if (sums && r.lo >= 1 && r.lo <= r.hi && r.hi < 1 << 20) { /* no sum of those is 0 */
             return (i32)w;
@@ -153,8 +152,8 @@ static bool place_field(struct agg_cells *cells, u32 field, u8 *used) {
     return true;
 }
 
-bool gpu_agg_cells(const struct gpu_plan *plan, bool head, i64 rows, struct agg_cells *out) {
-    const struct sink *sink = plan->sink;
+bool gpu_agg_cells(const struct gpu_plan *plan, const struct sink *sink, bool head, i64 rows,
+                   struct agg_cells *out) {
     u8 used[AGG_CELLS] = {0};
     memset(out, 0, sizeof *out); /* compared by its bytes */
     out->field_count = sink->word_count + head;
@@ -165,7 +164,7 @@ bool gpu_agg_cells(const struct gpu_plan *plan, bool head, i64 rows, struct agg_
     for (u32 w = 0; w < out->field_count; w++) {
         struct agg_field *f = &out->fields[w];
         f->op = w < sink->word_count ? sink->words[w] : (u8)WORD_ADD;
-        struct range range = w < sink->word_count ? word_range(plan, w) : range_between(1, 1);
+        struct range range = w < sink->word_count ? word_range(plan, sink, w) : range_between(1, 1);
         f->bits = f->op == WORD_ADD ? sum_bits(range, rows, &f->is_signed) : 64;
         f->short_value = range.lo >= 0 && range.lo <= range.hi && range.hi < (i128)1 << 32;
     }

@@ -374,6 +374,7 @@ static FALLIBLE find_woven(struct gpu_card *card, struct woven_ask *ask, void **
     if (is_compiled(code)) {
         return woven_load(card, code, out, err);
     }
+    ask->is_coming = ask->gain && atomic_load(&code->state) != CODE_FAILED;
     if (!hurry) {
         return ERR_OK;
     }
@@ -389,7 +390,7 @@ static FALLIBLE find_woven(struct gpu_card *card, struct woven_ask *ask, void **
 
 wf_status gpu_woven(struct gpu_card *card, struct woven_ask *ask, void **out, struct error *err) {
     *out = NULL;
-    ask->is_quick = 0;
+    ask->is_quick = ask->is_coming = 0;
     mutex_lock(&card->codes.lock);
     wf_status status = find_woven(card, ask, out, err);
     mutex_unlock(&card->codes.lock);

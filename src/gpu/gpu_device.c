@@ -3,7 +3,6 @@
 #include "gpu/gpu_int.h"
 #include "codes/control.h"
 #include "gpu/gpu_prim.h"
-#include "host/regex_table.h"
 
 #include <stdio.h>
 /* --- what the runtime calls --- */
@@ -26,8 +25,9 @@ static const char *refuses_plan(const struct gpu *g, struct exec *x, const struc
                            arena_printf(x->arena, "%lld", plan->slot_bytes));
     }
     for (i64 i = 0; i < plan->patterns.count; i++) {
-        if (regex_table_make(x->arena, x->lits[plan->patterns.items[i]].str).len == 0) {
-            return gpu_refusal(x->arena, REFUSE_PATTERN, "");
+        bool zone = x->program->lit_kinds[plan->patterns.items[i].lit] == KIND_I32;
+        if (gpu_ahead_table(x, &plan->patterns.items[i]).len == 0) {
+            return gpu_refusal(x->arena, zone ? REFUSE_ZONE : REFUSE_PATTERN, "");
         }
     }
     if (plan->woven_op && x->settings->gpu_code == CODE_VM) {
@@ -67,66 +67,52 @@ static bool is_here(const struct gpu *g, const struct variable *v) {
     return v->copy && v->copy_space == g->device.space;
 }
 
-/* Bytes of the source that a pipeline reads, and those of them that are not on the card yet. */
-static void source_bytes(struct gpu *g, struct exec *x, const struct pipeline *pipe,
-                         const struct gpu_plan *plan, f64 *out_read, f64 *out_moved) {
-    f64 moved = 0;
+/* Bytes of the source that a pipeline reads. */
+static f64 source_bytes(struct gpu *g, const struct exec *x, const struct pipeline *pipe,
+                        const struct gpu_plan *plan, const struct expected *vars) {
     f64 read = 0;
     const struct source *source = &pipe->source;
-    if (source->kind == SOURCE_VAR) {
-        const struct variable *v = &x->vars[source->ref];
-        for (u32 c = 0; c < source->col_count; c++) {
-            f64 bytes =
-                (f64)v->rows * kind_bytes[x->program->vars[source->ref].kinds[source->cols[c]]];
-            read += plan->col_used[c] ? bytes : 0;
-        }
-        moved = is_here(g, v) ? 0 : read;
-    } else if (source->kind == SOURCE_TABLE) {
-        const struct table_version *version = x->versions[source->ref];
-        for (i64 t = 0; t < version->tablet_count; t++) {
-            for (u32 c = 0; c < source->col_count; c++) {
-                struct seg_bytes seg = gpu_segment_bytes(version->tablets[t], source->cols[c],
-                                                         version->tablet_rows[t]);
-                f64 bytes = plan->col_used[c] ? (f64)seg.total_bytes : 0;
-                bool here = gpu_cache_has(g->card, version->tablets[t]->id, source->cols[c]);
-                read += bytes;
-                moved += here ? 0 : bytes;
-            }
+    for (u32 c = 0; c < source->col_count; c++) {
+        if (plan->col_used[c] && source->kind == SOURCE_VAR) {
+            const struct var *var = &x->program->vars[source->ref];
+            read += (f64)vars[source->ref].rows * kind_bytes[var->kinds[source->cols[c]]];
+        } else if (plan->col_used[c] && source->kind == SOURCE_TABLE) {
+            read += (f64)gpu_column_of(g->card, x->versions[source->ref], source->cols[c]).bytes;
         }
     }
-    *out_read = read;
-    *out_moved = moved;
+    return read;
 }
 
-static i64 source_rows(const struct exec *x, const struct pipeline *pipe) {
+static i64 source_rows(const struct exec *x, const struct pipeline *pipe,
+                       const struct expected *vars) {
     const struct source *source = &pipe->source;
-    i64 rows = source->kind == SOURCE_VAR ? x->vars[source->ref].rows : 0;
-    if (source->kind == SOURCE_TABLE) {
-        const struct table_version *version = x->versions[source->ref];
-        for (i64 t = 0; t < version->tablet_count; t++) {
-            rows += version->tablet_rows[t];
-        }
-    }
-    return rows;
+    return source->kind == SOURCE_VAR     ? vars[source->ref].rows
+           : source->kind == SOURCE_TABLE ? x->versions[source->ref]->rows
+                                          : 0;
 }
 
-/* What a step that needs a woven kernel waits for: worth it for many rows only. */
-static f64 compile_ns(const struct gpu *g, struct exec *x, const struct pipeline *pipe,
-                      const struct gpu_plan *plan) {
-    bool waits = plan->woven_op || !g->card->codes.has_machine;
-    return waits && source_rows(x, pipe) < WEAVE_LEAST_ROWS ? 1e9 : 0;
+#define COMPILE_NS 3e8 /* in a hurry */
+
+/* What a step that needs a woven kernel waits for: worth it for many rows only. A program is expected
+ * to come as often again as it came so far, so its first runs may do without the card. */
+static f64 compile_ns(const struct gpu *g, struct gpu_step *kept, f64 rows) {
+    bool waits = kept->plan.woven_op || !g->card->codes.has_machine;
+    i64 asked = 1 + atomic_fetch_add(&kept->asked, 1);
+    if (!waits || atomic_load(&kept->has_code)) {
+        return 0;
+    }
+    return rows < WEAVE_LEAST_ROWS ? 1e9 : COMPILE_NS / (f64)asked;
 }
 
 /* Lookups that the second-level cache does not serve. */
-static f64 places_of(const struct gpu *g, const struct exec *x, const struct pipeline *pipe) {
-    f64 rows = (f64)source_rows(x, pipe);
+static f64 places_of(const struct gpu *g, const struct exec *x, const struct pipeline *pipe,
+                     const struct expected *vars, f64 rows) {
     f64 places = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct variable *v = gpu_op_looks_up(pipe, i) ? &x->vars[pipe->ops[i].imm] : NULL;
-        i64 bytes = !v              ? 0
-                    : is_here(g, v) ? gpu_index_bytes(v->copy)
-                    : v->index      ? v->index->bytes
-                                    : 0;
+        u32 var = gpu_op_looks_up(pipe, i) ? pipe->ops[i].imm : NO_VAR;
+        i64 bytes = var == NO_VAR               ? 0
+                    : is_here(g, &x->vars[var]) ? gpu_index_bytes(x->vars[var].copy)
+                                                : vars[var].index_bytes;
         places += bytes > g->card->l2_bytes ? rows : 0;
     }
     return places;
@@ -154,40 +140,36 @@ static struct device_rates usable_rates(struct device *dev, struct exec *x) {
 
 #define WINDOW_ROW_BYTES 64 /* per function: sums, frames, the result */
 
-static void order_bytes(struct gpu *g, struct exec *x, const struct step *step, f64 *out_read,
-                       f64 *out_moved) {
-    const struct variable *v = &x->vars[step->src];
+static f64 order_bytes(const struct exec *x, const struct step *step, f64 rows) {
     const struct var *def = &x->program->vars[step->src];
     f64 width = 0;
     for (u32 c = 0; c < def->col_count; c++) {
         width += kind_bytes[def->kinds[c]];
     }
-    bool top = step->limit >= 0 && step->limit < v->rows / 4;
+    bool top = step->limit >= 0 && (f64)step->limit < rows / 4;
     f64 row = step->kind == STEP_WINDOW  ? width + WINDOW_ROW_BYTES * (1.0 + step->window_count)
               : step->kind == STEP_LIMIT ? 0
               : top                      ? SORT_ROW_BYTES
                                          : 2 * width + SORT_DIGITS * SORT_ROW_BYTES;
-    *out_read = (f64)v->rows * row;
-    *out_moved = is_here(g, v) ? 0 : (f64)v->rows * width;
+    return rows * row;
 }
 
 /* An index is filled at places all over it, each read, exchanged and written. */
 #define BUILD_ROW_PLACES 3
 
-static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *step) {
+static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *step,
+                        const struct expected *vars) {
     struct gpu *g = dev->self;
     struct device_rates rates = usable_rates(dev, x);
     f64 ns = STEP_HOST_NS + STEP_LAUNCHES * rates.launch_ns;
     f64 read = 0;
-    f64 moved = 0;
     f64 places = 0;
     if (step->kind == STEP_BUILD) {
-        const struct variable *v = &x->vars[step->src];
-        moved = is_here(g, v) ? 0 : (f64)v->rows * 8;
-        read = (f64)v->rows * 8;
-        places = (f64)v->rows * BUILD_ROW_PLACES;
+        f64 rows = (f64)vars[step->src].rows;
+        read = rows * (f64)sizeof(i64);
+        places = rows * BUILD_ROW_PLACES;
     } else if (orders_rows(step)) {
-        order_bytes(g, x, step, &read, &moved);
+        read = order_bytes(x, step, (f64)vars[step->src].rows);
     } else {
         ASSERT(step->kind == STEP_PIPELINE);
         struct gpu_step *kept = NULL;
@@ -195,20 +177,34 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
             error_reset(x->err);
             return ns;
         }
-        const struct gpu_plan *plan = &kept->plan;
         ASSERT(!kept->refusal); /* it was asked before whether it can run here */
-        ns += compile_ns(g, x, step->pipeline, plan);
-        source_bytes(g, x, step->pipeline, plan, &read, &moved);
-        places = places_of(g, x, step->pipeline);
-        for (i64 i = 0; i < plan->indexes.count; i++) {
-            const struct variable *v = &x->vars[plan->indexes.items[i]];
-            moved += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 16;
-        }
+        f64 rows = (f64)source_rows(x, step->pipeline, vars);
+        ns += compile_ns(g, kept, rows);
+        read = source_bytes(g, x, step->pipeline, &kept->plan, vars);
+        places = places_of(g, x, step->pipeline, vars, rows);
         gpu_step_give(g->card, kept);
     }
-    return ns + moved / (rates.bus_bytes_per_ns * KERNELS_REACH) +
-           read / (rates.bytes_per_ns * KERNELS_REACH) +
+    return ns + read / (rates.bytes_per_ns * KERNELS_REACH) +
            places / (rates.probes_per_ns * KERNELS_REACH);
+}
+
+/* Registering memory with the driver, which the first copy from it does, costs about as much. */
+#define PIN_NS_PER_BYTE 0.06
+
+static void gpu_column(struct device *dev, const struct table_version *version, u32 col,
+                       struct column_place *out) {
+    struct gpu *g = dev->self;
+    struct device_rates rates = usable_rates(dev, NULL);
+    f64 ns = 1 / (rates.bus_bytes_per_ns * KERNELS_REACH) + PIN_NS_PER_BYTE;
+    i64 missing = gpu_column_of(g->card, version, col).missing_bytes;
+    *out = (struct column_place){missing, (f64)missing * ns};
+}
+
+static void gpu_lacks(struct device *dev, struct table_version *version, u32 col, f64 lost_ns) {
+    struct gpu *g = dev->self;
+    struct column_place place;
+    gpu_column(dev, version, col, &place);
+    gpu_column_lost(g->card, version, col, lost_ns, place.ns);
 }
 
 /* --- the text of a step before it runs --- */
@@ -242,18 +238,19 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
         const struct op *op = &pipe->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
             indexes[plan->op_imm[i]] =
-                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1};
+                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1, {0}};
         }
     }
     struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes, .lists = 1};
-    if (plan->sink->kind == SINK_AGG) {
-        const struct agg_room room = {.rows = pipe->source.rows,
-                                      .memory_bytes = I64_MAX,
-                                      .shared_max = EXPLAIN_SHARED_BYTES,
-                                      .in_runs = 1};
+    const struct agg_room room = {.rows = pipe->source.rows,
+                                  .memory_bytes = I64_MAX,
+                                  .shared_max = EXPLAIN_SHARED_BYTES,
+                                  .sharers = plan->agg_count,
+                                  .in_runs = plan->agg_count == 1};
+    for (u32 k = 0; k < plan->agg_count; k++) {
         struct agg_shape *shape = NEW(x->arena, struct agg_shape);
-        gpu_agg_shape(x, plan, &room, shape);
-        gpu_agg_weave(shape, &weave);
+        gpu_agg_shape(x, plan, plan->aggs[k], &room, shape);
+        gpu_agg_weave(shape, k, &weave);
     }
     gpu_weave_text(&weave, out);
 }
@@ -319,19 +316,64 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
     return status;
 }
 
-/* Memory that other workers' steps held may be all that was missing. */
+/* Whether there is another way to run a step that the card has no room for. Where the device is
+ * free to choose, the host is better than memory over the bus. */
+static bool has_level(const struct exec *x, const struct step *step, enum gpu_tight tight) {
+    bool table = step->kind == STEP_PIPELINE && step->pipeline->source.kind == SOURCE_TABLE;
+    bool spills = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD;
+    bool named = setting_device(x->settings) != NULL;
+    bool groups = false;
+    for (u32 s = 0; step->kind == STEP_PIPELINE && s < step->pipeline->sink_count; s++) {
+        groups = groups || step->pipeline->sinks[s].kind == SINK_AGG;
+    }
+    return tight == TIGHT_STREAM  ? table
+           : tight == TIGHT_PART  ? named && groups
+           : tight == TIGHT_SPILL ? named && spills
+                                  : named && table;
+}
+
+/* What outlives the step lies on the card, or nowhere. */
+static void drop_spilled(struct gpu *g) {
+    struct gpu_block **kept[] = {&g->args_block, &g->slots[0], &g->rows[0]};
+    for (i32 i = 0; i < COUNT_OF(kept); i++) {
+        if (*kept[i] && (*kept[i])->host) {
+            gpu_heap_free(g->card, *kept[i]);
+            *kept[i] = NULL;
+        }
+    }
+}
+
+static FALLIBLE run_level(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                          enum gpu_tight tight) {
+    g->tight = tight;
+    g->pool = x->pool;
+    g->spilled_bytes = 0;
+    wf_status status = run_inside(g, x, step_no, step);
+    x->metrics[step_no].bytes_spilled = g->spilled_bytes;
+    drop_spilled(g);
+    g->tight = TIGHT_NOT;
+    g->pool = NULL;
+    return status;
+}
+
+/* Memory that other workers' steps held may be all that was missing; else what the step needs has to
+ * be less, or elsewhere. */
 static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
     struct gpu *g = dev->self;
     struct step_metric untouched = x->metrics[step_no];
     TRY(gpu_enter(g, x->err));
-    wf_status status = run_inside(g, x, step_no, step);
+    g->known = (struct gpu_known){0};
+    wf_status status = run_level(g, x, step_no, step, TIGHT_NOT);
     bool company = gpu_leave(g);
-    if (status == ERR_DEVICE_MEMORY && company) {
-        x->metrics[step_no] = untouched;
-        error_reset(x->err);
-        TRY(gpu_enter_alone(g, x->err));
-        status = run_inside(g, x, step_no, step);
-        gpu_leave(g);
+    for (u32 tight = company ? TIGHT_NOT : TIGHT_STREAM;
+         status == ERR_DEVICE_MEMORY && tight < TIGHT_COUNT; tight++) {
+        if (tight == TIGHT_NOT || has_level(x, step, tight)) {
+            x->metrics[step_no] = untouched;
+            error_reset(x->err);
+            TRY(company ? gpu_enter_alone(g, x->err) : gpu_enter(g, x->err));
+            status = run_level(g, x, step_no, step, tight);
+            company = gpu_leave(g) || company;
+        }
     }
     return status;
 }
@@ -383,6 +425,8 @@ static struct device *device_of(struct gpu *g) {
                                 .prims = &gpu_prims,
                                 .refuses = gpu_refuses,
                                 .estimate_ns = gpu_estimate,
+                                .column = gpu_column,
+                                .lacks = gpu_lacks,
                                 .run = gpu_run,
                                 .fetch = gpu_fetch,
                                 .rates = gpu_rates,
@@ -397,7 +441,7 @@ struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, i32 nu
 
 struct device *gpu_device_share(const struct device *gpu, char why[300]) {
     const struct gpu *g = gpu->self;
-    return device_of(gpu_worker_open(g->card, why));
+    return device_of(gpu_worker_open(g->card, false, why));
 }
 
 /* --- CALL gpu_cache, EXPLAIN (CUDA) --- */

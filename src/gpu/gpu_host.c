@@ -32,6 +32,7 @@ struct host_slab {
     u8 *data;
     i64 units, used_units;
     i32 state;  /* HOST_… */
+    u64 addr;   /* on the card, while registered */
     u64 bits[]; /* 1 = used */
 };
 
@@ -86,6 +87,10 @@ static void slab_register(struct gpu_host *h, struct host_slab *slab) {
         int code = h->api->host_register(slab->data, (size_t)(slab->units * HOST_UNIT),
                                          CU_HOST_PORTABLE_MAPPED);
         slab->state = code == CU_OK ? HOST_REGISTERED : HOST_REFUSED; /* copies work, but slowly */
+        slab->addr = 0;
+        if (code == CU_OK && h->api->host_device_ptr(&slab->addr, slab->data, 0) != CU_OK) {
+            slab->addr = 0; /* good for copies only */
+        }
     }
 }
 
@@ -126,7 +131,7 @@ static void touch_piece(void *arg, i64 i, i32 worker) {
 }
 
 /* A slab with room for `bytes`, its pages present; without the lock. */
-static struct host_slab *slab_new(struct exec *x, i64 bytes) {
+static struct host_slab *slab_new(struct pool *pool, i64 bytes) {
     i64 units = bytes / HOST_UNIT;
     i64 words = (units + 63) / 64;
     struct host_slab *slab = calloc(1, sizeof *slab + (size_t)words * sizeof(u64));
@@ -143,8 +148,8 @@ static struct host_slab *slab_new(struct exec *x, i64 bytes) {
         slab->bits[words - 1] = ~0ULL << (units & 63);
     }
     struct touch touch = {slab->data, bytes};
-    if (x->pool && bytes > TOUCH_BYTES) {
-        pool_run(x->pool, (bytes + TOUCH_BYTES - 1) / TOUCH_BYTES, touch_piece, &touch);
+    if (pool && bytes > TOUCH_BYTES) {
+        pool_run(pool, (bytes + TOUCH_BYTES - 1) / TOUCH_BYTES, touch_piece, &touch);
     }
     return slab;
 }
@@ -207,11 +212,16 @@ static u8 *take_block(struct gpu_host *h, i64 bytes) {
     return NULL;
 }
 
-static void put_block(struct gpu_host *h, const u8 *data, i64 bytes) {
+static struct host_slab *slab_of(const struct gpu_host *h, const u8 *data) {
     struct host_slab *slab = h->slabs;
     while (data < slab->data || data >= slab->data + slab->units * HOST_UNIT) {
         slab = slab->next;
     }
+    return slab;
+}
+
+static void put_block(struct gpu_host *h, const u8 *data, i64 bytes) {
+    struct host_slab *slab = slab_of(h, data);
     bits_set(slab, (data - slab->data) / HOST_UNIT, bytes / HOST_UNIT, false);
     h->used_bytes -= bytes;
     trim(h, keep_bytes(h));
@@ -243,9 +253,19 @@ static void free_data(struct buffer *buf) {
     unlock(h);
 }
 
-struct buffer *gpu_host_buffer(struct gpu_host *h, struct exec *x, i64 bytes) {
+u64 gpu_host_addr(struct gpu_host *h, const struct buffer *buf) {
+    mutex_lock(&h->lock);
+    const struct host_slab *slab = slab_of(h, buf->data);
+    bool reached = slab->state == HOST_REGISTERED && slab->addr;
+    u64 addr = reached ? slab->addr + (u64)(buf->data - slab->data) : 0;
+    mutex_unlock(&h->lock);
+    return addr;
+}
+
+struct buffer *gpu_host_buffer(struct gpu_host *h, struct memory *mem, struct pool *pool,
+                               i64 bytes) {
     i64 size = block_bytes(bytes);
-    if (!memory_reserve(x->mem, size)) {
+    if (!memory_reserve(mem, size)) {
         return NULL;
     }
     mutex_lock(&h->lock);
@@ -253,12 +273,12 @@ struct buffer *gpu_host_buffer(struct gpu_host *h, struct exec *x, i64 bytes) {
     if (!data) {
         i64 want = slab_size(h, size);
         mutex_unlock(&h->lock);
-        struct host_slab *slab = slab_new(x, want);
+        struct host_slab *slab = slab_new(pool, want);
         mutex_lock(&h->lock);
         if (!slab) { /* the system refuses: what lies idle is worth more there */
             trim(h, 0);
             mutex_unlock(&h->lock);
-            slab = slab_new(x, size);
+            slab = slab_new(pool, size);
             mutex_lock(&h->lock);
         }
         if (slab) {
@@ -269,14 +289,14 @@ struct buffer *gpu_host_buffer(struct gpu_host *h, struct exec *x, i64 bytes) {
         }
     }
     mutex_unlock(&h->lock);
-    struct buffer *buf = data ? buffer_wrap(x->mem, data, bytes, free_data, h) : NULL;
+    struct buffer *buf = data ? buffer_wrap(mem, data, bytes, free_data, h) : NULL;
     if (!buf) {
         mutex_lock(&h->lock);
         if (data) {
             put_block(h, data, size);
         }
         mutex_unlock(&h->lock);
-        memory_release(x->mem, size);
+        memory_release(mem, size);
         return NULL;
     }
     memset(data + bytes, 0, HOST_PAD);

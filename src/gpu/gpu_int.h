@@ -24,7 +24,8 @@ enum module_no { WF_KERNEL_MODULES(X, ) MODULE_COUNT };
 enum kernel_no { WF_KERNELS(X, ) KERNEL_COUNT };
 #undef X
 
-enum { GPU_STREAMS = 4, GPU_WORKERS_MOST = 4 };
+/* The last worker of a card is not for statements: it brings columns in the background. */
+enum { GPU_STREAMS = 4, GPU_STEP_WORKERS = 4, GPU_MOVER = GPU_STEP_WORKERS, GPU_WORKERS_MOST };
 enum { GPU_ALIGN = 256, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
 
 /* --- device memory (gpu_memory.c) --- */
@@ -37,7 +38,8 @@ struct gpu_block {
     u64 addr;
     i64 bytes;
     struct gpu_slab *slab;
-    struct gpu_block *prev, *next; /* neighbours in the slab */
+    struct buffer *host;           /* it lies in memory of the host; NULL = on the card */
+    struct gpu_block *prev, *next; /* neighbours in the slab, or among those of the host */
     struct gpu_block *free_prev, *free_next;
     u64 epoch;
     b8 is_free;
@@ -46,6 +48,7 @@ struct gpu_heap {
     struct mutex lock;
     struct gpu_slab *slabs;
     struct gpu_block *free_list;
+    struct gpu_block *away; /* blocks in memory of the host */
     i64 slab_bytes; /* mapped in */
     i64 used_bytes; /* handed out */
     i64 peak_bytes; /* the most of it since gpu_heap_mark */
@@ -64,8 +67,11 @@ void gpu_heap_free(struct gpu_card *card,
 void gpu_heap_fini(struct gpu_card *card, bool context_alive);
 i64 gpu_heap_available(
     struct gpu_card *card); /* bytes that could still be handed out, fragmentation aside */
-/* Evicts cached segments as needed; ERR_DEVICE_MEMORY names bytes, budget and gpu_memory. */
+/* Evicts cached segments as needed; ERR_DEVICE_MEMORY names bytes, budget and gpu_memory. Where the
+ * card is too small for the step (TIGHT_SPILL), in host memory that it reaches over the bus. */
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+/* On the card whatever the step. */
+FALLIBLE gpu_alloc_here(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
 struct pinned { /* host memory the card can reach */
     u8 *host;
@@ -86,8 +92,12 @@ void gpu_host_close(struct gpu_host *h);
 /* Between attach and detach the memory is registered with the context. */
 void gpu_host_attach(struct gpu_host *h, void *ctx);
 void gpu_host_detach(struct gpu_host *h);
-/* A block the card copies to directly; accounted to the execution. NULL when refused. */
-struct buffer *gpu_host_buffer(struct gpu_host *h, struct exec *x, i64 bytes);
+/* A block the card copies to directly; accounted to `mem`. pool: who makes fresh pages present; NULL
+ * = nobody. NULL when refused. */
+struct buffer *gpu_host_buffer(struct gpu_host *h, struct memory *mem, struct pool *pool,
+                               i64 bytes);
+/* Where the card reaches such a block; 0 = nowhere. */
+u64 gpu_host_addr(struct gpu_host *h, const struct buffer *buf);
 void gpu_host_give_back(void *host, i64 bytes); /* idle memory, to the system */
 
 /* --- cached segments and pinned buffers (gpu_cache.c) --- */
@@ -106,7 +116,8 @@ struct cached {
 struct gpu_cache {
     struct cached **slots;
     i64 slot_count, count, bytes;
-    u64 drop_no; /* segments dropped so far */
+    u64 drop_no;   /* segments dropped so far */
+    u64 change_no; /* segments dropped and added */
     struct cached *newest, *oldest;
 };
 struct cached_at { /* where a step found a segment */
@@ -139,6 +150,11 @@ void gpu_cache_touch(struct gpu_card *card, const struct cached_at *at,
 i64 gpu_cache_evict(struct gpu *g,
                     i64 bytes); /* least recently used first, none that a step uses; bytes freed */
 i64 gpu_cache_evictable(struct gpu *g);
+/* The same, but of those that no step has used since step `run_no` of the card. */
+i64 gpu_cache_evict_older(struct gpu *g, i64 bytes, u64 run_no);
+/* With the card's lock: bytes of a version's column, and those of them that are not there. */
+void gpu_cache_count(struct gpu_card *card, const struct table_version *version, u32 col,
+                     i64 *out_bytes, i64 *out_missing);
 void gpu_cache_fini(struct gpu_card *card); /* nobody is inside */
 /* Registers a buffer for direct transfer; false when the system refuses. */
 bool gpu_pin(struct gpu *g, struct buffer *buf);
@@ -146,6 +162,45 @@ void gpu_unpin_all(struct gpu_card *card);
 /* Copies host bytes to the card: directly when pinned, else through staging memory. */
 FALLIBLE gpu_upload(struct gpu *g, u64 dst, const void *src, i64 bytes, struct buffer *in,
                     void *stream, struct error *err);
+
+/* --- columns that are missed (gpu_move.c) --- */
+
+/* A column of a version of a table: where it is, and what its absence cost so far. */
+struct gpu_column {
+    u64 version_id; /* 0 = a free place */
+    u32 col;
+    b8 known;      /* bytes are those of count `change_no` of the cache's */
+    b8 moving;     /* it is in the queue */
+    u8 refusals;   /* it was asked for, and there was no room */
+    u64 change_no;
+    i64 bytes, missing_bytes;
+    f64 lost_ns;
+    u64 since_no; /* steps of the card when the first of it was lost */
+    u64 used;     /* when, by a clock of its own */
+};
+enum { COLUMN_SETS = 128, COLUMN_WAYS = 4 };
+struct gpu_move;
+struct gpu_moves {
+    struct mutex lock; /* of the queue; before the card's */
+    struct cond wake;
+    struct gpu_column columns[COLUMN_SETS][COLUMN_WAYS]; /* these by the card's lock */
+    u64 clock;
+    struct gpu_move *queue; /* oldest first */
+    struct thread *thread;
+    b8 stop;
+    _Atomic i64 moved_count;   /* columns that were brought whole */
+    _Atomic i64 dropped_count; /* those that were given up */
+    _Atomic i32 busy;          /* columns queued or on their way */
+};
+void gpu_moves_init(struct gpu_card *card);
+/* Ends the thread, whatever it is doing, and forgets what it had to do. Without the card's lock. */
+void gpu_moves_stop(struct gpu_card *card);
+void gpu_moves_fini(struct gpu_card *card);
+struct gpu_column gpu_column_of(struct gpu_card *card, const struct table_version *version, u32 col);
+/* A statement lost so much time because it is not there, and bringing it would cost so much: once
+ * more has been lost than that, it is brought in the background. */
+void gpu_column_lost(struct gpu_card *card, struct table_version *version, u32 col, f64 lost_ns,
+                     f64 move_ns);
 
 /* --- compiled code (gpu_code.c) --- */
 
@@ -220,6 +275,7 @@ struct woven_ask {
     i64 gain;       /* see struct code; 0: a quick one is good enough */
     struct exec *x; /* may be cancelled while it waits */
     b8 is_quick;    /* out */
+    b8 is_coming;   /* out: a better one is being compiled */
 };
 FALLIBLE gpu_woven(struct gpu_card *card, struct woven_ask *ask, void **out, struct error *err);
 /* Compiles it quickly, in the background: a step of this statement is likely to ask for it. */
@@ -303,12 +359,31 @@ struct gpu_card {
     struct gpu_kept kept;
     struct gpu_codes codes;
     struct gpu_host *host;
+    struct gpu_moves moves;
 };
 
 struct gpu_grid { /* of a launch */
     i64 blocks;
     u32 threads;
     i64 shared_bytes;
+};
+
+/* How a step runs that the card has no room for. It is tried as the settings say; each further level
+ * gives up more speed. */
+enum gpu_tight {
+    TIGHT_NOT,
+    TIGHT_STREAM, /* columns of tables go over the bus instead of staying on the card */
+    TIGHT_PART,   /* and groups in a hash table are made in several passes, by parts of their keys */
+    TIGHT_SPILL,  /* and rows, indexes, groups and heaps may lie in memory of the host */
+    TIGHT_MAP,    /* and columns are read where they are: not even a batch of them fits */
+    TIGHT_ALL,    /* or copied to memory of the host that the card reaches */
+    TIGHT_COUNT
+};
+/* What earlier tries of a step found out. */
+struct gpu_known {
+    i64 capacity, made_bytes;
+    i64 groups[PIPE_AGGS];
+    b8 interns_full, out_of_order;
 };
 
 /* A worker: one step at a time, on streams of its own. */
@@ -320,6 +395,10 @@ struct gpu {
     u64 run_no;               /* of the step */
     b8 inside;                /* in a step; by the card's lock */
     b8 had_company;           /* another worker was inside during it */
+    enum gpu_tight tight;     /* of the step */
+    struct gpu_known known;
+    i64 spilled_bytes;        /* of the step's blocks, in memory of the host */
+    struct pool *pool;        /* of the step; NULL = none */
     void *streams[GPU_STREAMS];
     void **events; /* pairs around launches */
     i64 event_count, event_cap;
@@ -351,8 +430,9 @@ bool gpu_leave(struct gpu *g);
 void gpu_wait(struct gpu *g); /* for all that this worker queued; errors have been met before */
 /* A card with one worker. NULL: the reason is in `why`. */
 struct gpu *gpu_card_open(struct memory *host_mem, i64 budget_bytes, i32 number, char why[300]);
-/* One more worker of the card; NULL when it has as many as it can have, or memory is short. */
-struct gpu *gpu_worker_open(struct gpu_card *card, char why[300]);
+/* One more worker of the card; NULL when it has as many as it can have, or memory is short. `mover`:
+ * the one in the background, of which there is one. */
+struct gpu *gpu_worker_open(struct gpu_card *card, bool mover, char why[300]);
 void gpu_worker_close(struct gpu *g); /* the last one closes the card */
 FALLIBLE gpu_event(struct gpu *g, i64 n, void **out, struct error *err); /* event number n */
 /* How many blocks a multiprocessor holds, asked once per function and shared memory. The limit of
@@ -375,6 +455,8 @@ struct card_rates {
 };
 void gpu_measure_card(struct gpu *g, i64 bytes, struct card_rates *out);
 void gpu_rates(struct device *dev, struct exec *x, struct device_rates *out);
+/* Given instead of measured, while no step runs: for who wants to know how a choice depends on them. */
+void gpu_rates_tell(i32 number, const struct device_rates *rates);
 
 /* --- a pipeline prepared for launching (gpu_plan.c) --- */
 
@@ -391,20 +473,28 @@ struct plan_limbs { /* words that are limbs of one exact sum: see struct klimbs 
     i32 first;
     u16 code; /* FLIMB_F64 or FSQUARE_F64 */
 };
+struct gpu_plan_ahead {
+    u32 lit;  /* the program's */
+    u16 code; /* the opcode it is worked out for */
+};
 struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
-    const struct sink *sink;
-    const struct prune *keeps[AGG_KEEPS]; /* groups out of these bounds are dropped */
-    u32 keep_count;
-    struct u32_list lits;     /* program literals, by kernel number */
-    struct u32_list patterns; /* program literals that are tables worked out ahead; their kernel
-                               * numbers follow */
-    struct u32_list luts;     /* variables */
+    const struct sink *sink; /* the only one besides marks, or the first aggregation */
+    const struct sink *aggs[PIPE_AGGS];
+    u32 agg_count;
+    struct plan_keeps { /* groups out of these bounds are dropped */
+        const struct prune *items[AGG_KEEPS];
+        u32 count;
+    } keeps[PIPE_AGGS];
+    struct u32_list lits;                /* program literals, by kernel number */
+    VEC(struct gpu_plan_ahead) patterns; /* worked out ahead: their numbers follow */
+    struct u32_list luts;                /* variables */
     VEC(struct gpu_plan_col) cols;
     struct u32_list indexes; /* variables */
     struct u32_list interns; /* variables */
     b8 adds_interns;         /* not only finds */
+    u32 best_count;          /* INTERN that has a key */
     u16 *op_imm;             /* kernel number of every opcode's literal, table, column or index */
     VEC(struct kop) ops;
     u32 hoist_count;
@@ -439,6 +529,11 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, bool counts, struct gpu_plan *out);
 /* The opcode behind which a mark's rows can be counted; -1: as many as the source has. */
 i64 gpu_counted_behind(const struct pipeline *pipe, u32 op);
+/* Of the pipeline's sinks of that kind. */
+u32 gpu_sink_number(const struct pipeline *pipe, u32 sink);
+/* What WF_OPS_AHEAD makes of a literal: the automaton of a pattern, the changes of a zone, the parts of
+ * a template. Empty: a kernel cannot have it. */
+struct sv gpu_ahead_table(struct exec *x, const struct gpu_plan_ahead *ahead);
 /* Opens a scope that END closes. */
 bool gpu_op_guards(u16 code);
 /* Looks every row that gets there up in an index. */
@@ -475,18 +570,21 @@ struct agg_cells {
     u32 wide_count, narrow_count;
 };
 /* False: words that cells cannot hold. */
-bool gpu_agg_cells(const struct gpu_plan *plan, bool head, i64 rows, struct agg_cells *out);
+bool gpu_agg_cells(const struct gpu_plan *plan, const struct sink *sink, bool head, i64 rows,
+                   struct agg_cells *out);
 i64 gpu_agg_cell_bytes(const struct agg_cells *cells); /* of a block, for a slot */
 /* The values that keys can have at this execution, a subset of those the program allows for. */
-struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan);
+struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan,
+                           const struct sink *sink);
 /* A word whose total is not 0 where there was a row; -1: none. */
-i32 gpu_touch_word(const struct gpu_plan *plan);
+i32 gpu_touch_word(const struct gpu_plan *plan, const struct sink *sink);
 
 struct agg_room { /* what the form of a table depends on besides the pipeline */
     i64 rows;     /* of the source */
     i64 groups;   /* known to be needed */
     i64 memory_bytes;
     i64 shared_max;
+    i64 sharers; /* aggregations that share a block's memory */
     b8 is_simt;
     b8 in_runs; /* rows may come in the order of the key, if the sink says so */
 };
@@ -498,35 +596,45 @@ struct agg_shape {
     u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
 };
-void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct agg_room *room,
-                   struct agg_shape *out);
+void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct sink *sink,
+                   const struct agg_room *room, struct agg_shape *out);
 struct weave;
-void gpu_agg_weave(const struct agg_shape *shape, struct weave *out);
+void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out);
 
 /* --- the weaver (weave_text.c) --- */
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 
+enum { WEAVE_FEW = 4 }; /* 0: many */
+/* Which field of a packed key a bitmap is of, where it is of one. */
+struct weave_field {
+    u8 count;  /* fields of the key; 0: the bitmap is of all of it */
+    u8 number; /* from the lowest on */
+    u8 shift;  /* its first bit */
+};
 struct weave_index {
     u8 form; /* enum kindex_form */
     b8 unique;
     b8 filter; /* a bitmap stands before it */
-    b8 few;    /* of the keys that may be asked for are there */
+    u8 few;    /* of the keys that may be asked for are there: how few, below WEAVE_FEW */
+    struct weave_field field;
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
-    const struct weave_col *cols;      /* per source column */
-    const struct weave_index *indexes; /* per plan index */
-    const struct agg_cells *cells;     /* groups in each thread's own; NULL = not so */
+    const struct weave_col *cols;             /* per source column */
+    const struct weave_index *indexes;        /* per plan index */
+    const struct agg_cells *cells[PIPE_AGGS]; /* groups in each thread's own; NULL = not so */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
-    u32 agg_form, agg_head; /* of struct kagg */
-    i32 run_rows;           /* of struct agg_shape */
-    u32 front;              /* of it */
-    b8 agg_copies;          /* of the table, in shared memory */
-    b8 gone;                /* the source has deleted rows */
-    b8 lists;               /* there is shared memory for lists of rows */
-    i32 rows_per_thread;    /* out */
-    i64 shared_bytes;       /* out: dynamic, without the aggregation's tables */
+    struct weave_agg {
+        u32 form, head; /* of struct kagg */
+        u32 front;      /* of struct agg_shape */
+        b8 copies;      /* of the table, in shared memory */
+    } aggs[PIPE_AGGS];
+    i32 run_rows;        /* of struct agg_shape */
+    b8 gone;             /* the source has deleted rows */
+    b8 lists;            /* there is shared memory for lists of rows */
+    i32 rows_per_thread; /* out */
+    i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };
 void gpu_weave_text(struct weave *w, struct text *out);
 const char *gpu_part_text(const char *part); /* includes that a part of op.def needs; NULL: none */
@@ -567,6 +675,8 @@ struct gpu_step {
     i32 users;
     struct arena arena;
     const char *refusal; /* NULL: the plan stands */
+    _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
+    _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
     struct gpu_plan plan;
     struct gpu_woven_form *woven;
     struct gpu_scan *scans; /* the one used last first */
@@ -593,6 +703,7 @@ struct gpu_var {
     struct gpu_block *slots, *heads, *index_rows, *filter;
     i64 most_matches; /* of one key */
     f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
+    struct weave_field field; /* that the filter is of */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */

@@ -57,7 +57,7 @@ struct dict_views { /* of a source column whose codes are loaded as text */
 
 struct fixed_part { /* offsets in it, besides those of signatures and batches */
     i64 bytes;
-    i64 words_at, word_regs_at, limbs_at;
+    i64 words_at[PIPE_AGGS], word_regs_at[PIPE_AGGS], limbs_at;
 };
 
 /* A table as a step reads it: one version, pruned by some literals. Kept when its columns are in
@@ -85,6 +85,16 @@ struct gpu_scan {
     struct gpu_block *gone;        /* bits of deleted rows, of all parts */
     struct gpu_str_list texts;     /* of dictionaries */
     struct dict_views *dict_views; /* per source column; NULL = none */
+};
+
+struct job_agg { /* one of the step's aggregations */
+    const struct sink *sink;
+    struct agg_shape shape;
+    struct gpu_block *state;
+    struct gpu_var *out;
+    i64 groups_wanted;
+    i64 early_bytes, early_at; /* of the columns that small tables are read out to at once */
+    i64 keeps_at;              /* in the argument block */
 };
 
 struct job {
@@ -126,16 +136,17 @@ struct job {
     i64 capacity;
     u64 *out_at, *out_nulls_at; /* to_host: offsets of columns in a slot's rows */
     struct fetch_col *fetch;
-    struct agg_shape shape;
-    struct gpu_block *state;
-    i64 early_bytes; /* of the columns that a small table is read out to at once; 0 = not so */
+    struct job_agg aggs[PIPE_AGGS];
+    i64 early_bytes; /* of all columns that small tables are read out to at once; 0 = not so */
     i64 early_at;    /* behind the reports on the host */
     struct gpu_block *bounds; /* of tiles, where rows are expected in order, and of blocks */
     u64 tile_total;           /* tiles of all parts */
     u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */
     b8 out_of_order;          /* rows do not come in the order of their key */
     b8 vm_only;               /* woven code is for another form of the table */
-    i64 groups_wanted;
+    u32 passes, pass; /* of a step whose groups have no room at once, and which it is */
+    u64 pass_slots;   /* of the table of each */
+    i64 pass_rows;    /* groups of those before */
     /* argument block */
     u8 *blob;
     i64 blob_bytes;
@@ -145,7 +156,6 @@ struct job {
     b8 fixed_done; /* it lies in the scan's block */
     i64 lits_at, lit_bytes_at, luts_at, cols_at, indexes_at, outs_at, reports_at;
     i64 counts_at; /* behind the reports */
-    i64 keeps_at;
     i64 interns_at;
     struct kintern *interns;
     b8 interns_full; /* run again with larger ones */
@@ -160,8 +170,9 @@ struct job {
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
     struct gpu_block *made;        /* strings that the step makes: HEAP_HEAD and the bytes, */
     i64 made_bytes;                /* which there is room for */
-    struct buffer *made_host;      /* where they will be on the host; NULL: they are not handed on */
-    i64 made_text;                 /* which of the texts they are; 0 = none, else its number + 1 */
+    struct buffer *made_host; /* where they will be on the host; NULL: they are not handed on */
+    i64 made_text;            /* which of the texts they are; 0 = none, else its number + 1 */
+    struct gpu_block *bests;  /* the best texts so far, for INTERN that has a key */
     u32 mark_count;
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
@@ -194,8 +205,10 @@ static inline struct gpu_block *gpu_job_gone_bits(const struct job *j) {
 }
 FALLIBLE gpu_job_scan(struct job *j); /* a scan of a table: found, or a new one */
 void gpu_job_scan_end(struct job *j, wf_status status);
-FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
-FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */
+FALLIBLE gpu_job_source(struct job *j); /* parts and signatures */
+FALLIBLE gpu_job_place(struct job *j);  /* placement, batches, slots */
+/* Before anything is loaded: whether there is still room for the columns beside what the sink took. */
+FALLIBLE gpu_job_fits(struct job *j);
 i64 gpu_job_slot_share(const struct job *j); /* of the card's memory, in bytes */
 /* Batches like this one will have at most a times-th of its rows: false when it is a single part.
  */
@@ -251,13 +264,19 @@ FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
 
 /* gpu_agg.c */
 FALLIBLE gpu_agg_begin(struct job *j);
-struct kagg gpu_agg_args(const struct job *j); /* once the argument block has its place */
-void gpu_agg_keeps(const struct job *j, struct kkeep *out);
+void gpu_agg_drop(struct job *j);
+/* Of aggregation `number`, once the argument block has its place. */
+struct kagg gpu_agg_args(const struct job *j, u32 number);
+void gpu_agg_keeps(const struct job *j, u32 number, struct kkeep *out);
+/* Columns of all groups of those before `number`. */
+i64 gpu_agg_col_count(const struct job *j, u32 number);
+FALLIBLE gpu_agg_init(struct job *j);
 FALLIBLE gpu_agg_early(struct job *j); /* small tables: read out before they are waited for */
 void gpu_agg_early_cols(const struct job *j, u64 *cols); /* where to */
-FALLIBLE gpu_agg_end(struct job *j, const u64 *report, bool *out_again);
-/* Shared memory of a block of so many threads for the table, and in how many copies; 0 copies:
- * cells of each thread's own, or none. */
-i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies);
+FALLIBLE gpu_agg_end(struct job *j, bool *out_again);
+/* Shared memory of a block of so many threads for the tables, behind `other_bytes`. Tells the kernel
+ * where each begins, and in how many copies it is; 0: cells of each thread's own, or none. In the
+ * virtual machine there is one: args->emit. */
+i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, struct kargs *args);
 
 #endif

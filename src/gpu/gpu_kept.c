@@ -266,12 +266,15 @@ void gpu_step_give(struct gpu_card *card, struct gpu_step *step) {
 /* --- functions --- */
 
 static bool same_weave(const struct weave *a, const struct weave *b) {
-    size_t first = offsetof(struct weave, agg_form);
+    size_t first = offsetof(struct weave, aggs);
     size_t bytes = offsetof(struct weave, rows_per_thread) - first;
     u32 cols = a->plan->pipe->source.col_count;
     i64 indexes = a->plan->indexes.count;
-    bool cells =
-        a->cells && b->cells ? !memcmp(a->cells, b->cells, sizeof *a->cells) : a->cells == b->cells;
+    bool cells = true;
+    for (u32 k = 0; k < PIPE_AGGS; k++) {
+        const struct agg_cells *x = a->cells[k], *y = b->cells[k];
+        cells = cells && (x && y ? !memcmp(x, y, sizeof *x) : x == y);
+    }
     return cells && !memcmp((const u8 *)a + first, (const u8 *)b + first, bytes) &&
            (!cols || !memcmp(a->cols, b->cols, cols * sizeof *a->cols)) &&
            (!indexes || !memcmp(a->indexes, b->indexes, (size_t)indexes * sizeof *a->indexes));
@@ -300,19 +303,25 @@ void gpu_step_keep_woven(struct gpu_card *card, struct gpu_step *step, const str
     struct gpu_woven_form *form = arena_try(&step->arena, (i64)sizeof *form);
     struct weave_col *own_cols = arena_try(&step->arena, (cols + 1) * (i64)sizeof *own_cols);
     struct weave_index *own = arena_try(&step->arena, (indexes + 1) * (i64)sizeof *own);
-    struct agg_cells *cells = weave->cells ? arena_try(&step->arena, (i64)sizeof *cells) : NULL;
-    if (form && own_cols && own &&
-        !cells == !weave->cells) { /* else it is looked for again the next time */
+    struct agg_cells *cells[PIPE_AGGS];
+    bool all = form && own_cols && own;
+    for (u32 k = 0; k < PIPE_AGGS; k++) {
+        cells[k] = weave->cells[k] ? arena_try(&step->arena, (i64)sizeof *cells[k]) : NULL;
+        all = all && !cells[k] == !weave->cells[k];
+    }
+    if (all) { /* else it is looked for again the next time */
         memcpy(own_cols, weave->cols, cols * sizeof *own_cols);
         memcpy(own, weave->indexes, (size_t)indexes * sizeof *own);
         form->weave = *weave;
         form->weave.plan = &step->plan;
         form->weave.cols = own_cols;
         form->weave.indexes = own;
-        if (cells) {
-            memcpy(cells, weave->cells, sizeof *cells);
+        for (u32 k = 0; k < PIPE_AGGS; k++) {
+            if (cells[k]) {
+                memcpy(cells[k], weave->cells[k], sizeof *cells[k]);
+            }
+            form->weave.cells[k] = cells[k];
         }
-        form->weave.cells = cells;
         form->function = function;
         form->next = step->woven;
         step->woven = form;

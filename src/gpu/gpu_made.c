@@ -1,6 +1,6 @@
 /* gpu_made.c: strings that a step makes: the heap its kernels write them to.
  *
- * A thread reserves the bytes of its rows by adding to the heap's first word. A heap that runs full
+ * A warp reserves the bytes of its rows by adding to the heap's first word. A heap that runs full
  * counts on, and the step runs once more with as much as was asked for. Strings that leave the step
  * have an address on the host from the beginning, as all text in variables has; their bytes come there
  * when the step ends. */
@@ -72,7 +72,7 @@ wf_status gpu_job_made_end(struct job *j, bool *out_again) {
     CU(g->api->stream_synchronize(g->streams[0]));
     if ((i64)used > j->made_bytes) {
         gpu_job_made_drop(j);
-        j->made_bytes = (i64)used;
+        j->made_bytes = j->g->known.made_bytes = (i64)used;
         *out_again = true;
     } else if (j->made_host && used) {
         CU(g->api->copy_to_host(j->made_host->data, j->made->addr + HEAP_HEAD, (size_t)used,

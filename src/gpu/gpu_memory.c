@@ -3,7 +3,12 @@
  * The driver's allocator costs 0.4 ms a call, so memory is taken from it in slabs and cut here:
  * best fit over one list of free blocks, neighbours joined when freed. Slabs that stand empty are
  * given back when they exceed a quarter of the budget, or when the card refuses a new one. Kernels
- * never allocate. */
+ * never allocate.
+ *
+ * The second tier is memory of the host, out of the pool of results (gpu_host.c): kernels and copies
+ * use its blocks like all others, at the speed of the bus. Atomics there are atomic among the
+ * threads of the card, which are the only ones that touch it. Only steps that the card has no room
+ * for go there, and blocks that outlive a step are put there for its time only. */
 #include "gpu/gpu_int.h"
 
 #define SLAB_BYTES (256LL << 20)
@@ -186,6 +191,11 @@ bool gpu_heap_find(struct gpu_card *card, u64 addr, u64 *out_addr, i64 *out_byte
     struct gpu_heap *heap = &card->heap;
     bool found = false;
     mutex_lock(&heap->lock);
+    for (const struct gpu_block *b = heap->away; b && !found; b = b->next) {
+        found = addr >= b->addr && addr - b->addr < (u64)b->bytes;
+        *out_addr = b->addr;
+        *out_bytes = b->bytes;
+    }
     for (const struct gpu_slab *slab = heap->slabs; slab && !found; slab = slab->next) {
         if (addr < slab->addr || addr - slab->addr >= (u64)slab->bytes) {
             continue;
@@ -223,8 +233,55 @@ static void join_next(struct gpu_card *card, struct gpu_block *block) {
     mem_free(card->mem, next, (i64)sizeof *next);
 }
 
+/* --- in memory of the host --- */
+
+static struct gpu_block *away_alloc(struct gpu *g, i64 bytes) {
+    struct gpu_card *card = g->card;
+    struct gpu_heap *heap = &card->heap;
+    struct buffer *host = gpu_host_buffer(card->host, card->mem, g->pool, MAX_OF(bytes, 1));
+    u64 addr = host ? gpu_host_addr(card->host, host) : 0;
+    struct gpu_block *block = addr ? block_new(card) : NULL;
+    if (!block) {
+        buffer_release(host);
+        return NULL;
+    }
+    block->addr = addr;
+    block->bytes = bytes + 64;
+    block->host = host;
+    mutex_lock(&heap->lock);
+    block->epoch = card->epoch;
+    block->next = heap->away;
+    if (heap->away) {
+        heap->away->prev = block;
+    }
+    heap->away = block;
+    mutex_unlock(&heap->lock);
+    g->spilled_bytes += bytes;
+    return block;
+}
+
+static void away_free(struct gpu_card *card, struct gpu_block *block) {
+    struct gpu_heap *heap = &card->heap;
+    mutex_lock(&heap->lock);
+    if (block->epoch == card->epoch) {
+        *(block->prev ? &block->prev->next : &heap->away) = block->next;
+        if (block->next) {
+            block->next->prev = block->prev;
+        }
+    }
+    mutex_unlock(&heap->lock);
+    buffer_release(block->host);
+    mem_free(card->mem, block, (i64)sizeof *block);
+}
+
+/* --- both --- */
+
 void gpu_heap_free(struct gpu_card *card, struct gpu_block *block) {
     if (!block) {
+        return;
+    }
+    if (block->host) {
+        away_free(card, block);
         return;
     }
     struct gpu_heap *heap = &card->heap;
@@ -263,6 +320,7 @@ void gpu_heap_fini(struct gpu_card *card, bool context_alive) {
         slab_unlink(card, slab);
     }
     heap->free_list = NULL;
+    heap->away = NULL;
     heap->used_bytes = 0;
     card->epoch++;
     mutex_unlock(&heap->lock);
@@ -294,6 +352,9 @@ static void drop_slots(struct gpu *g) {
 
 struct gpu_block *gpu_alloc_try(struct gpu *g, i64 bytes) {
     struct gpu_block *block = gpu_heap_alloc(g->card, bytes);
+    if (g->number == GPU_MOVER) { /* it takes nothing away from steps */
+        return block;
+    }
     if (!block && !g->card->broken) {
         drop_slots(g);
         block = gpu_heap_alloc(g->card, bytes);
@@ -307,21 +368,39 @@ struct gpu_block *gpu_alloc_try(struct gpu *g, i64 bytes) {
     return block;
 }
 
-wf_status gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err) {
-    *out = gpu_alloc_try(g, bytes);
-    if (*out) {
-        return ERR_OK;
-    }
+static FALLIBLE refused(struct gpu *g, i64 bytes, const char *host, const char *hint,
+                        struct error *err) {
     if (g->card->broken) {
         FAIL(err, GPU, "the driver failed while allocating %lld bytes on the GPU", bytes);
     }
     bool first = err->code == ERR_OK;
-    error_set(err, ERR_DEVICE_MEMORY, -1, "out of GPU memory: %lld bytes asked, %lld free of %lld",
-              bytes, MAX_OF(gpu_heap_available(g->card), 0), g->card->heap.budget_bytes);
+    error_set(err, ERR_DEVICE_MEMORY, -1,
+              "out of GPU memory: %lld bytes asked, %lld free of %lld%s", bytes,
+              MAX_OF(gpu_heap_available(g->card), 0), g->card->heap.budget_bytes, host);
     if (first) {
-        error_hint(err, "Raise the setting \"gpu_memory\", or SET gpu_placement = streamed.");
+        error_hint(err, "%s", hint);
     }
     return ERR_DEVICE_MEMORY;
+}
+
+wf_status gpu_alloc_here(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err) {
+    *out = gpu_alloc_try(g, bytes);
+    return *out ? ERR_OK
+                : refused(g, bytes, "",
+                          "Raise the setting \"gpu_memory\", or SET gpu_placement = streamed.", err);
+}
+
+wf_status gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err) {
+    if (g->tight < TIGHT_SPILL) {
+        return gpu_alloc_here(g, bytes, out, err);
+    }
+    *out = gpu_alloc_try(g, bytes);
+    if (!*out && !g->card->broken) {
+        *out = away_alloc(g, bytes);
+    }
+    return *out ? ERR_OK
+                : refused(g, bytes, ", and the host has no room for them",
+                          "Raise the setting \"memory\" or \"gpu_memory\".", err);
 }
 
 wf_status gpu_pinned_reserve(struct gpu *g, struct pinned *p, i64 bytes, struct error *err) {

@@ -133,18 +133,19 @@ static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
     return NULL;
 }
 
-/* The one sink besides marks; NULL when there are several, or none. */
+/* The one sink besides marks, or the first of several aggregations; NULL when there are others, or
+ * none. */
 static const struct sink *main_sink(const struct pipeline *pipe) {
     const struct sink *found = NULL;
+    u32 count = 0;
+    u32 aggs = 0;
     for (u32 s = 0; s < pipe->sink_count; s++) {
-        if (pipe->sinks[s].kind != SINK_MARK) {
-            if (found) {
-                return NULL;
-            }
-            found = &pipe->sinks[s];
-        }
+        bool counts = pipe->sinks[s].kind != SINK_MARK;
+        found = counts && !found ? &pipe->sinks[s] : found;
+        count += counts;
+        aggs += pipe->sinks[s].kind == SINK_AGG;
     }
-    return found;
+    return count == 1 || (count == aggs && aggs <= PIPE_AGGS) ? found : NULL;
 }
 
 static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe) {
@@ -158,8 +159,10 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     if (sink->kind == SINK_LUT) {
         return gpu_refusal(arena, REFUSE_TABLE, "");
     }
-    if (sink->kind == SINK_AGG && sink->word_count > AGG_MAX_WORDS) {
-        return refuse_count(arena, REFUSE_WORDS, sink->word_count);
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        if (pipe->sinks[s].kind == SINK_AGG && pipe->sinks[s].word_count > AGG_MAX_WORDS) {
+            return refuse_count(arena, REFUSE_WORDS, pipe->sinks[s].word_count);
+        }
     }
     u32 matches = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
@@ -193,6 +196,18 @@ static u16 number_u32(struct arena *arena, struct u32_list *list, u32 item) {
     }
     VEC_PUSH(arena, list, item);
     return (u16)(list->count - 1);
+}
+
+static u16 number_ahead(struct planner *p, u32 lit, u16 code) {
+    struct gpu_plan *plan = p->plan;
+    for (i64 i = 0; i < plan->patterns.count; i++) {
+        if (plan->patterns.items[i].lit == lit && plan->patterns.items[i].code == code) {
+            return (u16)i;
+        }
+    }
+    struct gpu_plan_ahead added = {lit, code};
+    VEC_PUSH(p->arena, &plan->patterns, added);
+    return (u16)(plan->patterns.count - 1);
 }
 
 static u16 number_col(struct planner *p, u32 var, u32 col) {
@@ -234,7 +249,7 @@ static void number_op(struct planner *p, u32 i) {
         break;
     }
     if (op_ahead(op->code)) {
-        imm = number_u32(p->arena, &plan->patterns, literal_of(p->pipe, op->b)->imm);
+        imm = number_ahead(p, literal_of(p->pipe, op->b)->imm, op->code);
     }
     plan->makes += (op_infos[op->code].flags & OP_MAKES) != 0;
     bool rare = op_infos[op->code].flags & OP_RARE || op_ahead(op->code);
@@ -242,6 +257,7 @@ static void number_op(struct planner *p, u32 i) {
         plan->woven_op = op_infos[op->code].name;
     }
     plan->adds_interns |= gpu_op_adds(op);
+    plan->best_count += intern_keyed(op);
     plan->has_match |= op->code == OP_MATCH;
     plan->has_each |= op->code == OP_EACH;
     plan->op_imm[i] = imm;
@@ -362,6 +378,7 @@ static void find_host_text(struct planner *p) {
     const struct pipeline *pipe = p->pipe;
     struct gpu_plan *plan = p->plan;
     plan->host_text = NEW_ARRAY(p->arena, b8, pipe->reg_count + 1);
+    plan->has_text = plan->patterns.count > 0; /* their tables are placed as texts are */
     for (u32 r = 0; r < pipe->reg_count; r++) {
         bool is_text = pipe->regs[r].kind == KIND_STR;
         plan->has_text |= is_text;
@@ -470,12 +487,13 @@ static u32 limb_run(const struct planner *p, const struct sink *sink, u32 w) {
     return count;
 }
 
-/* A long run of limbs gets no registers: the sink takes them from the value itself. */
+/* A long run of limbs gets no registers: the sink, if it is the only one, takes them from the value
+ * itself. */
 static void find_limbs(struct planner *p) {
     struct gpu_plan *plan = p->plan;
     const struct sink *sink = plan->sink;
     plan->is_limb = NEW_ARRAY(p->arena, b8, p->pipe->reg_count + 1);
-    for (u32 w = 0; sink->kind == SINK_AGG && w < sink->word_count;) {
+    for (u32 w = 0; plan->agg_count == 1 && w < sink->word_count;) {
         u32 count = limb_run(p, sink, w);
         if (count >= LIMBS_LEAST) {
             const struct op *op = limb_op(p, sink, w);
@@ -550,11 +568,10 @@ static bool filters_at_once(const struct planner *p, u32 i, u32 depth) {
            p->first[op->a] == i - 1 && p->last[op->a] == i;
 }
 
-/* Of the pipeline's mark sinks. */
-static u32 mark_number(const struct pipeline *pipe, u32 sink) {
+u32 gpu_sink_number(const struct pipeline *pipe, u32 sink) {
     u32 number = 0;
     for (u32 s = 0; s < sink; s++) {
-        number += pipe->sinks[s].kind == SINK_MARK;
+        number += pipe->sinks[s].kind == pipe->sinks[sink].kind;
     }
     return number;
 }
@@ -601,8 +618,8 @@ static const char *encode_emit(struct coding *c) {
     if (sink->kind == SINK_MARK) {
         c->kop.code = KOP_MARK;
         c->kop.a = place_of(c->p, sink->key);
-        c->kop.imm = (u16)mark_number(c->p->pipe, c->op->imm);
     }
+    c->kop.imm = (u16)gpu_sink_number(c->p->pipe, c->op->imm);
     return NULL;
 }
 
@@ -1108,12 +1125,24 @@ static const char *emit_all(struct planner *p) {
 }
 
 /* Groups have whole numbers, and so have the bounds that are of use. */
-static void find_keeps(struct gpu_plan *plan) {
-    const struct sink *sink = plan->sink;
-    for (u32 i = 0; i < sink->keep_count && plan->keep_count < AGG_KEEPS; i++) {
+static void find_keeps(const struct sink *sink, struct plan_keeps *out) {
+    for (u32 i = 0; i < sink->keep_count && out->count < AGG_KEEPS; i++) {
         u8 kind = sink->keeps[i].kind;
         if (kind == KIND_I32 || kind == KIND_I64 || kind == KIND_I128) {
-            plan->keeps[plan->keep_count++] = &sink->keeps[i];
+            out->items[out->count++] = &sink->keeps[i];
+        }
+    }
+}
+
+/* Where rows are counted, all groups are: a step gives the same whoever runs it. */
+static void find_aggs(struct gpu_plan *plan, bool counts) {
+    const struct pipeline *pipe = plan->pipe;
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        if (pipe->sinks[s].kind == SINK_AGG) {
+            if (!counts) {
+                find_keeps(&pipe->sinks[s], &plan->keeps[plan->agg_count]);
+            }
+            plan->aggs[plan->agg_count++] = &pipe->sinks[s];
         }
     }
 }
@@ -1126,6 +1155,7 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     out->program = program;
     out->pipe = pipe;
     out->sink = main_sink(pipe);
+    find_aggs(out, counts);
     out->op_imm = NEW_ARRAY(arena, u16, pipe->op_count + 1);
     out->places = NEW_ARRAY(arena, u16, pipe->reg_count + 1);
     out->col_used = NEW_ARRAY(arena, b8, pipe->source.col_count + 1);
@@ -1143,7 +1173,6 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     place_consts(&p);
     find_limbs(&p);
     find_words(&p);
-    find_keeps(out);
     find_counted(arena, pipe, counts, out);
     const char *refusal = emit_all(&p);
     if (refusal) {

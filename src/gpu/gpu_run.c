@@ -32,13 +32,14 @@ static i64 take(i64 *bytes, i64 more) {
     return at;
 }
 
+/* One for every batch whose rows go to the host, or for every aggregation. */
 static i64 report_count(const struct job *j) {
-    return j->to_host ? MAX_OF(j->batch_count, 1) : 1;
+    return MAX_OF(j->to_host ? j->batch_count : (i64)j->plan.agg_count, 1);
 }
 
-/* One more for a table that is read out at once. */
+/* As many more for tables that are read out at once. */
 static i64 report_bytes(const struct job *j) {
-    return (report_count(j) + (j->early_bytes > 0)) * REPORT_WORDS * 8;
+    return report_count(j) * (j->early_bytes ? 2 : 1) * REPORT_WORDS * 8;
 }
 
 /* Of the counts for EXPLAIN ANALYZE. */
@@ -62,14 +63,16 @@ static void lay_out_batch(struct job *j, struct batch *b) {
 }
 
 static void lay_out_fixed(struct job *j) {
-    const struct sink *sink = j->plan.sink;
     i64 *bytes = &j->layout.bytes;
     *bytes = 0;
     for (u32 i = 0; i < j->sig_count; i++) {
         j->sigs[i].ops_at = take(bytes, j->plan.ops.count * (i64)sizeof(struct kop));
     }
-    j->layout.words_at = take(bytes, sink->word_count);
-    j->layout.word_regs_at = take(bytes, sink->word_count * (i64)sizeof(u16));
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        i64 words = j->plan.aggs[k]->word_count;
+        j->layout.words_at[k] = take(bytes, words);
+        j->layout.word_regs_at[k] = take(bytes, words * (i64)sizeof(u16));
+    }
     j->layout.limbs_at = take(bytes, j->plan.limbs.count * (i64)sizeof(struct klimbs));
     for (i64 i = 0; i < j->batch_count; i++) {
         lay_out_batch(j, &j->batches[i]);
@@ -80,7 +83,7 @@ static void lay_out(struct job *j) {
     const struct gpu_plan *plan = &j->plan;
     i64 *bytes = &j->blob_bytes;
     *bytes = 0;
-    (void)take(bytes, 8 * (1 + (i64)plan->sink->word_count)); /* for gpu_job_sink_end */
+    (void)take(bytes, 8 * gpu_agg_col_count(j, plan->agg_count)); /* for gpu_job_sink_end */
     j->lits_at = take(bytes, (plan->lits.count + plan->patterns.count) * (i64)sizeof(struct klit));
     j->lit_bytes_at = take(bytes, gpu_job_literal_bytes(j));
     j->luts_at = take(bytes, plan->luts.count * (i64)sizeof(struct kcol));
@@ -90,12 +93,15 @@ static void lay_out(struct job *j) {
     j->texts_in_at = take(bytes, gpu_job_text_room(j, NULL));
     i64 outs = gpu_job_out_count(j) + j->mark_count;
     j->outs_at = take(bytes, outs * j->slot_count * (i64)sizeof(struct kout));
-    j->reports_at = take(bytes, report_bytes(j) + count_bytes(j));
+    j->reports_at = take(bytes, report_bytes(j) + count_bytes(j) * (plan->agg_count > 1 ? 2 : 1));
     j->counts_at = j->reports_at + report_bytes(j);
-    j->keeps_at = take(bytes, plan->keep_count * (i64)sizeof(struct kkeep));
+    for (u32 k = 0; k < plan->agg_count; k++) {
+        j->aggs[k].keeps_at = take(bytes, plan->keeps[k].count * (i64)sizeof(struct kkeep));
+    }
     for (i64 i = 0; i < j->batch_count; i++) {
         j->batches[i].texts_at = take(bytes, gpu_job_text_room(j, &j->batches[i]));
-        j->batches[i].bounds_at = j->shape.run_rows ? take(bytes, j->batches[i].count * 8) : -1;
+        bool in_runs = j->aggs[0].shape.run_rows != 0;
+        j->batches[i].bounds_at = in_runs ? take(bytes, j->batches[i].count * 8) : -1;
     }
 }
 
@@ -137,12 +143,14 @@ static FALLIBLE fill_operands(struct job *j) {
 }
 
 static void fill_words(struct job *j) {
-    const struct sink *sink = j->plan.sink;
-    u16 *regs = (u16 *)(void *)(j->fixed + j->layout.word_regs_at);
-    for (u32 w = 0; sink->kind == SINK_AGG && w < sink->word_count; w++) {
-        j->fixed[j->layout.words_at + w] = sink->words[w];
-        u16 reg = sink->word_regs[w];
-        regs[w] = j->plan.is_limb[reg] ? (u16)AGG_NO_REG : j->plan.places[reg];
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        const struct sink *sink = j->plan.aggs[k];
+        u16 *regs = (u16 *)(void *)(j->fixed + j->layout.word_regs_at[k]);
+        for (u32 w = 0; w < sink->word_count; w++) {
+            j->fixed[j->layout.words_at[k] + w] = sink->words[w];
+            u16 reg = sink->word_regs[w];
+            regs[w] = j->plan.is_limb[reg] ? (u16)AGG_NO_REG : j->plan.places[reg];
+        }
     }
     struct klimbs *limbs = (struct klimbs *)(void *)(j->fixed + j->layout.limbs_at);
     for (i64 i = 0; i < j->plan.limbs.count; i++) {
@@ -163,12 +171,16 @@ static void fill_sink(struct job *j) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
     gpu_agg_early_cols(j, (u64 *)(void *)j->blob);
-    gpu_agg_keeps(j, (struct kkeep *)(void *)(j->blob + j->keeps_at));
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        gpu_agg_keeps(j, k, (struct kkeep *)(void *)(j->blob + j->aggs[k].keeps_at));
+    }
     u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
         reports[r * REPORT_WORDS + REPORT_ROWS] = (u64)j->old_rows;
-        reports[r * REPORT_WORDS + REPORT_COUNTS] = j->g->args_block->addr + (u64)j->counts_at;
+        /* The virtual machine's launches for further aggregations count the same rows again. */
+        i64 counts_at = j->counts_at + (r && j->plan.agg_count ? count_bytes(j) : 0);
+        reports[r * REPORT_WORDS + REPORT_COUNTS] = j->g->args_block->addr + (u64)counts_at;
     }
 }
 
@@ -305,6 +317,15 @@ static const f64 FEW_SHARE = 2.0; /* all */
 static const f64 FEW_SHARE = 0.25;
 #endif
 
+/* So that bitmaps that leave fewest rows are asked first. */
+static u8 how_few(f64 share) {
+    u8 few = 0;
+    for (f64 most = FEW_SHARE; few + 1 < WEAVE_FEW && share <= most; most /= 4.0) {
+        few++;
+    }
+    return few;
+}
+
 /* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
 #define LISTS_LEAST_SHARED (144 << 10)
 
@@ -315,8 +336,9 @@ static void describe_weave(struct job *j, struct sig *sig) {
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
         const struct kindex *index = &j->indexes[i];
         const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
-        indexes[i] = (struct weave_index){(u8)index->form, (b8)index->unique,
-                                          index->filter.bits != NULL, gv->share <= FEW_SHARE};
+        indexes[i] =
+            (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL,
+                                 how_few(gv->share), gv->field};
     }
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;
@@ -325,7 +347,9 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.gone = gpu_job_gone_bits(j) != NULL;
     sig->weave.lists =
         j->plan.sink->kind != SINK_AGG || j->g->card->shared_max >= LISTS_LEAST_SHARED;
-    gpu_agg_weave(&j->shape, &sig->weave);
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        gpu_agg_weave(&j->aggs[k].shape, k, &sig->weave);
+    }
 }
 
 /* Under auto: whether the step is worth a compiler's time. */
@@ -368,6 +392,10 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     }
     TRY(gpu_woven(card, &ask, out, j->x->err));
     j->used_quick |= ask.is_quick;
+    j->metric->interim |= ask.is_coming;
+    if (*out) {
+        atomic_store(&j->kept->has_code, 1);
+    }
     if (*out && !ask.is_quick) {
         sig->function = *out;
         gpu_step_keep_woven(card, j->kept, &sig->weave, sig->function);
@@ -386,6 +414,12 @@ static void set_tiles(const struct job *j, const struct batch *b, i64 tile_rows,
     i64 last = j->parts[b->first + b->count - 1].rows;
     args->tile_count =
         ((u64)(b->count - 1) << args->tile_shift) + (u64)((last + tile_rows - 1) / tile_rows);
+}
+
+/* Slots for the best text of every key: more keys than that are filed as they come. */
+static i64 best_slots(const struct job *j) {
+    enum { BEST_SLOTS = 1 << 16, BEST_SLOTS_SIMT = 4 };
+    return j->plan.best_count ? j->g->api->is_simt ? BEST_SLOTS_SIMT : BEST_SLOTS : 0;
 }
 
 static struct kargs batch_args(const struct job *j, i64 i) {
@@ -421,13 +455,17 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .out_count = (u32)gpu_job_out_count(j),
         .capacity = j->capacity,
         .limit = limit,
-        .agg = gpu_agg_args(j),
         .report = AT(u64 *, j->reports_at + report),
         .heap = DEV(u8 *, j->made ? j->made->addr : 0),
         .heap_bytes = (u64)j->made_bytes,
+        .bests = DEV(u64 *, j->bests ? j->bests->addr : 0),
+        .best_slots = (u64)best_slots(j),
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
-    args.agg.bound_starts = b->bounds_at < 0 ? NULL : AT(const u64 *, b->bounds_at);
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        args.aggs[k] = gpu_agg_args(j, k);
+        args.aggs[k].bound_starts = b->bounds_at < 0 ? NULL : AT(const u64 *, b->bounds_at);
+    }
 #undef FIXED
 #undef AT
     return args;
@@ -519,36 +557,62 @@ static FALLIBLE capture_before(struct job *j, const struct batch *b, struct gpu_
     return gpu_capture_before(j->g, j->x, &launched);
 }
 
+/* Code that is about to be launched. */
+struct start {
+    void *function, *stream;
+    u32 threads;
+    i64 shared;                   /* without the tables of aggregations */
+    const struct batch *captured; /* NULL: the launch is not recorded */
+};
+
+static FALLIBLE start_kernel(struct job *j, const struct start *s, struct kargs args) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    i64 shared = s->shared + gpu_agg_shared(j, s->threads, s->shared, &args);
+    i32 per_sm = 1;
+    TRY(gpu_blocks_per_sm(g, s->function, s->threads, shared, &per_sm, err));
+    i64 blocks = MIN_OF((i64)(args.tile_count - args.tile_first), (i64)g->card->sm_count * per_sm);
+    struct gpu_grid grid = {blocks, s->threads, shared};
+    if (s->captured) {
+        TRY(capture_before(j, s->captured, grid, &args));
+    }
+    TRY(gpu_launch(g, s->function, grid, s->stream, &args, err));
+    j->metric->launches++;
+    return s->captured ? gpu_capture_after(g, j->x) : ERR_OK;
+}
+
+/* The virtual machine makes one aggregation after the other. */
+static FALLIBLE start_machine(struct job *j, const struct start *s, const struct kargs *args) {
+    for (u32 k = 0; k < MAX_OF(j->plan.agg_count, 1); k++) {
+        struct kargs one = *args;
+        one.emit = k;
+        one.aggs[0] = args->aggs[k];
+        one.report += k * REPORT_WORDS;
+        TRY(start_kernel(j, s, one));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *l) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     struct batch *b = &j->batches[i];
     struct kargs args = batch_args(j, i);
-    void *function = NULL;
+    struct start start = {.stream = stream};
     i64 tile_rows = 1;
-    i64 shared = 0;
-    TRY(choose_code(j, b, l, &args, &function, &tile_rows, &shared));
-    u32 threads = l->function ? WOVEN_BLOCK : VM_BLOCK;
-    shared += gpu_agg_shared(j, threads, shared, &args.agg.copies);
-    i32 per_sm = 1;
-    TRY(gpu_blocks_per_sm(g, function, threads, shared, &per_sm, err));
+    TRY(choose_code(j, b, l, &args, &start.function, &tile_rows, &start.shared));
+    start.threads = l->function ? WOVEN_BLOCK : VM_BLOCK;
+    start.captured = j->x->capture && l->function ? b : NULL;
     cut_launch(j, tile_rows, l, &args);
-    i64 blocks = MIN_OF((i64)(args.tile_count - args.tile_first), (i64)g->card->sm_count * per_sm);
     void *first = NULL;
     void *last = NULL;
     TRY(gpu_event(g, 1 + j->event_count, &first, err));
     TRY(gpu_event(g, 2 + j->event_count, &last, err));
     j->event_count += 2;
-    struct gpu_grid grid = {blocks, threads, shared};
-    bool captured = j->x->capture && l->function;
-    if (captured) {
-        TRY(capture_before(j, b, grid, &args));
-    }
     CU(g->api->event_record(first, stream));
-    TRY(gpu_launch(g, function, grid, stream, &args, err));
+    TRY(l->function ? start_kernel(j, &start, args) : start_machine(j, &start, &args));
     CU(g->api->event_record(last, stream));
-    j->metric->launches++;
-    return captured ? gpu_capture_after(g, j->x) : ERR_OK;
+    return ERR_OK;
 }
 
 static void progress(struct job *j, const struct batch *b) {
@@ -574,9 +638,8 @@ static FALLIBLE read_report(struct job *j) {
     for (i32 s = 1; s < j->slot_count; s++) { /* launches of other batches have times, too */
         CU(g->api->stream_synchronize(g->streams[s]));
     }
-    size_t bytes = (size_t)(j->early_bytes ? 2 : 1) * REPORT_WORDS * 8;
-    CU(g->api->copy_to_host(g->reports.host, g->args_block->addr + (u64)j->reports_at, bytes,
-                            g->streams[0]));
+    CU(g->api->copy_to_host(g->reports.host, g->args_block->addr + (u64)j->reports_at,
+                            (size_t)report_bytes(j), g->streams[0]));
     CU(g->api->stream_synchronize(g->streams[0]));
     return add_times(j);
 }
@@ -587,6 +650,11 @@ static bool has_enough(const struct job *j) {
     u64 report[REPORT_WORDS];
     const struct sink *sink = j->plan.sink;
     memcpy(report, j->g->reports.host, sizeof report);
+    for (u32 k = 1; k < j->plan.agg_count; k++) {
+        u64 more[REPORT_WORDS];
+        memcpy(more, j->g->reports.host + k * sizeof more, sizeof more);
+        report[REPORT_RETRY] |= more[REPORT_RETRY];
+    }
     i64 rows = (i64)report[REPORT_ROWS];
     bool hopeless = rows > j->g->card->heap.budget_bytes / MAX_OF(gpu_job_row_bytes(j), 1);
     return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN | RETRY_ORDER)) ||
@@ -700,21 +768,6 @@ static FALLIBLE collect(struct job *j) {
     return count_bytes(j) ? read_counts(j) : ERR_OK;
 }
 
-static FALLIBLE init_state(struct job *j) {
-    struct gpu *g = j->g;
-    if (j->plan.sink->kind != SINK_AGG) {
-        return ERR_OK;
-    }
-    void *function = NULL;
-    TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, j->x, &function, j->x->err));
-    struct kagg_step args = {.agg = gpu_agg_args(j)};
-    i64 words = (i64)((j->shape.agg.slot_count + 1) * (1u + j->shape.agg.word_count));
-    i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL);
-    j->metric->launches++;
-    return gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0],
-                      &args, j->x->err);
-}
-
 /* How the pipeline uses an interner. */
 static void intern_use(const struct job *j, i64 number, bool *out_text, bool *out_adds) {
     *out_text = *out_adds = false;
@@ -738,7 +791,22 @@ static FALLIBLE open_interns(struct job *j) {
         TRY(gpu_intern_open(j->g, j->x, interns->items[i], is_text, adds && j->interns_full,
                             &j->interns[i], &j->metric->bytes_moved));
     }
-    j->interns_full = 0;
+    j->interns_full = j->g->known.interns_full = 0;
+    return ERR_OK;
+}
+
+/* Numbers of a run that is to be repeated may be nobody's: it starts anew. */
+static FALLIBLE clear_bests(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    i64 bytes = j->plan.best_count * best_slots(j) * BEST_WORDS * 8;
+    if (!bytes) {
+        return ERR_OK;
+    }
+    if (!j->bests) {
+        TRY(gpu_alloc(g, bytes, &j->bests, err));
+    }
+    CU(g->api->set_bytes(j->bests->addr, 0, (size_t)bytes, g->streams[0]));
     return ERR_OK;
 }
 
@@ -758,10 +826,12 @@ static FALLIBLE close_interns(struct job *j) {
 
 static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(open_interns(j));
+    TRY(clear_bests(j));
     TRY(gpu_job_made_begin(j));
     TRY(gpu_job_sink_begin(j));
+    TRY(gpu_job_fits(j));
     TRY(send_args(j));
-    TRY(init_state(j));
+    TRY(gpu_agg_init(j));
     TRY(spread(j));
     if (j->place == PLACE_CACHED && !j->to_host) {
         TRY(run_cached(j));
@@ -873,6 +943,13 @@ static const char *code_name(const struct job *j) {
 wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct job j = {.g = g, .x = x, .step = step, .pipe = step->pipeline};
     j.metric = &x->metrics[step_no];
+    j.capacity = g->known.capacity;
+    for (u32 k = 0; k < PIPE_AGGS; k++) {
+        j.aggs[k].groups_wanted = g->known.groups[k];
+    }
+    j.made_bytes = g->known.made_bytes;
+    j.interns_full = g->known.interns_full;
+    j.out_of_order = g->known.out_of_order;
     wf_status status = run_job(&j);
     if (status) { /* nothing may still be reading what is freed below */
         gpu_wait(g);
@@ -880,6 +957,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
     gpu_job_made_drop(&j);
+    gpu_heap_free(g->card, j.bests);
     if (j.old && status) {
         put_back_old(&j);
     }

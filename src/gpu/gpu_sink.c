@@ -24,8 +24,8 @@ static bool feeds_host(const struct program *program, u32 var, bool may) {
     for (u32 b = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++) {
             const struct step *step = &program->blocks[b].steps[s];
-            bool orders = step->kind == STEP_SORT || step->kind == STEP_WINDOW ||
-                          step->kind == STEP_LIMIT;
+            bool orders =
+                step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT;
             bool here = step->kind == STEP_BUILD || (orders && !may);
             if (here && step->src == var) {
                 return false;
@@ -60,7 +60,8 @@ i64 gpu_job_row_bytes(const struct job *j) {
 
 i64 gpu_job_out_count(const struct job *j) {
     const struct sink *sink = job_sink(j);
-    return sink->kind == SINK_ROWS ? sink->col_count : j->shape.run_rows ? 1 + sink->word_count : 0;
+    bool in_runs = sink->kind == SINK_AGG && j->aggs[0].shape.run_rows;
+    return sink->kind == SINK_ROWS ? sink->col_count : in_runs ? 1 + sink->word_count : 0;
 }
 
 /* --- marks --- */
@@ -157,9 +158,9 @@ static FALLIBLE rows_on_card(struct job *j) {
     const struct sink *sink = job_sink(j);
     i64 width = MAX_OF(gpu_job_row_bytes(j), 1);
     if (!j->capacity) {
-        i64 bound = j->old_rows + (j->plan.has_match ? 2 : 1) * j->source_rows;
-        i64 room = gpu_heap_available(g->card) / 4 / width;
-        j->capacity = MAX_OF(MIN_OF(bound, room), 1);
+        i64 bound = (j->plan.has_match ? 2 : 1) * j->source_rows;
+        i64 room = MAX_OF(gpu_heap_available(g->card), 0) / 4 / width;
+        j->capacity = j->old_rows + MAX_OF(MIN_OF(bound, room), 1);
     }
     if (sink->limit >= 0) {
         j->capacity = MAX_OF(MIN_OF(j->capacity, sink->limit), 1);
@@ -202,7 +203,7 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
         outs[c].null_reg = col->null_reg != NO_REG ? j->plan.places[col->null_reg] : 0;
     }
     for (i64 c = 0; sink->kind == SINK_AGG && c < gpu_job_out_count(j); c++) {
-        outs[c] = (struct kout){.data = DEV(u8 *, j->out->cols[c].addr), .bytes = 8};
+        outs[c] = (struct kout){.data = DEV(u8 *, j->aggs[0].out->cols[c].addr), .bytes = 8};
     }
     for (u32 m = 0; m < j->mark_count; m++) {
         outs[gpu_job_out_count(j) + m] =
@@ -280,10 +281,13 @@ wf_status gpu_job_sink_begin(struct job *j) {
     if (sink->append) {
         TRY(take_old(j));
     }
-    variable_reset(&j->x->vars[sink->var]);
-    if (sink->kind == SINK_AGG) {
+    for (u32 k = 0; j->pass == 0 && k < j->plan.agg_count; k++) { /* else of the passes before */
+        variable_reset(&j->x->vars[j->plan.aggs[k]->var]);
+    }
+    if (j->plan.agg_count) {
         return gpu_agg_begin(j);
     }
+    variable_reset(&j->x->vars[sink->var]);
     bool crosses = j->place != PLACE_CACHED && !j->plan.has_match &&
                    feeds_host(j->x->program, sink->var, false);
     j->to_host = (j->sends || crosses) && gpu_job_can_send(j);
@@ -303,7 +307,7 @@ static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
     const struct sink *sink = job_sink(j);
     i64 rows = (i64)report[REPORT_ROWS];
     if (report[REPORT_RETRY] & RETRY_OUTPUT) {
-        j->capacity = rows;
+        j->capacity = j->g->known.capacity = rows;
         *out_again = true;
         return ERR_OK;
     }
@@ -315,6 +319,9 @@ static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
 
 static void count_out(struct job *j) {
     i64 rows = j->x->vars[job_sink(j)->var].rows - j->old_rows;
+    for (u32 k = 1; k < j->plan.agg_count; k++) {
+        rows += j->x->vars[j->plan.aggs[k]->var].rows;
+    }
     j->metric->rows_out += rows;
     j->metric->bytes_written += rows * gpu_job_row_bytes(j);
 }
@@ -337,12 +344,12 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
         return ERR_OK; /* the runtime raises it; the rows do not matter */
     }
     if (report[REPORT_RETRY] & RETRY_INTERN) {
-        j->interns_full = 1;
+        j->interns_full = j->g->known.interns_full = 1;
         *out_again = true;
     } else if (sink->kind == SINK_ROWS) {
         TRY(rows_end(j, report, out_again));
     } else {
-        TRY(gpu_agg_end(j, report, out_again));
+        TRY(gpu_agg_end(j, out_again));
     }
     if (!*out_again) {
         count_out(j);
@@ -351,7 +358,5 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
 }
 
 void gpu_job_sink_drop(struct job *j) {
-    gpu_heap_free(j->g->card, j->state);
-    gpu_heap_free(j->g->card, j->bounds);
-    j->state = j->bounds = NULL;
+    gpu_agg_drop(j);
 }

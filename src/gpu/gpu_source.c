@@ -436,14 +436,33 @@ static i64 missing_bytes(const struct job *j) {
 
 static i32 choose_place(struct job *j) {
     i32 asked = (i32)j->x->settings->gpu_placement;
+    enum gpu_tight tight = j->g->tight;
     if (j->pipe->source.kind != SOURCE_TABLE) {
         return PLACE_CACHED;
+    }
+    if (tight >= TIGHT_MAP && asked != PLACE_CACHED) {
+        return tight == TIGHT_MAP ? PLACE_MAPPED : PLACE_STREAMED;
     }
     if (asked != PLACE_AUTO) {
         return asked;
     }
     i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
-    return missing_bytes(j) <= room / 4 * 3 ? PLACE_CACHED : PLACE_STREAMED;
+    bool fits = tight < TIGHT_STREAM && missing_bytes(j) <= room / 4 * 3;
+    return fits ? PLACE_CACHED : PLACE_STREAMED;
+}
+
+wf_status gpu_job_fits(struct job *j) {
+    bool loads = j->place == PLACE_CACHED && j->scan && !j->fixed_done;
+    if (!loads || j->x->settings->gpu_placement != PLACE_AUTO) {
+        return ERR_OK;
+    }
+    i64 missing = missing_bytes(j);
+    i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
+    if (missing > room) {
+        FAIL(j->x->err, DEVICE_MEMORY, "out of GPU memory: columns of %lld bytes, room for %lld",
+             missing, room);
+    }
+    return ERR_OK;
 }
 
 static i64 part_slot_bytes(const struct job *j, const struct part *part) {
@@ -537,8 +556,10 @@ wf_status gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes) {
             slots[s] = gpu_alloc_try(g, bytes);
         }
         if (!slots[s] && s == 0) {
+            bool spills = slots == g->rows || g->tight == TIGHT_ALL;
             drop_other_slots(j, slots);
-            TRY(gpu_alloc(g, bytes, &slots[s], j->x->err));
+            TRY(spills ? gpu_alloc(g, bytes, &slots[s], j->x->err)
+                       : gpu_alloc_here(g, bytes, &slots[s], j->x->err));
         }
     }
     return ERR_OK;
@@ -547,7 +568,8 @@ wf_status gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes) {
 wf_status gpu_job_place(struct job *j) {
     j->place = choose_place(j);
     /* Batches that had to be cut again are this run's. */
-    j->keeps = j->scan && !j->found && j->place == PLACE_CACHED && !j->sends && !j->batch_rows;
+    j->keeps = j->scan && !j->found && j->place == PLACE_CACHED && !j->sends && !j->batch_rows &&
+               j->g->tight < TIGHT_SPILL;
     j->fixed_done = 0;
     bool slots = j->place == PLACE_STREAMED || j->place == PLACE_SERIAL;
     bool whole = j->place == PLACE_CACHED && !j->sends;

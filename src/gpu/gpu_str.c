@@ -13,7 +13,10 @@
 #include "gpu/gpu_job.h"
 
 #include "codes/control.h"
+#include "codes/op.h"
 #include "host/regex_table.h"
+#include "host/to_char.h"
+#include "host/zone_table.h"
 
 #include <stdlib.h>
 
@@ -51,12 +54,18 @@ void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list) {
     list->count = 0;
 }
 
+/* A tablet's is the cache's, or a copy of its own where that has no room. */
 wf_status gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved) {
-    if (text->tablet) {
+    if (text->tablet && !text->block) {
         struct cached *cached = NULL;
-        TRY(gpu_cache_load(g, text->tablet, text->col, text->rows, &cached, moved, x->err));
-        *out = cached->text;
-        return ERR_OK;
+        wf_status status =
+            gpu_cache_load(g, text->tablet, text->col, text->rows, &cached, moved, x->err);
+        bool short_of = status == ERR_DEVICE_MEMORY && g->tight >= TIGHT_SPILL;
+        if (!short_of) {
+            *out = status ? 0 : cached->text;
+            return status;
+        }
+        error_reset(x->err);
     }
     if (!text->block) {
         TRY(gpu_alloc(g, MAX_OF(text->bytes, 1), &text->block, x->err));
@@ -146,12 +155,18 @@ void gpu_job_literals(struct job *j, u8 *to, u64 addr) {
     text->addr = addr;
 }
 
+struct sv gpu_ahead_table(struct exec *x, const struct gpu_plan_ahead *ahead) {
+    const union lit *lit = &x->lits[ahead->lit];
+    return ahead->code == OP_REGEX_STR    ? regex_table_make(x->arena, lit->str)
+           : ahead->code == OP_TO_CHAR_TS ? to_char_program(x->arena, lit->str)
+                                          : zone_table_get(x->arena, lit->i32);
+}
+
 /* Each is a text of its own, so that it is aligned. */
 static FALLIBLE pattern_texts(struct job *j) {
-    const struct u32_list *patterns = &j->plan.patterns;
-    j->pattern_views = NEW_ARRAY(j->x->arena, str, patterns->count + 1);
-    for (i64 i = 0; i < patterns->count; i++) {
-        struct sv table = regex_table_make(j->x->arena, j->x->lits[patterns->items[i]].str);
+    j->pattern_views = NEW_ARRAY(j->x->arena, str, j->plan.patterns.count + 1);
+    for (i64 i = 0; i < j->plan.patterns.count; i++) {
+        struct sv table = gpu_ahead_table(j->x, &j->plan.patterns.items[i]);
         ASSERT(table.len > 0); /* it was asked before whether there is one */
         j->pattern_views[i] = str_from(table);
         TRY(own_text(j, false, &j->pattern_views[i], 1));
@@ -325,9 +340,8 @@ void gpu_job_part_texts(struct job *j, struct batch *b, const struct kseg *segs)
             if (seg->form == SEG_STR) {
                 struct seg_bytes bytes =
                     gpu_segment_bytes(part->tablet, j->pipe->source.cols[c], part->rows);
-                b->part_texts[b->part_text_count++] =
-                    (struct ktext){(u64)(size_t)seg->bytes, (u64)(size_t)bytes.text,
-                                   (u64)bytes.text_bytes};
+                b->part_texts[b->part_text_count++] = (struct ktext){
+                    (u64)(size_t)seg->bytes, (u64)(size_t)bytes.text, (u64)bytes.text_bytes};
             }
         }
     }

@@ -286,7 +286,7 @@ static struct chunk *pinned_chunk(struct gpu *g, struct exec *x, const struct va
     }
     *out_bytes = at;
     struct chunk *chunk = chunk_view_new(x, def->col_count);
-    struct buffer *all = chunk ? gpu_host_buffer(g->card->host, x, at) : NULL;
+    struct buffer *all = chunk ? gpu_host_buffer(g->card->host, x->mem, x->pool, at) : NULL;
     if (!all) {
         chunk_release(chunk);
         return NULL;

@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { WEAVE_TESTS = 8 };
 struct weaver {
@@ -29,6 +30,7 @@ struct weaver {
     b8 *loaded_outside; /* and were so before EACH */
     u32 each;           /* the open one */
     i32 rows;           /* a thread has */
+    u32 agg;            /* weave_sink.c: which aggregation is written about */
     /* weave_list.c */
     u32 ask_at;             /* the first opcode that looks into an index; op_count = none */
     u32 tests[WEAVE_TESTS]; /* lookups whose bitmaps are asked before it, in order */
@@ -38,10 +40,12 @@ struct weaver {
     b8 listed;     /* now they do, one a thread */
     i32 tile_rows; /* rows that a thread had before */
     b8 *again;     /* opcodes that are repeated for rows of the list */
+    b8 *late;      /* those of them that are needed for nothing before */
     b8 *early;     /* opcodes that were written before their turn */
     b8 *tested;    /* lookups whose bitmaps were asked */
 };
 
+/* Writes a line; @ stands for the number of the aggregation. */
 __attribute__((format(printf, 2, 3))) static inline void line(struct weaver *v, const char *format,
                                                               ...) {
     char buf[700];
@@ -49,6 +53,9 @@ __attribute__((format(printf, 2, 3))) static inline void line(struct weaver *v, 
     va_start(args, format);
     vsnprintf(buf, sizeof buf, format, args);
     va_end(args);
+    for (char *at = strchr(buf, '@'); at; at = strchr(at, '@')) {
+        *at = (char)('0' + v->agg);
+    }
     text_print(v->out, "%*s%s\n", (int)(4 * v->depth), "", buf);
 }
 

@@ -6,7 +6,8 @@
  * rows of its tile that are left, and what follows is written for one row a thread: full warps, few
  * registers, and columns are loaded for rows that need them. Registers are not carried to the list:
  * they are made again from the row's number, which only opcodes before the first lookup have to
- * allow.
+ * allow. What neither a filter nor a bitmap needs is made there only: a bitmap of one column of a
+ * packed key leaves the other columns unread.
  *
  * MATCH on such a list takes the matches of 256 rows together: their counts are summed, and every
  * thread searches the row whose match it takes. Here registers are carried, through shared
@@ -74,6 +75,64 @@ static void trace_reg(void *arg, u16 reg) {
     op_reads(&v->pipe->ops[at], v->pipe->sinks, trace_reg, t);
 }
 
+/* By how many bits a register is another one, `*out_of`, moved up; 0: it is none. */
+static u32 moved_up(const struct weaver *v, u16 reg, u16 *out_of) {
+    const struct pipeline *pipe = v->pipe;
+    if (pipe->regs[reg].is_const) {
+        return 0;
+    }
+    const struct op *op = &pipe->ops[v->plan->first[reg]];
+    bool times = op->code == OP_MUL_I32;
+    if ((!times && op->code != OP_SHL_I64) || !pipe->regs[op->b].is_const) {
+        return 0;
+    }
+    const union lit *lit = &v->plan->program->lits[pipe->ops[v->plan->first[op->b]].imm];
+    *out_of = op->a;
+    return !times                                         ? (u32)lit->i64
+           : lit->i32 > 0 && !(lit->i32 & (lit->i32 - 1)) ? (u32)__builtin_ctz((u32)lit->i32)
+                                                          : 0;
+}
+
+/* The register with the field of a packed key that a bitmap is of: keys are ((a << m) + b << n) + c,
+ * as lower/key.c packs them. The key itself where the bitmap is of all of it, or its opcodes are not
+ * these. */
+static u16 field_of(const struct weaver *v, u16 key, struct weave_field field, bool *out_alone) {
+    const struct pipeline *pipe = v->pipe;
+    u16 reg = key;
+    u32 shift = 0;
+    *out_alone = false;
+    for (u32 step = 0; step < field.count; step++) {
+        u16 above = NO_REG;
+        while (!pipe->regs[reg].is_const && pipe->ops[v->plan->first[reg]].code == OP_I64_I32) {
+            reg = pipe->ops[v->plan->first[reg]].a;
+        }
+        if (step == field.number && step + 1u == field.count) { /* the topmost */
+            *out_alone = shift == field.shift;
+            return *out_alone ? reg : key;
+        }
+        const struct op *op = &pipe->ops[v->plan->first[reg]];
+        bool joins = op->code == OP_ADD_I32 || op->code == OP_BITOR_I64;
+        u32 bits = joins && !pipe->regs[reg].is_const ? moved_up(v, op->a, &above) : 0;
+        if (bits == 0) {
+            return key;
+        }
+        if (step == field.number) {
+            *out_alone = shift == field.shift;
+            return *out_alone ? op->b : key;
+        }
+        shift += bits;
+        reg = above;
+    }
+    return key;
+}
+
+/* What a lookup asks its bitmap for. */
+static u16 asked_for(const struct weaver *v, u32 at, bool *out_field) {
+    const struct weave_index *index = &v->w->indexes[v->plan->op_imm[at]];
+    struct weave_field whole = {0};
+    return field_of(v, v->pipe->ops[at].a, index->filter ? index->field : whole, out_field);
+}
+
 /* Whether a lookup drops rows by a bitmap, and nothing else about them is asked. */
 static bool drops_by_bits(const struct weaver *v, u32 at) {
     const struct op *op = &v->pipe->ops[at];
@@ -96,8 +155,9 @@ static void choose_tests(struct weaver *v) {
         }
         if (looks(op) && drops_by_bits(v, i)) {
             struct trace t = {v, NEW_ARRAY(v->out->arena, b8, pipe->op_count), 1, 1};
+            bool is_field;
             if (i > v->ask_at) {
-                trace_reg(&t, op->a);
+                trace_reg(&t, asked_for(v, i, &is_field));
             }
             if (t.ok) {
                 found[count++] = i;
@@ -107,11 +167,11 @@ static void choose_tests(struct weaver *v) {
             break;
         }
     }
-    for (u32 few = 2; few-- > 0;) {
+    for (u32 few = WEAVE_FEW; few-- > 0;) {
         for (u32 k = 0; k < count; k++) {
             if (v->w->indexes[v->plan->op_imm[found[k]]].few == few) {
                 v->tests[v->test_count++] = found[k];
-                v->few |= (b8)few;
+                v->few |= few > 0;
             }
         }
     }
@@ -134,6 +194,31 @@ static i64 carried_bytes(const struct weaver *v, u32 at) {
     return bytes;
 }
 
+static void need_reg(void *arg, u16 reg) {
+    struct trace *t = arg;
+    u32 at = t->v->plan->first[reg];
+    if (!t->v->pipe->regs[reg].is_const && at < t->v->ask_at && !t->ops[at]) {
+        t->ops[at] = 1;
+        op_reads(&t->v->pipe->ops[at], t->v->pipe->sinks, need_reg, t);
+    }
+}
+
+/* Opcodes whose values no filter needs: bitmaps ask for them when their turn comes, rows of the list
+ * have them made anew. None may raise, as rows without a match would not. */
+static void find_late(struct weaver *v) {
+    const struct pipeline *pipe = v->pipe;
+    struct trace t = {v, NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1), 0, 1};
+    for (u32 i = 0; i < v->ask_at; i++) {
+        if (!v->again[i] || op_may_fault(&pipe->ops[i])) {
+            t.ops[i] = 1;
+            op_reads(&pipe->ops[i], pipe->sinks, need_reg, &t);
+        }
+    }
+    for (u32 i = 0; i < v->ask_at; i++) {
+        v->late[i] = v->again[i] && !t.ops[i];
+    }
+}
+
 void weave_list_plan(struct weaver *v) {
     const struct pipeline *pipe = v->pipe;
     bool several = false;
@@ -141,6 +226,7 @@ void weave_list_plan(struct weaver *v) {
     v->ask_at = first_lookup(pipe);
     v->again = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
     v->early = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
+    v->late = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
     v->tested = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
     if (v->ask_at == pipe->op_count) {
         return;
@@ -159,6 +245,9 @@ void weave_list_plan(struct weaver *v) {
         }
     }
     v->list = t.ok && !v->w->run_rows; /* runs are found by neighbours */
+    if (v->list) {
+        find_late(v);
+    }
 }
 
 /* --- before the tiles --- */
@@ -193,15 +282,16 @@ void weave_list_setup(struct weaver *v) {
 
 /* Asks the bitmap of lookup `at`; its key is made first where its turn has not come. */
 static void put_test(struct weaver *v, u32 at) {
-    const struct op *op = &v->pipe->ops[at];
     u16 number = v->plan->op_imm[at];
-    struct trace t = {v, NEW_ARRAY(v->out->arena, b8, v->pipe->op_count), 1, 1};
+    struct trace t = {v, NEW_ARRAY(v->out->arena, b8, v->pipe->op_count), 0, 1};
     char key[24];
-    if (at > v->ask_at) {
-        trace_reg(&t, op->a);
+    bool is_field;
+    u16 reg = asked_for(v, at, &is_field);
+    if (v->list || at > v->ask_at) {
+        trace_reg(&t, reg);
     }
-    for (u32 i = v->ask_at; i < at; i++) {
-        if (t.ops[i] && !v->early[i]) {
+    for (u32 i = 0; i < at; i++) {
+        if (t.ops[i] && !v->early[i] && (v->late[i] || i >= v->ask_at)) {
             weave_op(v, i);
             v->early[i] = 1;
         }
@@ -211,11 +301,12 @@ static void put_test(struct weaver *v, u32 at) {
                                         [KINDEX_RANK] = "rank_has",
                                         [KINDEX_PAIRS] = "filter_has",
                                         [KINDEX_RUNS] = "filter_has"};
-    operand(v, op->a, key);
+    operand(v, reg, key);
     line(v, "{");
     line(v, "    u32 keep = 0;");
-    line(v, "    " EACH "{ keep |= (act >> i & 1u ? %s(&x%u, %s) : 0u) << i; }",
-         names[v->w->indexes[number].form], number, key);
+    line(v, "    " EACH "{ keep |= (act >> i & 1u ? %s(&x%u, %s%s) : 0u) << i; }",
+         is_field ? "filter_has_field" : names[v->w->indexes[number].form], number,
+         is_field ? "(u64)" : "", key);
     line(v, "    act &= keep;");
     line(v, "}");
     v->filtered = 1;
@@ -265,6 +356,10 @@ void weave_ask(struct weaver *v) {
     }
     if (v->list) {
         put_list(v);
+    } else if (v->test_count && v->few) { /* most tiles may have no rows left */
+        line(v, "if (!b_any((i32)act)) {");
+        line(v, "    continue;");
+        line(v, "}");
     }
 }
 

@@ -16,13 +16,28 @@ static const char *const word_names[WORD_COUNT] = {
 
 enum { MOST_ACCUMULATORS = 24 };
 
+_Static_assert(PIPE_AGGS <= 10, "the number of an aggregation is one digit");
+
+/* The aggregation that is written about, or the rows. */
+static const struct sink *sink_of(const struct weaver *v) {
+    return v->plan->agg_count ? v->plan->aggs[v->agg] : v->plan->sink;
+}
+
+static const struct weave_agg *agg_of(const struct weaver *v) {
+    return &v->w->aggs[v->agg];
+}
+
+static const struct agg_cells *cells_of(const struct weaver *v) {
+    return v->w->cells[v->agg];
+}
+
 static bool is_limb(const struct weaver *v, u32 word) {
-    return v->plan->is_limb[v->plan->sink->word_regs[word]];
+    return v->plan->is_limb[sink_of(v)->word_regs[word]];
 }
 
 /* One group with few words: they are kept in registers until the block ends. */
 static bool accumulates(const struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     u32 words = 0;
     for (u32 w = 0; w < sink->word_count; w++) {
         words += !is_limb(v, w);
@@ -33,7 +48,7 @@ static bool accumulates(const struct weaver *v) {
 /* --- groups in cells of each thread's own: see gpu_cells.c --- */
 
 static const char *cell_array(const struct agg_cell *cell) {
-    return cell->narrow ? "narrow" : "wide";
+    return cell->narrow ? "narrow@" : "wide@";
 }
 
 static u32 cell_at(const struct agg_cell *cell) {
@@ -58,8 +73,8 @@ static void field_text(const struct weaver *v, const struct agg_cells *cells, u3
     const struct agg_field *f = &cells->fields[w];
     const char *kind = cells->cells[f->cell].narrow ? "u32" : "u64";
     char reg[24] = "1";
-    if (w < v->plan->sink->word_count) {
-        operand(v, v->plan->sink->word_regs[w], reg);
+    if (w < sink_of(v)->word_count) {
+        operand(v, sink_of(v)->word_regs[w], reg);
     }
     const char *shortened = f->short_value ? "(u32)" : "";
     if (f->shift) {
@@ -70,10 +85,10 @@ static void field_text(const struct weaver *v, const struct agg_cells *cells, u3
 }
 
 static void put_cells_row(struct weaver *v) {
-    const struct agg_cells *cells = v->w->cells;
+    const struct agg_cells *cells = cells_of(v);
     char buf[120];
-    line(v, "const u32 slot = (u32)((u64)%s - (u64)args.agg.key_lo);",
-         operand(v, v->plan->sink->key, buf));
+    line(v, "const u32 slot = (u32)((u64)%s - (u64)args.aggs[@].key_lo);",
+         operand(v, sink_of(v)->key, buf));
     for (u32 c = 0; c < cells->count; c++) {
         const struct agg_cell *cell = &cells->cells[c];
         char sum[700] = "";
@@ -102,9 +117,15 @@ static void put_cells_row(struct weaver *v) {
     }
 }
 
+/* Whether a field's total goes to the state together with others': blocks end at the same time, and
+ * every access of theirs to the few places that all share waits for the ones before. */
+static bool is_gathered(const struct agg_cells *cells, u32 w, u32 word) {
+    return cells->fields[w].op == WORD_ADD && word < 32;
+}
+
 /* The fields of one cell of a slot: the sums of all threads' copies, from the lowest field up. */
 static void put_cell_fields(struct weaver *v, u32 c) {
-    const struct agg_cells *cells = v->w->cells;
+    const struct agg_cells *cells = cells_of(v);
     const struct agg_cell *cell = &cells->cells[c];
     char identity[48];
     u32 order[AGG_FIELDS];
@@ -145,28 +166,47 @@ static void put_cell_fields(struct weaver *v, u32 c) {
     line(v, "}");
     for (u32 k = 0; k < count; k++) {
         u32 w = order[k];
-        const char *op = word_names[cells->fields[w].op];
-        u32 word = w < v->plan->sink->word_count ? v->w->agg_head + w : 0;
-        line(v, "f%u = w_word_merge(%s, f%u);", w, op, w);
+        u32 word = w < sink_of(v)->word_count ? agg_of(v)->head + w : 0;
+        line(v, "f%u = w_word_merge(%s, f%u);", w, word_names[cells->fields[w].op], w);
+        if (is_gathered(cells, w, word)) {
+            line(v, "sums = t_lane() == %uu ? f%u : sums;", word, w);
+            continue;
+        }
         line(v, "if (t_lane() == 0) {");
-        line(v, "    word_atom(%s, state + slot * %u + %u, f%u);", op,
-             v->w->agg_head + v->plan->sink->word_count, word, w);
+        line(v, "    word_atom(%s, state + slot * %u + %u, f%u);", word_names[cells->fields[w].op],
+             agg_of(v)->head + sink_of(v)->word_count, word, w);
         line(v, "}");
     }
     v->depth--;
     line(v, "}");
 }
 
+/* The sums of a slot, which lanes have by word, to the state: neighbours in one access. */
+static void put_cell_sums(struct weaver *v) {
+    const struct agg_cells *cells = cells_of(v);
+    u32 lanes = 0;
+    for (u32 w = 0; w < cells->field_count; w++) {
+        u32 word = w < sink_of(v)->word_count ? agg_of(v)->head + w : 0;
+        lanes |= is_gathered(cells, w, word) ? 1u << word : 0;
+    }
+    line(v, "if (0x%xu >> t_lane() & 1u) {", lanes);
+    line(v, "    word_atom(WORD_ADD, state + slot * %u + t_lane(), sums);",
+         agg_of(v)->head + sink_of(v)->word_count);
+    line(v, "}");
+}
+
 static void put_cells_function(struct weaver *v) {
-    const struct agg_cells *cells = v->w->cells;
-    line(v, "FN_SLOW void b_cells_add(u64 *wide, u32 *narrow, u64 slot_count, u64 *state) {");
+    const struct agg_cells *cells = cells_of(v);
+    line(v, "FN_SLOW void b_cells_add@(u64 *wide@, u32 *narrow@, u64 slot_count, u64 *state) {");
     line(v, "    b_sync();");
     line(v, "    NO_UNROLL for (u64 slot = t_id() / 32u; slot < slot_count; slot += %uu) {",
          WOVEN_BLOCK / 32);
     v->depth += 2;
+    line(v, "i64 sums = 0;");
     for (u32 c = 0; c < cells->count; c++) {
         put_cell_fields(v, c);
     }
+    put_cell_sums(v);
     v->depth -= 2;
     line(v, "    }");
     line(v, "    b_sync();");
@@ -174,15 +214,15 @@ static void put_cells_function(struct weaver *v) {
 }
 
 static void put_cells_setup(struct weaver *v) {
-    const struct agg_cells *cells = v->w->cells;
+    const struct agg_cells *cells = cells_of(v);
     char identity[48];
-    line(v, "u64 *const all_wide = (u64 *)s_bytes;");
-    line(v, "u32 *const all_narrow = (u32 *)(all_wide + args.agg.slot_count * %uu);",
+    line(v, "u64 *const all_wide@ = (u64 *)(s_bytes + args.aggs[@].shared_at);");
+    line(v, "u32 *const all_narrow@ = (u32 *)(all_wide@ + args.aggs[@].slot_count * %uu);",
          cells->wide_count * WOVEN_BLOCK);
-    line(v, "u64 *const wide = all_wide + t_id();");
-    line(v, "u32 *const narrow = all_narrow + t_id();");
-    line(v, "u32 emits = 0;");
-    line(v, "NO_UNROLL for (u64 slot = 0; slot < args.agg.slot_count; slot++) {");
+    line(v, "u64 *const wide@ = all_wide@ + t_id();");
+    line(v, "u32 *const narrow@ = all_narrow@ + t_id();");
+    line(v, "u32 emits@ = 0;");
+    line(v, "NO_UNROLL for (u64 slot = 0; slot < args.aggs[@].slot_count; slot++) {");
     for (u32 c = 0; c < cells->count; c++) {
         const struct agg_cell *cell = &cells->cells[c];
         line(v, "    %s[slot * %uu + %uu] = %s;", cell_array(cell),
@@ -192,20 +232,21 @@ static void put_cells_setup(struct weaver *v) {
     line(v, "}");
 }
 
-#define CELLS_ADD "b_cells_add(all_wide, all_narrow, args.agg.slot_count, args.agg.state);"
+#define CELLS_ADD \
+    "b_cells_add@(all_wide@, all_narrow@, args.aggs[@].slot_count, args.aggs[@].state);"
 
 /* After every emission: sums are added up before they can overflow. */
 static void put_cells_emitted(struct weaver *v) {
-    line(v, "if (++emits == %lldu) {", (long long)MAX_OF(v->w->cells->rows / v->rows, 1));
+    line(v, "if (++emits@ == %lldu) {", (long long)MAX_OF(cells_of(v)->rows / v->rows, 1));
     line(v, "    " CELLS_ADD);
-    line(v, "    emits = 0;");
+    line(v, "    emits@ = 0;");
     line(v, "}");
 }
 
 /* --- groups as runs of the sorted key: see agg_runs.h --- */
 
 static u32 run_bytes(const struct weaver *v) {
-    return 8u * (u32)(v->rows * WOVEN_BLOCK) * (1 + v->plan->sink->word_count);
+    return 8u * (u32)(v->rows * WOVEN_BLOCK) * (1 + sink_of(v)->word_count);
 }
 
 static void put_runs_setup(struct weaver *v) {
@@ -214,14 +255,14 @@ static void put_runs_setup(struct weaver *v) {
     line(v, "SHARED(i64, s_last, %d);", WOVEN_BLOCK / 32 * v->rows / 4);
     line(v, "SHARED(u32, s_some, %d);", WOVEN_BLOCK / 32 * v->rows / 4);
     line(v, "u64 *const keys = (u64 *)s_bytes;");
-    for (u32 w = 0; w < v->plan->sink->word_count; w++) {
+    for (u32 w = 0; w < sink_of(v)->word_count; w++) {
         line(v, "u64 *const sums%u = keys + %u * TILE;", w, 1 + w);
     }
 }
 
 /* Word w of the runs that this thread begins, stored; more<w>: of those it goes on with. */
 static void put_run_word(struct weaver *v, u32 w) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     const char *op = word_names[sink->words[w]];
     char x[24];
     line(v, "i64 more%u[R / 4];", w);
@@ -257,38 +298,38 @@ static void put_run_word(struct weaver *v, u32 w) {
 /* The first or last run of the tile, to its bounds. */
 static void put_edge(struct weaver *v, u32 at, const char *run) {
     line(v, "    bound[%u] = keys[%s];", at, run);
-    for (u32 w = 0; w < v->plan->sink->word_count; w++) {
+    for (u32 w = 0; w < sink_of(v)->word_count; w++) {
         line(v, "    bound[%u] = sums%u[%s];", at + 1 + w, w, run);
     }
 }
 
 /* The runs that end in the tile and are wanted, to the output: those of a warp by one addition. */
 static void put_runs_kept(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     line(v, "for (u32 from = t_id() - t_lane(); from < runs.inner.total; from += %d) {",
          WOVEN_BLOCK);
     v->depth++;
     line(v, "const u32 k = 1u + from + t_lane();");
     line(v, "u32 wanted = k <= runs.inner.total;");
     line(v, "if (wanted) {");
-    for (u32 n = 0; n < v->plan->keep_count; n++) {
-        u32 col = v->plan->keeps[n]->col;
+    for (u32 n = 0; n < v->plan->keeps[v->agg].count; n++) {
+        u32 col = v->plan->keeps[v->agg].items[n]->col;
         char name[24] = "keys";
         if (col) {
             snprintf(name, sizeof name, "sums%u", col - 1);
         }
-        line(v, "    wanted &= (i64)%s[k] >= args.agg.keeps[%u].lo;", name, n);
-        line(v, "    wanted &= (i64)%s[k] <= args.agg.keeps[%u].hi;", name, n);
+        line(v, "    wanted &= (i64)%s[k] >= args.aggs[@].keeps[%u].lo;", name, n);
+        line(v, "    wanted &= (i64)%s[k] <= args.aggs[@].keeps[%u].hi;", name, n);
     }
     line(v, "}");
-    line(v, "const u64 row = w_run_row(wanted, args.report);");
+    line(v, "const u64 row = w_run_row(wanted, AGG_REPORT(@));");
     line(v, "if (wanted && (i64)row < args.capacity) {");
     line(v, "    ((u64 *)args.outs[0].data)[row] = keys[k];");
     for (u32 w = 0; w < sink->word_count; w++) {
         line(v, "    ((u64 *)args.outs[%u].data)[row] = sums%u[k];", 1 + w, w);
     }
     line(v, "} else if (wanted) {");
-    line(v, "    atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_OUTPUT);");
+    line(v, "    atom_or_u32((u32 *)&AGG_REPORT(@)[REPORT_RETRY], RETRY_OUTPUT);");
     line(v, "}");
     v->depth--;
     line(v, "}");
@@ -296,9 +337,9 @@ static void put_runs_kept(struct weaver *v) {
 
 /* All of them, by the rows that the tile has reserved. */
 static void put_runs_all(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     line(v, "runs.inner.base = runs.inner.total ? *s_base : 0u;");
-    line(v, "const u32 fits = out_fits(runs.inner, args.capacity, -1, args.report);");
+    line(v, "const u32 fits = out_fits(runs.inner, args.capacity, -1, AGG_REPORT(@));");
     line(v, "for (u32 k = t_id(); k < fits; k += %d) {", WOVEN_BLOCK);
     line(v, "    ((u64 *)args.outs[0].data)[runs.inner.base + k] = keys[1u + k];");
     for (u32 w = 0; w < sink->word_count; w++) {
@@ -309,9 +350,9 @@ static void put_runs_all(struct weaver *v) {
 
 /* The first and the last go to the tile's bounds, as they may go on beside it. */
 static void put_runs_edges(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
-    line(v, "u64 *const bound = args.agg.bounds +");
-    line(v, "    %u * (args.agg.bound_starts[tablet] + (u64)first / TILE);",
+    const struct sink *sink = sink_of(v);
+    line(v, "u64 *const bound = args.aggs[@].bounds +");
+    line(v, "    %u * (args.aggs[@].bound_starts[tablet] + (u64)first / TILE);",
          AGG_BOUNDS(sink->word_count));
     line(v, "if (t_id() == 0) {");
     line(v, "    bound[0] = runs.total > 1u ? 2u : 1u;");
@@ -323,14 +364,14 @@ static void put_runs_edges(struct weaver *v) {
 }
 
 static void put_emit_runs(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     line(v, "u32 descends = 0;");
     line(v, "const u32 heads = b_run_heads(r%u, act, s_last, s_some, &descends);", sink->key);
     line(v, "struct b_runs runs =");
     line(v, "    b_run_places(heads, s_sums, s_base, %s);",
-         v->plan->keep_count ? "(u64 *)0" : "&args.report[REPORT_ROWS]");
+         v->plan->keeps[v->agg].count ? "(u64 *)0" : "&AGG_REPORT(@)[REPORT_ROWS]");
     line(v, "if (descends) {");
-    line(v, "    atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_ORDER);");
+    line(v, "    atom_or_u32((u32 *)&AGG_REPORT(@)[REPORT_RETRY], RETRY_ORDER);");
     line(v, "}");
     line(v, "if (runs.total) {");
     v->depth++;
@@ -351,7 +392,7 @@ static void put_emit_runs(struct weaver *v) {
         line(v, "}");
     }
     line(v, "b_sync();");
-    if (v->plan->keep_count) {
+    if (v->plan->keeps[v->agg].count) {
         put_runs_kept(v);
     } else {
         put_runs_all(v);
@@ -364,59 +405,62 @@ static void put_emit_runs(struct weaver *v) {
 /* --- what is set up before the tiles --- */
 
 void weave_sink_functions(struct weaver *v) {
-    if (v->plan->sink->kind == SINK_AGG && v->w->cells) {
-        put_cells_function(v);
+    for (v->agg = 0; v->agg < v->plan->agg_count; v->agg++) {
+        if (cells_of(v)) {
+            put_cells_function(v);
+        }
     }
-    if (v->plan->sink->kind == SINK_AGG && v->w->run_rows) {
+    v->agg = 0;
+    if (v->w->run_rows) {
         line(v, "#include \"agg_runs.h\"");
         v->w->shared_bytes = run_bytes(v);
-    }
-    if (v->plan->sink->kind == SINK_AGG && v->w->front) {
-        v->w->shared_bytes = 8LL * v->w->front * (1 + v->plan->sink->word_count);
     }
 }
 
 /* The block's own table in front of the one that all share. */
 static void put_front_setup(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
-    line(v, "u64 *const front = (u64 *)s_bytes;");
-    line(v, "i32 credit = FRONT_CREDIT_FIRST;");
-    line(v, "u32 fronts = 1;");
-    line(v, "NO_UNROLL for (u32 at = t_id(); at < %uu; at += %d) {", v->w->front, WOVEN_BLOCK);
-    line(v, "    front[at] = AGG_EMPTY;");
+    const struct sink *sink = sink_of(v);
+    line(v, "u64 *const front@ = (u64 *)(s_bytes + args.aggs[@].shared_at);");
+    line(v, "i32 credit@ = FRONT_CREDIT_FIRST;");
+    line(v, "u32 fronts@ = 1;");
+    line(v, "NO_UNROLL for (u32 at = t_id(); at < %uu; at += %d) {", agg_of(v)->front, WOVEN_BLOCK);
+    line(v, "    front@[at] = AGG_EMPTY;");
     for (u32 w = 0; w < sink->word_count; w++) {
-        line(v, "    front[at + %uu] = (u64)word_identity(%s);", v->w->front * (1 + w),
+        line(v, "    front@[at + %uu] = (u64)word_identity(%s);", agg_of(v)->front * (1 + w),
              word_names[sink->words[w]]);
     }
     line(v, "}");
     line(v, "b_sync();");
 }
 
-void weave_sink_setup(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
-    if (sink->kind == SINK_ROWS) {
-        line(v, "SHARED(u32, s_sums, 32);");
-        line(v, "SHARED(u64, s_base, 1);");
-    }
-    if (sink->kind != SINK_AGG) {
-        return;
-    }
-    if (v->w->cells) {
+static void put_agg_setup(struct weaver *v) {
+    const struct sink *sink = sink_of(v);
+    if (cells_of(v)) {
         put_cells_setup(v);
     } else if (v->w->run_rows) {
         put_runs_setup(v);
-    } else if (v->w->front) {
+    } else if (agg_of(v)->front) {
         put_front_setup(v);
-    } else if (v->w->agg_copies) {
-        line(v, "u64 *table = (u64 *)s_bytes;");
-        line(v, "b_agg_begin(table, &args.agg, %u, %u);", v->w->agg_head, sink->word_count);
+    } else if (agg_of(v)->copies) {
+        line(v, "u64 *table@ = (u64 *)(s_bytes + args.aggs[@].shared_at);");
+        line(v, "b_agg_begin(table@, &args.aggs[@], %u, %u);", agg_of(v)->head, sink->word_count);
     }
     for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
-        if (is_limb(v, w)) {
-            continue;
+        if (!is_limb(v, w)) {
+            line(v, "i64 acc@_%u = word_identity(%s);", w, word_names[sink->words[w]]);
         }
-        line(v, "i64 acc%u = word_identity(%s);", w, word_names[sink->words[w]]);
     }
+}
+
+void weave_sink_setup(struct weaver *v) {
+    if (v->plan->sink->kind == SINK_ROWS) {
+        line(v, "SHARED(u32, s_sums, 32);");
+        line(v, "SHARED(u64, s_base, 1);");
+    }
+    for (v->agg = 0; v->agg < v->plan->agg_count; v->agg++) {
+        put_agg_setup(v);
+    }
+    v->agg = 0;
 }
 
 /* --- rows --- */
@@ -465,7 +509,7 @@ static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *
 }
 
 static void put_emit_rows(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     line(v, "const struct b_place place =");
     line(v, "    b_reserve(bits_set_u32(act), s_sums, s_base, &args.report[REPORT_ROWS]);");
     line(v, "if (place.total) {");
@@ -502,10 +546,11 @@ static void put_agg_limbs(struct weaver *v, bool shared) {
         line(v, "    if (part && no < %uu) {", run->count);
         if (shared) {
             line(v,
-                 "        agg_shared_word(table, args.agg.copies, at + %u + no, WORD_ADD, part);",
-                 v->w->agg_head + run->word);
+                 "        agg_shared_word(table@, args.aggs[@].copies, at + %u + no, WORD_ADD, "
+                 "part);",
+                 agg_of(v)->head + run->word);
         } else {
-            line(v, "        atom_add_u64(at + %u + no, (u64)part);", v->w->agg_head + run->word);
+            line(v, "        atom_add_u64(at + %u + no, (u64)part);", agg_of(v)->head + run->word);
         }
         line(v, "    }");
         line(v, "}");
@@ -513,7 +558,7 @@ static void put_agg_limbs(struct weaver *v, bool shared) {
 }
 
 static void put_agg_words(struct weaver *v, bool shared) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     for (u32 w = 0; w < sink->word_count; w++) {
         char buf[24];
         if (is_limb(v, w)) {
@@ -522,10 +567,10 @@ static void put_agg_words(struct weaver *v, bool shared) {
         const char *x = operand(v, sink->word_regs[w], buf);
         const char *op = word_names[sink->words[w]];
         if (shared) {
-            line(v, "agg_shared_word(table, args.agg.copies, at + %u, %s, %s);", v->w->agg_head + w,
-                 op, x);
+            line(v, "agg_shared_word(table@, args.aggs[@].copies, at + %u, %s, %s);",
+                 agg_of(v)->head + w, op, x);
         } else {
-            line(v, "word_atom(%s, at + %u, %s);", op, v->w->agg_head + w, x);
+            line(v, "word_atom(%s, at + %u, %s);", op, agg_of(v)->head + w, x);
         }
     }
     put_agg_limbs(v, shared);
@@ -533,11 +578,11 @@ static void put_agg_words(struct weaver *v, bool shared) {
 
 /* Row i, added to what registers hold of the only group. */
 static void put_accumulate(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     char buf[24];
     for (u32 w = 0; w < sink->word_count; w++) {
         if (!is_limb(v, w)) {
-            line(v, "acc%u = word_merge(%s, acc%u, %s);", w, word_names[sink->words[w]], w,
+            line(v, "acc@_%u = word_merge(%s, acc@_%u, %s);", w, word_names[sink->words[w]], w,
                  operand(v, sink->word_regs[w], buf));
         }
     }
@@ -549,15 +594,15 @@ static void put_accumulate(struct weaver *v) {
 
 /* `at`: the state of a key in the table that all share, made when it is new. */
 static void put_state(struct weaver *v, const char *key, const char *from) {
-    u32 words = v->plan->sink->word_count;
-    if (v->w->agg_form == AGG_HASH) {
-        line(v, "u64 *at = agg_find%s(&args.agg, %u, %s, %sargs.report, &fresh);",
+    u32 words = sink_of(v)->word_count;
+    if (agg_of(v)->form == AGG_HASH) {
+        line(v, "u64 *at = agg_find%s(&args.aggs[@], %u, %s, %sAGG_REPORT(@), &fresh);",
              *from ? "_from" : "", words, key, from);
         return;
     }
-    line(v, "u64 *at = args.agg.state + ((u64)%s - (u64)args.agg.key_lo) * %u;", key,
-         v->w->agg_head + words);
-    if (v->w->agg_head) {
+    line(v, "u64 *at = args.aggs[@].state + ((u64)%s - (u64)args.aggs[@].key_lo) * %u;", key,
+         agg_of(v)->head + words);
+    if (agg_of(v)->head) {
         line(v, "if (!read_u64(at)) {");
         line(v, "    atom_add_u64(at, 1);");
         line(v, "}");
@@ -575,42 +620,42 @@ static void put_to_state(struct weaver *v, const char *key, const char *from) {
 
 /* Row i, to its group in a table of the block, or in the one that the launch shares. */
 static void put_to_table(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     char key[24] = "";
     operand(v, sink->key, key);
-    if (v->w->agg_copies) {
-        line(v, "const u64 at = ((u64)%s - (u64)args.agg.key_lo) * %u;", key,
-             v->w->agg_head + sink->word_count);
-        if (v->w->agg_head) {
-            line(v, "agg_shared_word(table, args.agg.copies, at, WORD_ADD, 1);");
+    if (agg_of(v)->copies) {
+        line(v, "const u64 at = ((u64)%s - (u64)args.aggs[@].key_lo) * %u;", key,
+             agg_of(v)->head + sink->word_count);
+        if (agg_of(v)->head) {
+            line(v, "agg_shared_word(table@, args.aggs[@].copies, at, WORD_ADD, 1);");
         }
         put_agg_words(v, true);
     } else {
-        put_to_state(v, key, v->w->agg_form == AGG_HASH ? "slot_at[i], slot_seen[i], " : "");
+        put_to_state(v, key, agg_of(v)->form == AGG_HASH ? "slot_at[i], slot_seen[i], " : "");
     }
 }
 
 /* Rows whose groups are in the block's own table go there; `left` are the others, or all of them
  * once most are. */
 static void put_to_front(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     char x[24];
     line(v, "u32 left = act;");
-    line(v, "if (fronts) {");
+    line(v, "if (fronts@) {");
     v->depth++;
     line(v, EACH "{");
-    line(v, "    const u32 near = act >> i & 1u ? front_find(front, %uu, %s) : FRONT_NONE;",
-         v->w->front, operand(v, sink->key, x));
+    line(v, "    const u32 near = act >> i & 1u ? front_find(front@, %uu, %s) : FRONT_NONE;",
+         agg_of(v)->front, operand(v, sink->key, x));
     line(v, "    if (near != FRONT_NONE) {");
     line(v, "        left &= ~(1u << i);");
     for (u32 w = 0; w < sink->word_count; w++) {
-        line(v, "        near_add(%s, front + %uu + near, %s);", word_names[sink->words[w]],
-             v->w->front * (1 + w), operand(v, sink->word_regs[w], x));
+        line(v, "        near_add(%s, front@ + %uu + near, %s);", word_names[sink->words[w]],
+             agg_of(v)->front * (1 + w), operand(v, sink->word_regs[w], x));
     }
     line(v, "    }");
     line(v, "}");
-    line(v, "credit = front_credit(credit, act, left);");
-    line(v, "fronts = w_front_pays(credit);");
+    line(v, "credit@ = front_credit(credit@, act, left);");
+    line(v, "fronts@ = w_front_pays(credit@);");
     v->depth--;
     line(v, "}");
 }
@@ -618,52 +663,52 @@ static void put_to_front(struct weaver *v) {
 /* Before rows go to a hash table: the first places of all of them, asked at once. */
 static void put_first_slots(struct weaver *v, const char *rows) {
     char key[24];
-    operand(v, v->plan->sink->key, key);
+    operand(v, sink_of(v)->key, key);
     line(v, "u64 *slot_at[R];");
     line(v, "u64 slot_seen[R];");
     line(v, EACH "{");
-    line(v, "    slot_at[i] = agg_first(&args.agg, %u, %s);", v->plan->sink->word_count, key);
+    line(v, "    slot_at[i] = agg_first(&args.aggs[@], %u, %s);", sink_of(v)->word_count, key);
     line(v, "    slot_seen[i] = %s >> i & 1u ? read_u64(slot_at[i]) : 0u;", rows);
     line(v, "}");
 }
 
 /* What the block's own table has, to the one that all share. */
 static void put_front_end(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
+    const struct sink *sink = sink_of(v);
     line(v, "u32 fresh = 0;");
     line(v, "b_sync();");
-    line(v, "NO_UNROLL for (u32 near = t_id(); near < %uu; near += %d) {", v->w->front,
+    line(v, "NO_UNROLL for (u32 near = t_id(); near < %uu; near += %d) {", agg_of(v)->front,
          WOVEN_BLOCK);
     v->depth++;
-    line(v, "if (front[near] != AGG_EMPTY) {");
+    line(v, "if (front@[near] != AGG_EMPTY) {");
     v->depth++;
-    put_state(v, "(i64)front[near]", "");
+    put_state(v, "(i64)front@[near]", "");
     line(v, "if (at) {");
     for (u32 w = 0; w < sink->word_count; w++) {
-        line(v, "    word_atom(%s, at + %u, (i64)front[near + %uu]);", word_names[sink->words[w]],
-             v->w->agg_head + w, v->w->front * (1 + w));
+        line(v, "    word_atom(%s, at + %u, (i64)front@[near + %uu]);", word_names[sink->words[w]],
+             agg_of(v)->head + w, agg_of(v)->front * (1 + w));
     }
     line(v, "}");
     v->depth--;
     line(v, "}");
     v->depth--;
     line(v, "}");
-    line(v, "w_agg_count(&args.agg, fresh, args.report);");
+    line(v, "w_agg_count(&args.aggs[@], fresh, AGG_REPORT(@));");
 }
 
 /* Whether rows may make groups in a hash table that all share. */
 static bool hashes(const struct weaver *v) {
-    return v->plan->sink->key != NO_REG && v->w->agg_form == AGG_HASH && !v->w->run_rows;
+    return sink_of(v)->key != NO_REG && agg_of(v)->form == AGG_HASH && !v->w->run_rows;
 }
 
 /* Row i, to wherever its group is kept. */
 static void put_row(struct weaver *v) {
     if (accumulates(v)) {
         put_accumulate(v);
-    } else if (v->plan->sink->key == NO_REG) {
+    } else if (sink_of(v)->key == NO_REG) {
         line(v, "const u64 at = 0;");
         put_agg_words(v, true);
-    } else if (v->w->cells) {
+    } else if (cells_of(v)) {
         put_cells_row(v);
     } else {
         put_to_table(v);
@@ -671,7 +716,7 @@ static void put_row(struct weaver *v) {
 }
 
 static void put_emit_agg(struct weaver *v) {
-    const char *rows = v->w->front ? "left" : "act";
+    const char *rows = agg_of(v)->front ? "left" : "act";
     if (v->w->run_rows) {
         put_emit_runs(v);
         return;
@@ -679,7 +724,7 @@ static void put_emit_agg(struct weaver *v) {
     if (hashes(v)) {
         line(v, "u32 fresh = 0;");
     }
-    if (v->w->front) {
+    if (agg_of(v)->front) {
         put_to_front(v);
         line(v, "if (left) {");
         v->depth++;
@@ -696,15 +741,15 @@ static void put_emit_agg(struct weaver *v) {
     line(v, "}");
     v->depth--;
     line(v, "}");
-    if (v->w->front) {
+    if (agg_of(v)->front) {
         v->depth--;
         line(v, "}");
     }
-    if (v->w->cells) {
+    if (cells_of(v)) {
         put_cells_emitted(v);
     }
     if (hashes(v)) {
-        line(v, "w_agg_count(&args.agg, fresh, args.report);");
+        line(v, "w_agg_count(&args.aggs[@], fresh, AGG_REPORT(@));");
     }
 }
 
@@ -712,17 +757,28 @@ static void put_emit_agg(struct weaver *v) {
 
 /* Sets the byte of every row named. */
 static void put_mark(struct weaver *v, u32 sink) {
-    u32 number = 0;
     char row[24];
-    for (u32 s = 0; s < sink; s++) {
-        number += v->pipe->sinks[s].kind == SINK_MARK;
-    }
     operand(v, v->pipe->sinks[sink].key, row);
     line(v, EACH "{");
     line(v, "    if ((act >> i & 1u) && %s >= 0) {", row);
-    line(v, "        args.outs[args.out_count + %u].data[%s] = 1;", number, row);
+    line(v, "        args.outs[args.out_count + %u].data[%s] = 1;", gpu_sink_number(v->pipe, sink),
+         row);
     line(v, "    }");
     line(v, "}");
+}
+
+/* Names of one aggregation are of no use to the next. */
+static void put_agg_apart(struct weaver *v, void (*put)(struct weaver *v)) {
+    bool several = v->plan->agg_count > 1;
+    if (several) {
+        line(v, "{");
+        v->depth++;
+    }
+    put(v);
+    if (several) {
+        v->depth--;
+        line(v, "}");
+    }
 }
 
 void weave_emit(struct weaver *v, u32 sink) {
@@ -731,26 +787,34 @@ void weave_emit(struct weaver *v, u32 sink) {
     } else if (v->plan->sink->kind == SINK_ROWS) {
         put_emit_rows(v);
     } else {
-        put_emit_agg(v);
+        v->agg = gpu_sink_number(v->pipe, sink);
+        put_agg_apart(v, put_emit_agg);
+    }
+}
+
+/* What the block has of the groups, to the state that all share. */
+static void put_agg_end(struct weaver *v) {
+    const struct sink *sink = sink_of(v);
+    if (cells_of(v)) {
+        line(v, CELLS_ADD);
+    } else if (agg_of(v)->front) {
+        put_front_end(v);
+    } else if (agg_of(v)->copies) {
+        for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
+            if (!is_limb(v, w)) {
+                line(v, "agg_shared_word(table@, args.aggs[@].copies, %u, %s, acc@_%u);", w,
+                     word_names[sink->words[w]], w);
+            }
+        }
+        line(v, "b_agg_end(table@, &args.aggs[@], %u, %u);", agg_of(v)->head, sink->word_count);
     }
 }
 
 void weave_finish(struct weaver *v) {
-    const struct sink *sink = v->plan->sink;
-    if (sink->kind == SINK_AGG && v->w->cells) {
-        line(v, CELLS_ADD);
-    } else if (sink->kind == SINK_AGG && v->w->front) {
-        put_front_end(v);
-    } else if (sink->kind == SINK_AGG && v->w->agg_copies) {
-        for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
-            if (is_limb(v, w)) {
-                continue;
-            }
-            line(v, "agg_shared_word(table, args.agg.copies, %u, %s, acc%u);", w,
-                 word_names[sink->words[w]], w);
-        }
-        line(v, "b_agg_end(table, &args.agg, %u, %u);", v->w->agg_head, sink->word_count);
+    for (v->agg = 0; v->agg < v->plan->agg_count; v->agg++) {
+        put_agg_apart(v, put_agg_end);
     }
+    v->agg = 0;
     line(v, "if (fault != ~0ULL) {");
     line(v, "    atom_min_u64(&args.report[REPORT_FAULT], fault);");
     line(v, "}");

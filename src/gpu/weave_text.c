@@ -54,6 +54,24 @@ static i32 rows_before_list(const struct weaver *v) {
     return v->few && live_words(v->plan, 0, v->ask_at) <= 4 ? 16 : 8;
 }
 
+/* Whether all groups are in cells of each thread's own. */
+static bool all_in_cells(const struct weaver *v) {
+    bool all = v->plan->agg_count > 0;
+    for (u32 k = 0; k < v->plan->agg_count; k++) {
+        all = all && v->w->cells[k];
+    }
+    return all;
+}
+
+/* Of an aggregation whose rows meet others in a table: more words take more registers. */
+static bool has_wide_groups(const struct gpu_plan *plan) {
+    bool wide = false;
+    for (u32 k = 0; k < plan->agg_count; k++) {
+        wide = wide || (plan->aggs[k]->word_count > 2 && plan->aggs[k]->key != NO_REG);
+    }
+    return wide;
+}
+
 static i32 rows_per_thread(const struct weaver *v) {
     const struct gpu_plan *plan = v->plan;
     if (v->w->run_rows) {
@@ -65,10 +83,10 @@ static i32 rows_per_thread(const struct weaver *v) {
     i32 words = live_words(plan, 0, v->pipe->op_count);
     /* Sixteen rows measured no faster, in fewer blocks. */
     i32 rows = words <= 10 && !goes_apart(plan) ? 8 : 4;
-    if (v->w->cells && words <= CELL_WORDS && !goes_apart(plan)) {
+    if (all_in_cells(v) && words <= CELL_WORDS && !goes_apart(plan)) {
         rows = 8; /* rows end in cells one by one: few of their registers live at once */
-    } else if (plan->sink->kind == SINK_AGG) {
-        rows = MIN_OF(rows, plan->sink->word_count > 2 && plan->sink->key != NO_REG ? 4 : 8);
+    } else if (plan->agg_count) {
+        rows = MIN_OF(rows, has_wide_groups(plan) ? 4 : 8);
     }
     if (plan->indexes.count) {
         rows = MIN_OF(rows, 8);
@@ -88,7 +106,7 @@ static i32 min_blocks(const struct weaver *v) {
     }
     bool many = words <= 40 && (v->list || !goes_apart(v->plan));
     i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
-    bool cells = v->w->cells && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
+    bool cells = all_in_cells(v) && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
     return cells ? MAX_OF(blocks, 4) : blocks;
 }
 
@@ -140,6 +158,8 @@ const char *gpu_part_text(const char *part) {
         {"initcap", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"
                     "#include \"defs/case_map.h\"\n#include \"defs/fn_case.h\"\n"
                     "#include \"defs/char_class.h\"\n#include \"defs/fn_initcap.h\"\n"},
+        {"to_char", FORMAT_PARTS "#include \"defs/fn_to_char.h\"\n"},
+        {"zone", FORMAT_PARTS "#include \"defs/fn_zone.h\"\n"},
         {"parse", PARSE_PARTS},
         {"parse_real", PARSE_PARTS "#include \"defs/fn_fround.h\"\n"
                                    "#include \"defs/fn_variance.h\"\n"
@@ -198,7 +218,8 @@ static void put_functions(struct weaver *v) {
         text_print(v->out, "%s %s op_%s(%s", info->cost >= 40 ? "FN_SLOW" : "FN",
                    makes ? "i64" : kind_text(info->result), info->name, makes ? "u8 *out, " : "");
         for (u32 k = 0; k < info->arity; k++) {
-            text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(info->operands[k]), "abc"[k]);
+            u8 kind = k == 1 && op_ahead(v->pipe->ops[i].code) ? KIND_STR : info->operands[k];
+            text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(kind), "abc"[k]);
         }
         text_print(v->out, "%s) { return %s; }\n", info->flags & OP_FAULTS ? ", u8 *f" : "",
                    expr_of(v->pipe->ops[i].code));
@@ -267,8 +288,8 @@ static void put_tile_head(struct weaver *v) {
     line(v, "    continue;");
     line(v, "}");
     if (v->plan->sink->kind == SINK_ROWS && v->plan->sink->limit >= 0) {
-        line(v,
-             "if (b_any(t_id() == 0 && (i64)read_u64(&args.report[REPORT_ROWS]) >= args.limit)) {");
+        line(v, "if (b_any(t_id() == 0 && args.limit >= 0 &&"); /* below 0: there is room for all */
+        line(v, "          (i64)read_u64(&args.report[REPORT_ROWS]) >= args.limit)) {");
         line(v, "    break;");
         line(v, "}");
     }
@@ -640,7 +661,11 @@ static void put_make(struct weaver *v, u32 at, const struct op *op) {
     char buf[24];
     for (u32 k = 0; k < info->arity; k++) {
         size_t n = strlen(operands);
-        snprintf(operands + n, sizeof operands - n, ", %s", operand(v, regs[k], buf));
+        operand(v, regs[k], buf);
+        if (op_ahead(op->code) && k == 1) {
+            snprintf(buf, sizeof buf, "p%u", v->plan->op_imm[at]);
+        }
+        snprintf(operands + n, sizeof operands - n, ", %s", buf);
     }
     if (info->flags & OP_FAULTS) {
         size_t n = strlen(operands);
@@ -728,6 +753,16 @@ static void put_intern(struct weaver *v, const struct op *op, u16 number) {
     if (op->code == OP_UNPAIR) {
         line(v, "        r%u[i] = intern_half(&args.interns[%u], %s, %uu);", op->dst, number, a,
              op->b);
+    } else if (intern_keyed(op)) {
+        u32 before = 0;
+        for (const struct op *other = v->pipe->ops; other < op; other++) {
+            before += intern_keyed(other);
+        }
+        line(v, "        r%u[i] = intern_best(&args.interns[%u],", op->dst, number);
+        line(v, "            args.bests + %u * BEST_WORDS * args.best_slots, args.best_slots,",
+             before);
+        line(v, "            %s, %s, %du, args.report);", operand(v, op->c, b), a,
+             op->b == INTERN_GREATEST);
     } else if (op->code == OP_INTERN) {
         line(v, "        r%u[i] = intern_text(&args.interns[%u], %s, %du, args.report);", op->dst,
              number, a, !gpu_op_adds(op));
@@ -843,7 +878,7 @@ void gpu_weave_text(struct weave *w, struct text *out) {
         if (i == v.ask_at) {
             weave_ask(&v);
         }
-        if (!v.early[i]) {
+        if (!v.early[i] && !v.late[i]) {
             weave_op(&v, i);
         }
         put_count(&v, i);

@@ -13,54 +13,16 @@
 #include "defs/value.h"
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "defs/fn_int.h"
 #include "defs/fn_date.h"
+#include "defs/fn_float.h"
 #include "defs/fn_time.h"
-
-enum pattern {
-    P_NONE,
-    P_AD,
-    P_AM,
-    P_AD_DOTS,
-    P_AM_DOTS,
-    P_CC,
-    P_DAY,
-    P_DDD,
-    P_DD,
-    P_DY,
-    P_D,
-    P_HH24,
-    P_HH12,
-    P_IDDD,
-    P_ID,
-    P_IW,
-    P_IYYY,
-    P_IYY,
-    P_IY,
-    P_I,
-    P_J,
-    P_MI,
-    P_MM,
-    P_MONTH,
-    P_MON,
-    P_MS,
-    P_OF,
-    P_Q,
-    P_RM,
-    P_SSSS,
-    P_SS,
-    P_TZH,
-    P_TZM,
-    P_TZ,
-    P_US,
-    P_FF,
-    P_WW,
-    P_W,
-    P_Y_YYY,
-    P_YYYY,
-    P_YYY,
-    P_YY,
-    P_Y
-};
+#include "defs/fn_str.h"
+#include "defs/fn_str2.h"
+#include "defs/fn_make.h"
+#include "defs/fn_format.h"
+#include "defs/fn_to_char.h"
+#include "host/to_char.h"
 
 static const struct {
     const char *text;
@@ -82,12 +44,6 @@ static const struct {
     {"Y,YYY", P_Y_YYY, 4},  {"YYYY", P_YYYY, 4},    {"YYY", P_YYY, 3},      {"YY", P_YY, 2},
     {"Y", P_Y, 1},
 };
-
-static const char *const month_names[12] = {"January",   "February", "March",    "April",
-                                            "May",       "June",     "July",     "August",
-                                            "September", "October",  "November", "December"};
-static const char *const day_names[7] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
-                                         "Thursday", "Friday", "Saturday"};
 
 struct template {
     struct sv s;
@@ -198,261 +154,7 @@ static bool next_node(struct template *t, struct node *out) {
     return next_char(t, out);
 }
 
-/* writing */
-
-struct moment {
-    i64 year; /* 0 = 1 BC */
-    i32 month, day, hour, minute, second, us;
-    i32 date; /* days; for week and day names */
-    bool is_interval;
-    const char *zone; /* its name; empty: none */
-    i32 east;         /* of Greenwich, in seconds */
-};
-
-struct writer {
-    u8 *out;
-    i64 n;
-    const struct moment *m;
-};
-
-static void put_number(struct writer *w, const struct node *node, i64 value, i32 width) {
-    char digits[24];
-    i32 len = value_format_i64(value < 0 ? -value : value, digits);
-    if (value < 0) {
-        w->out[w->n++] = '-';
-    }
-    for (i32 i = len + (value < 0); i < width && !node->fill; i++) {
-        w->out[w->n++] = '0';
-    }
-    memcpy(w->out + w->n, digits, (size_t)len);
-    w->n += len;
-    if (node->th) {
-        i64 size = value < 0 ? -value : value;
-        bool teen = size % 100 >= 11 && size % 100 <= 13;
-        static const char *const ends[] = {"th", "st", "nd", "rd"};
-        const char *end = teen || size % 10 > 3 ? ends[0] : ends[size % 10];
-        for (i32 i = 0; i < 2; i++) {
-            w->out[w->n++] = (u8)(node->th == 1 ? end[i] - 32 : end[i]);
-        }
-    }
-}
-
-/* A name in the case of its pattern, filled up with blanks unless FM. */
-static void put_name(struct writer *w, const struct node *node, const char *name, i32 cut,
-                     i32 width) {
-    i32 len = cut ? cut : (i32)strlen(name);
-    bool upper = (node->text.ptr[0] & 32) == 0 && (node->text.ptr[1] & 32) == 0;
-    bool lower = (node->text.ptr[0] & 32) != 0;
-    for (i32 i = 0; i < MAX_OF(len, node->name_fill ? 0 : width); i++) {
-        u8 c = i < len ? (u8)name[i] : ' ';
-        bool letter = (u8)((c | 32) - 'a') < 26;
-        w->out[w->n++] = (u8)(!letter ? c : upper ? c & ~32 : lower ? c | 32 : c);
-    }
-}
-
-static void put_year(struct writer *w, const struct node *node, i64 year) {
-    i64 shown = year > 0 ? year : w->m->is_interval ? year : 1 - year;
-    switch (node->pattern) {
-    case P_Y_YYY: {
-        struct node plain = *node;
-        plain.th = 0;
-        put_number(w, &plain, shown / 1000, 1);
-        w->out[w->n++] = ',';
-        put_number(w, &(struct node){.th = node->th}, shown % 1000, 3);
-        break;
-    }
-    case P_YYYY:
-    case P_IYYY:
-        put_number(w, node, shown, shown < 0 ? 5 : 4);
-        break;
-    case P_YYY:
-    case P_IYY:
-        put_number(w, node, shown % 1000, shown < 0 ? 4 : 3);
-        break;
-    case P_YY:
-    case P_IY:
-        put_number(w, node, shown % 100, shown < 0 ? 3 : 2);
-        break;
-    default:
-        put_number(w, node, shown % 10, 1);
-        break;
-    }
-}
-
-static void put_day_field(struct writer *w, const struct node *node) {
-    const struct moment *m = w->m;
-    i32 dow = fn_isodow(m->date) % 7;
-    i32 doy = m->is_interval ? (i32)(m->year * 12 + m->month) * 30 + m->day
-                             : m->date - fn_days((i32)m->year, 1, 1) + 1;
-    switch (node->pattern) {
-    case P_DAY:
-        put_name(w, node, day_names[dow], 0, 9);
-        break;
-    case P_DY:
-        put_name(w, node, day_names[dow], 3, 3);
-        break;
-    case P_DDD:
-        put_number(w, node, doy, 3);
-        break;
-    case P_DD:
-        put_number(w, node, m->day, 2);
-        break;
-    case P_D:
-        put_number(w, node, dow + 1, 1);
-        break;
-    case P_ID:
-        put_number(w, node, dow ? dow : 7, 1);
-        break;
-    case P_IDDD:
-        put_number(w, node, (fn_isoweek(m->date) - 1) * 7 + (dow ? dow : 7), 3);
-        break;
-    case P_IW:
-        put_number(w, node, fn_isoweek(m->date), 2);
-        break;
-    case P_WW:
-        put_number(w, node, (doy - 1) / 7 + 1, 2);
-        break;
-    case P_W:
-        put_number(w, node, (m->day - 1) / 7 + 1, 1);
-        break;
-    case P_J:
-        put_number(w, node, (i64)m->date + 2440588, 1);
-        break;
-    case P_Q:
-        if (m->month) {
-            put_number(w, node, (m->month - 1) / 3 + 1, 1);
-        }
-        break;
-    default: /* CC */
-        put_number(w, node, m->is_interval ? m->year / 100 : fn_era_year((i32)m->year, 100),
-                   m->year > 0 || m->is_interval ? 2 : 3);
-        break;
-    }
-}
-
-static void put_two(struct writer *w, i32 value) {
-    w->out[w->n++] = (u8)('0' + value / 10 % 10);
-    w->out[w->n++] = (u8)('0' + value % 10);
-}
-
-/* TZ, OF, TZH, TZM; a timestamp without a zone has no name of one. */
-static void put_zone(struct writer *w, const struct node *node) {
-    i32 size = w->m->east < 0 ? -w->m->east : w->m->east;
-    if (node->pattern == P_TZ) {
-        put_name(w, node, w->m->zone, 0, 0);
-        return;
-    }
-    if (node->pattern != P_TZM) {
-        w->out[w->n++] = (u8)(w->m->east < 0 ? '-' : '+');
-        put_two(w, size / 3600);
-    }
-    if (node->pattern == P_TZM || (node->pattern == P_OF && size % 3600)) {
-        if (node->pattern == P_OF) {
-            w->out[w->n++] = ':';
-        }
-        put_two(w, size / 60 % 60);
-    }
-}
-
-static void put_text_field(struct writer *w, const struct node *node) {
-    static const char *const roman[12] = {"XII", "XI", "X",  "IX",  "VIII", "VII",
-                                          "VI",  "V",  "IV", "III", "II",   "I"};
-    const struct moment *m = w->m;
-    switch (node->pattern) {
-    case P_AM:
-        put_name(w, node, m->hour % 24 >= 12 ? "PM" : "AM", 0, 0);
-        break;
-    case P_AM_DOTS:
-        put_name(w, &(struct node){.text = {node->text.ptr[0] & 32 ? "aa" : "AA", 2}},
-                 m->hour % 24 >= 12 ? "P.M." : "A.M.", 0, 0);
-        break;
-    case P_AD:
-        put_name(w, node, m->year > 0 ? "AD" : "BC", 0, 0);
-        break;
-    case P_AD_DOTS:
-        put_name(w, &(struct node){.text = {node->text.ptr[0] & 32 ? "aa" : "AA", 2}},
-                 m->year > 0 ? "A.D." : "B.C.", 0, 0);
-        break;
-    case P_MONTH:
-        put_name(w, node, m->month > 0 ? month_names[m->month - 1] : "", 0, 9);
-        break;
-    case P_MON:
-        put_name(w, node, m->month > 0 ? month_names[m->month - 1] : "   ", 3, 3);
-        break;
-    case P_RM:
-        if (m->month || m->year) { /* an interval's may be negative, or 0 */
-            i32 month = m->month > 0   ? 12 - m->month
-                        : m->month < 0 ? -m->month - 1
-                        : m->year >= 0 ? 0
-                                       : 11;
-            put_name(w, node, roman[month], 0, 4);
-        }
-        break;
-    default:
-        put_zone(w, node);
-        break;
-    }
-}
-
-static void put_field(struct writer *w, const struct node *node) {
-    const struct moment *m = w->m;
-    i32 hour12 = m->hour % 12;
-    switch (node->pattern) {
-    case P_HH24:
-        put_number(w, node, m->hour, m->hour < 0 ? 3 : 2);
-        break;
-    case P_HH12:
-        put_number(w, node, hour12 ? hour12 : 12, hour12 < 0 ? 3 : 2);
-        break;
-    case P_MI:
-        put_number(w, node, m->minute, m->minute < 0 ? 3 : 2);
-        break;
-    case P_SS:
-        put_number(w, node, m->second, m->second < 0 ? 3 : 2);
-        break;
-    case P_MS:
-        put_number(w, &(struct node){.th = node->th}, m->us / 1000, 3);
-        break;
-    case P_US:
-        put_number(w, &(struct node){.th = node->th}, m->us, 6);
-        break;
-    case P_FF: {
-        i32 us = m->us;
-        for (i32 i = patterns[node->index].digits; i < 6; i++) {
-            us /= 10;
-        }
-        put_number(w, &(struct node){.th = node->th}, us, patterns[node->index].digits);
-        break;
-    }
-    case P_SSSS:
-        put_number(w, node, m->hour * 3600 + m->minute * 60 + m->second, 1);
-        break;
-    case P_MM:
-        put_number(w, node, m->month, m->month < 0 ? 3 : 2);
-        break;
-    case P_Y_YYY:
-    case P_YYYY:
-    case P_YYY:
-    case P_YY:
-    case P_Y:
-        put_year(w, node, m->year);
-        break;
-    case P_IYYY:
-    case P_IYY:
-    case P_IY:
-    case P_I:
-        put_year(w, node, m->is_interval ? m->year : fn_isoyear(m->date));
-        break;
-    default:
-        if (patterns[node->index].digits && node->pattern != P_TZH && node->pattern != P_TZM) {
-            put_day_field(w, node);
-        } else if (node->pattern == P_DAY || node->pattern == P_DY) {
-            put_day_field(w, node);
-        } else {
-            put_text_field(w, node);
-        }
-    }
-}
+/* writing: fn_to_char.h */
 
 /* What only a point in time has. */
 static bool is_of_moments(u8 pattern) {
@@ -461,50 +163,100 @@ static bool is_of_moments(u8 pattern) {
     return memchr(list, pattern, sizeof list) != NULL;
 }
 
-static void write_moment(struct made *made, const struct moment *m, str format, u8 *f) {
-    struct template t = {sv_of(format), 0, 0};
-    struct writer w = {made_room(made, 16 * (i64)format.len + 32, f), 0, m};
-    struct node node;
-    while (w.out && next_node(&t, &node)) {
-        if (node.pattern == P_NONE) {
-            memcpy(w.out + w.n, node.text.ptr, (size_t)node.text.len);
-            w.n += node.text.len;
-        } else if (m->is_interval && is_of_moments(node.pattern)) {
-            *f = FAULT_TO_CHAR_INTERVAL;
-            return;
-        } else {
-            put_field(&w, &node);
-        }
-    }
-    made->len = w.n;
+/* What of a node is written: see fn_to_char.h. */
+static struct to_char_node plain_node(const struct node *node) {
+    struct to_char_node to = {.pattern = node->pattern,
+                              .digits = patterns[node->index].digits,
+                              .fill = node->fill,
+                              .name_fill = node->name_fill,
+                              .th = node->th,
+                              .len = (u8)(node->pattern == P_NONE ? MIN_OF(node->text.len, 4) : 0)};
+    bool dots = node->pattern == P_AM_DOTS || node->pattern == P_AD_DOTS;
+    bool small = node->text.len > 0 && (node->text.ptr[0] & 32);
+    bool first = node->text.len > 1 && (node->text.ptr[1] & 32) && !dots;
+    to.letters = small ? LETTERS_SMALL : first ? LETTERS_AS_NAMED : LETTERS_CAPITAL;
+    memcpy(to.text, node->text.ptr, to.len);
+    return to;
 }
 
-static void to_char_moment(struct made *made, i64 a, str b, const char *zone, i32 east, u8 *f) {
+/* Templates are mostly the same from row to row: each thread keeps the last one taken apart. */
+struct nodes {
+    struct template t; /* what follows behind those that are kept */
+    i32 count, at;
+    const struct to_char_node *kept;
+};
+
+static struct nodes nodes_of(str format) {
+    enum { KEPT_BYTES = 128 };
+    static _Thread_local struct {
+        i64 len;
+        i32 count;
+        char text[KEPT_BYTES];
+        struct to_char_node nodes[KEPT_BYTES]; /* a node is a byte of the template, or more */
+    } last;
+    struct nodes all = {.t = {sv_of(format), 0, 0}};
+    struct sv s = all.t.s;
+    struct node node;
+    if (s.len > KEPT_BYTES || s.len == 0) {
+        return all;
+    }
+    if (last.len != s.len || memcmp(last.text, s.ptr, (size_t)s.len) != 0) {
+        memcpy(last.text, s.ptr, (size_t)s.len);
+        last.len = s.len;
+        last.count = 0;
+        while (next_node(&all.t, &node)) {
+            last.nodes[last.count++] = plain_node(&node);
+        }
+    }
+    all.t.at = s.len;
+    all.kept = last.nodes;
+    all.count = last.count;
+    return all;
+}
+
+static bool nodes_next(struct nodes *all, struct to_char_node *out) {
+    struct node node;
+    if (all->at < all->count) {
+        *out = all->kept[all->at++];
+        return true;
+    }
+    if (!next_node(&all->t, &node)) {
+        return false;
+    }
+    *out = plain_node(&node);
+    return true;
+}
+
+static void write_moment(struct made *made, const struct to_char_moment *m, str format, u8 *f) {
+    struct nodes all = nodes_of(format);
+    u8 *out = made_room(made, 16 * (i64)format.len + 32, f);
+    struct to_char_node node;
+    i64 n = 0;
+    while (out && nodes_next(&all, &node)) {
+        if (m->is_interval && is_of_moments(node.pattern)) {
+            *f = FAULT_TO_CHAR_INTERVAL;
+            return;
+        }
+        n = fn_to_char_node(out, n, m, &node);
+    }
+    made->len = n;
+}
+
+static void to_char_moment(struct made *made, i64 a, str b, struct sv zone, i32 east, u8 *f) {
     if (fn_ts_infinite(a)) {
         u8 *out = made_room(made, 9, f);
-        if (out) {
-            memcpy(out, a < 0 ? "-infinity" : "infinity", a < 0 ? 9 : 8);
-            made->len = a < 0 ? 9 : 8;
-        }
+        made->len = out ? fn_infinity_text(out, a < 0) : 0;
         return;
     }
-    i64 day = fn_floor_div(a, DAY_US), us = a - day * DAY_US;
-    fn_civil c = fn_civil_of((i32)day);
-    struct moment m = {.year = c.year,
-                       .month = c.month,
-                       .day = c.day,
-                       .hour = (i32)(us / HOUR_US),
-                       .minute = (i32)(us / MINUTE_US % 60),
-                       .second = (i32)(us / SECOND_US % 60),
-                       .us = (i32)(us % SECOND_US),
-                       .date = (i32)day,
-                       .zone = zone,
-                       .east = east};
+    struct to_char_moment m = fn_to_char_moment(a);
+    m.zone = (const u8 *)zone.ptr;
+    m.zone_len = (u32)zone.len;
+    m.east = east;
     write_moment(made, &m, b, f);
 }
 
 void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
-    to_char_moment(made, a, b, "", 0, f);
+    to_char_moment(made, a, b, SV(""), 0, f);
 }
 
 /* A moment as the clocks of a zone show it. */
@@ -522,21 +274,44 @@ void mt_to_char_tz(struct made *made, i64 a, str b, i32 zone, u8 *f) {
             snprintf(offset + len, sizeof offset - (size_t)len, ":%02d", size / 60 % 60);
         }
     }
-    to_char_moment(made, local, b, word, east, f);
+    to_char_moment(made, local, b, sv_from(word), east, f);
 }
 
 void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
     fn_span x = fn_iv_parts(a);
-    struct moment m = {.year = x.months / 12,
-                       .month = x.months % 12,
-                       .day = x.days,
-                       .hour = (i32)(x.us / HOUR_US),
-                       .minute = (i32)(x.us / MINUTE_US % 60),
-                       .second = (i32)(x.us / SECOND_US % 60),
-                       .us = (i32)(x.us % SECOND_US),
-                       .zone = "",
-                       .is_interval = true};
+    struct to_char_moment m = {.year = x.months / 12,
+                               .month = x.months % 12,
+                               .day = x.days,
+                               .hour = (i32)(x.us / HOUR_US),
+                               .minute = (i32)(x.us / MINUTE_US % 60),
+                               .second = (i32)(x.us / SECOND_US % 60),
+                               .us = (i32)(x.us % SECOND_US),
+                               .is_interval = 1};
     write_moment(made, &m, b, f);
+}
+
+bool to_char_names_zone(str format) {
+    struct template t = {sv_of(format), 0, 0};
+    struct node node;
+    bool names = false;
+    while (next_node(&t, &node)) {
+        names = names || node.pattern == P_TZ || node.pattern == P_TZH || node.pattern == P_TZM ||
+                node.pattern == P_OF;
+    }
+    return names;
+}
+
+struct sv to_char_program(struct arena *arena, str format) {
+    struct template t = {sv_of(format), 0, 0};
+    VEC(struct to_char_node) nodes = {0};
+    struct node node;
+    while (next_node(&t, &node)) {
+        struct to_char_node plain = plain_node(&node);
+        VEC_PUSH(arena, &nodes, plain);
+    }
+    struct to_char_node end = {.pattern = P_END};
+    VEC_PUSH(arena, &nodes, end);
+    return (struct sv){(const char *)nodes.items, nodes.count * (i64)sizeof end};
 }
 
 /* reading */
@@ -579,11 +354,12 @@ static bool read_number(struct reader *r, i32 width, i32 *out, i32 *out_digits) 
     return digits > 0;
 }
 
-static bool read_name(struct reader *r, const char *const *names, i32 count, bool whole, i32 *out) {
+static bool read_name(struct reader *r, const u8 names[][10], i32 count, bool whole, i32 *out) {
     for (i32 i = 0; i < count; i++) {
-        i64 len = whole ? (i64)strlen(names[i]) : 3;
+        struct sv name = sv_from((const char *)names[i]);
+        i64 len = whole ? name.len : 3;
         if (r->s.len - r->at >= len &&
-            sv_eq_nocase((struct sv){r->s.ptr + r->at, len}, (struct sv){names[i], len})) {
+            sv_eq_nocase((struct sv){r->s.ptr + r->at, len}, (struct sv){name.ptr, len})) {
             r->at += len;
             *out = i + 1;
             return true;
@@ -765,16 +541,16 @@ static bool read_text_field(struct reader *r, u8 pattern) {
     switch (pattern) {
     case P_MONTH:
     case P_MON:
-        if (!read_name(r, month_names, 12, true, &value) &&
-            !read_name(r, month_names, 12, false, &value)) {
+        if (!read_name(r, fn_month_names, 12, true, &value) &&
+            !read_name(r, fn_month_names, 12, false, &value)) {
             return false;
         }
         set_field(r, &r->month, value);
         return true;
     case P_DAY:
     case P_DY:
-        if (!read_name(r, day_names, 7, true, &value) &&
-            !read_name(r, day_names, 7, false, &value)) {
+        if (!read_name(r, fn_day_names, 7, true, &value) &&
+            !read_name(r, fn_day_names, 7, false, &value)) {
             return false;
         }
         set_field(r, &r->weekday, value);

@@ -65,7 +65,18 @@ struct agg_state {
     b8 *formed;          /* per key: whether it has a form */
     struct ordered *ordered; /* per call; aggregate.c */
     bool any_ordered;
+    u16 key; /* packed; NO_REG = one group */
+    u32 var; /* the groups */
 };
+
+/* aggregate.c */
+struct agg_state *agg_state_new(struct lower *l, const struct rel *rel);
+/* Adds the aggregation's sink to a pipeline, or, where rows have to be put in order first, to one
+ * that goes on after it: s->w.b, which is not finished. */
+void agg_state_sink(struct agg_state *s, struct builder *b);
+bool agg_is_plain(const struct rel *rel); /* no rows have to be put in order */
+/* agg_scan.c: the aggregation in one scan with others of the same input; NULL: there are none. */
+struct agg_state *agg_together(struct lower *l, const struct rel *rel);
 
 void words_add(struct words *w, struct call_state *c);
 i32 words_least(struct words *w, u16 reg); /* a word of its own: the least of an i64 register */

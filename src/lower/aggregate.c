@@ -1,6 +1,7 @@
 /* aggregate.c: grouping.
  *
- * The input pipeline ends in a sink that keeps a row of 64-bit words per key. A second pipeline
+ * The input pipeline ends in a sink that keeps a row of 64-bit words per key, or in several, one for
+ * each aggregation of that input (agg_scan.c). A second pipeline
  * over the finished groups unpacks the key and turns words into the aggregates' values
  * (agg_words.c).
  *
@@ -367,7 +368,6 @@ static u32 agg_sink(struct agg_state *s, u16 key) {
                         .fault_var = NO_VAR};
     build_sink(s->w.b, sink);
     build_label(s->w.b, rel_names[REL_AGG]);
-    build_finish(s->w.b);
     return number;
 }
 
@@ -508,49 +508,76 @@ static bool sees_order(const struct rel *rel) {
     return sees;
 }
 
-struct builder *lower_agg(struct lower *l, const struct rel *rel) {
-    struct agg_state s = {.l = l, .rel = rel};
-    s.w.l = l;
-    b8 before = l->unordered;
-    l->unordered = !sees_order(rel);
-    s.w.b = lower_rel(l, rel_input(rel));
-    l->unordered = before;
-    s.key_count = (i32)rel->agg.keys.count;
-    s.keys = NEW_ARRAY(l->arena, struct value, s.key_count * 2 + 1);
-    s.calls = NEW_ARRAY(l->arena, struct call_state, rel->agg.calls.count + 1);
-    s.ordered = NEW_ARRAY(l->arena, struct ordered, rel->agg.calls.count + 1);
-    s.place = NEW_ARRAY(l->arena, i32, s.key_count + 1);
-    s.row_words = NEW_ARRAY(l->arena, i32, s.key_count + 1);
-    s.forms = NEW_ARRAY(l->arena, struct value, s.key_count + 1);
-    s.formed = NEW_ARRAY(l->arena, b8, s.key_count + 1);
-    s.depends = NEW_ARRAY(l->arena, struct binding, s.key_count + 1);
-    find_dependent(&s);
-    lower_inputs(&s);
-    bool ranks = !l->status && needs_ranks_of_strings(&s);
-    u16 key = pack_keys(&s);
+bool agg_is_plain(const struct rel *rel) {
+    bool plain = true;
+    for (i64 i = 0; i < rel->agg.calls.count; i++) {
+        const struct agg_call *call = &rel->agg.calls.items[i];
+        enum kind kind = call->arg ? type_kind(call->arg->type) : KIND_I64;
+        bool extreme = call->agg == AGG_MIN || call->agg == AGG_MAX;
+        plain = plain && !agg_is_ordered[call->agg] &&
+                !(extreme && (kind == KIND_STR || kind == KIND_I128));
+    }
+    return plain;
+}
+
+struct agg_state *agg_state_new(struct lower *l, const struct rel *rel) {
+    struct agg_state *s = NEW(l->arena, struct agg_state);
+    *s = (struct agg_state){.l = l, .rel = rel, .key = NO_REG};
+    s->w.l = l;
+    s->key_count = (i32)rel->agg.keys.count;
+    s->keys = NEW_ARRAY(l->arena, struct value, s->key_count * 2 + 1);
+    s->calls = NEW_ARRAY(l->arena, struct call_state, rel->agg.calls.count + 1);
+    s->ordered = NEW_ARRAY(l->arena, struct ordered, rel->agg.calls.count + 1);
+    s->place = NEW_ARRAY(l->arena, i32, s->key_count + 1);
+    s->row_words = NEW_ARRAY(l->arena, i32, s->key_count + 1);
+    s->forms = NEW_ARRAY(l->arena, struct value, s->key_count + 1);
+    s->formed = NEW_ARRAY(l->arena, b8, s->key_count + 1);
+    s->depends = NEW_ARRAY(l->arena, struct binding, s->key_count + 1);
+    return s;
+}
+
+void agg_state_sink(struct agg_state *s, struct builder *b) {
+    struct lower *l = s->l;
+    const struct rel *rel = s->rel;
+    s->w.b = b;
+    find_dependent(s);
+    lower_inputs(s);
+    bool ranks = !l->status && needs_ranks_of_strings(s);
+    s->key = pack_keys(s);
     u32 inputs = 0;
-    if (!l->status && (ranks || s.any_ordered)) {
-        inputs = materialise_inputs(&s, &key);
+    if (!l->status && (ranks || s->any_ordered)) {
+        inputs = materialise_inputs(s, &s->key);
     }
-    for (i64 i = 0; i < rel->agg.calls.count && !l->status && s.any_ordered; i++) {
-        if (is_ordered(&s, i)) {
-            fold_ordered(&s, &s.ordered[i], inputs);
+    for (i64 i = 0; i < rel->agg.calls.count && !l->status && s->any_ordered; i++) {
+        if (is_ordered(s, i)) {
+            fold_ordered(s, &s->ordered[i], inputs);
         }
     }
-    s.w.row_bits = l->status ? 0 : words_row_bits(s.w.b->max_rows);
-    keep_rows(&s);
+    s->w.row_bits = l->status ? 0 : words_row_bits(s->w.b->max_rows);
+    keep_rows(s);
     for (i64 i = 0; i < rel->agg.calls.count && !l->status; i++) {
-        if (!is_ordered(&s, i)) {
-            words_add(&s.w, &s.calls[i]);
+        if (!is_ordered(s, i)) {
+            words_add(&s->w, &s->calls[i]);
         }
+    }
+    s->var = l->status ? 0 : agg_sink(s, s->key);
+}
+
+struct builder *lower_agg(struct lower *l, const struct rel *rel) {
+    struct agg_state *s = agg_together(l, rel);
+    if (!s) {
+        b8 before = l->unordered;
+        l->unordered = !sees_order(rel);
+        struct builder *b = lower_rel(l, rel_input(rel));
+        l->unordered = before;
+        s = agg_state_new(l, rel);
+        agg_state_sink(s, b);
+        build_finish(s->w.b);
     }
     if (l->status) {
-        return s.w.b;
+        return s->w.b;
     }
-    u32 var = agg_sink(&s, key);
-    struct builder *f = lower_over(l, var, rel->rows);
-    if (!l->status) {
-        bind_results(&s, f, key);
-    }
+    struct builder *f = lower_over(l, s->var, rel->rows);
+    bind_results(s, f, s->key);
     return f;
 }

@@ -21,7 +21,7 @@ struct builder *build_new(struct lower *l, enum source_kind kind, u32 ref, i64 r
     b->l = l;
     b->source.kind = (u8)kind;
     b->source.ref = ref;
-    b->source.rows = kind == SOURCE_ONE ? 1 : rows;
+    b->source.rows = b->rows = kind == SOURCE_ONE ? 1 : rows;
     b->max_rows = max_rows;
     b->source_position = -1;
     b->position = -1;

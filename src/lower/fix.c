@@ -5,25 +5,66 @@
  * new rows in a third variable, from which they are appended to the first and replace the second.
  * The block of these steps is run again while the second has rows (struct block).
  *
- * Columns of the variables have the kinds of their types and any value, since nothing is known of
- * later rounds. Steps of the loop that depend on no round, such as building the other side of a
- * join, are moved before it.
+ * Columns of the variables have the kinds of their types. What values they hold is guessed: those
+ * of the first term. Where a round makes others of them, the guess is widened and all is lowered
+ * again, so that a column that is only copied keeps its range, and one that counts up has any
+ * value. Steps of the loop that depend on no round, such as building the other side of a join, are
+ * moved before it.
  *
  * UNION asks of every new row whether it was found before. That set of keys grows: a round adds
  * those of the last round's rows, and looks at no others (fix_seen). */
 #include "lower/lower_int.h"
 
-enum { ANY_ROWS = 60 };
+enum { ANY_ROWS = 60, WIDENINGS = 2 };
 
-/* Nothing is known of the values that later rounds bring. */
-static void forget(struct lower *l, u32 number) {
-    struct var *var = &l->vars.items[number];
+/* Nothing is known of how many rows there will be. */
+static void take_guess(struct lower *l, u32 number, const struct fix_guess *guess) {
+    u32 count = l->vars.items[number].col_count;
     struct var_info *info = &l->var_infos.items[number];
     info->max_rows = (i64)1 << ANY_ROWS;
-    for (u32 i = 0; i < var->col_count; i++) {
-        info->ranges[i] = range_of_type(var->types[i]);
-        info->nullable[i] = 1;
+    for (u32 i = 0; i < count; i++) {
+        info->ranges[i] = guess->ranges[i];
+        info->nullable[i] = guess->nullable[i];
     }
+}
+
+/* What a variable's columns hold becomes part of the guess; how many of them it had not. */
+static i64 widen(struct lower *l, struct fix_guess *guess, u32 number) {
+    const struct var *var = &l->vars.items[number];
+    const struct var_info *info = &l->var_infos.items[number];
+    i64 wider = 0;
+    for (u32 i = 0; i < var->col_count; i++) {
+        bool nulls = info->nullable[i] && !guess->nullable[i];
+        if (!guess->open[i] && !range_within(info->ranges[i], guess->ranges[i])) {
+            guess->open[i] = guess->widened >= WIDENINGS;
+            guess->ranges[i] = guess->open[i] ? range_of_type(var->types[i])
+                                              : range_union(guess->ranges[i], info->ranges[i]);
+            wider++;
+        }
+        wider += nulls;
+        guess->nullable[i] |= nulls;
+    }
+    return wider;
+}
+
+/* The guess for a recursion whose first term is in `number`. */
+static i64 guess_at(struct lower *l, u32 fix, u32 number) {
+    for (i64 i = 0; i < l->guesses.count; i++) {
+        if (l->guesses.items[i].fix == fix) {
+            (void)widen(l, &l->guesses.items[i], number); /* it may read another recursion */
+            return i;
+        }
+    }
+    u32 count = l->vars.items[number].col_count;
+    const struct var_info *info = &l->var_infos.items[number];
+    struct fix_guess guess = {.fix = fix};
+    guess.ranges = NEW_ARRAY(l->arena, struct range, count + 1);
+    guess.nullable = NEW_ARRAY(l->arena, b8, count + 1);
+    guess.open = NEW_ARRAY(l->arena, b8, count + 1);
+    memcpy(guess.ranges, info->ranges, sizeof(struct range) * count);
+    memcpy(guess.nullable, info->nullable, sizeof(b8) * count);
+    VEC_PUSH(l->arena, &l->guesses, guess);
+    return l->guesses.count - 1;
 }
 
 static struct out_col *term_cols(struct builder *b, const u32 *cols, i64 count) {
@@ -71,7 +112,6 @@ static u32 like_var(struct lower *l, u32 from, const char *name) {
         var->types[i] = l->vars.items[from].types[i];
         var->kinds[i] = l->vars.items[from].kinds[i];
     }
-    forget(l, to);
     return to;
 }
 
@@ -138,8 +178,10 @@ struct builder *lower_fix(struct lower *l, const struct rel *rel) {
     if (l->status) {
         return b;
     }
-    forget(l, loop.all);
+    i64 guess = guess_at(l, rel->fix.number, loop.all);
+    take_guess(l, loop.all, &l->guesses.items[guess]);
     loop.work = like_var(l, loop.all, "work");
+    take_guess(l, loop.work, &l->guesses.items[guess]);
     copy_rows(l, loop.all, loop.work, false, rel_left(rel)->rows);
     loop.first = l->steps.count;
     inner = l->loops.count;
@@ -152,6 +194,10 @@ struct builder *lower_fix(struct lower *l, const struct rel *rel) {
     loop.fresh = l->working.items[own].fresh;
     cols = term_cols(again, rel->fix.cols[1].items, count);
     u32 found = lower_rows(again, "new", cols, (u32)count, true, -1);
+    if (!l->status && widen(l, &l->guesses.items[guess], found)) {
+        l->guesses.items[guess].widened++;
+        l->guessed_wrong = 1;
+    }
     copy_rows(l, found, loop.all, true, rel->rows);
     copy_rows(l, found, loop.work, false, rel->rows);
     loop.end = l->steps.count;

@@ -296,18 +296,23 @@ static _Atomic u64 last_program_id;
 
 FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, struct arena *arena,
                     struct program **out, struct error *err) {
-    enum { MOST_TRIES = 32 }; /* each cuts one place of every pipeline that is too large */
+    /* Each cuts one place of every pipeline that is too large, or widens what is taken for granted
+     * of recursions, which ends by itself. */
+    enum { MOST_TRIES = 32 };
     struct lower l = {.plan = plan, .limits = limits, .arena = arena, .err = err};
-    for (i64 tries = 0; tries <= MOST_TRIES; tries++) {
+    for (i64 tries = 0;; tries++) {
         struct lower fresh = {.plan = plan, .limits = limits, .arena = arena, .err = err};
         memcpy(&fresh.cuts, &l.cuts, sizeof l.cuts);
+        memcpy(&fresh.guesses, &l.guesses, sizeof l.guesses);
+        memcpy(&fresh.apart, &l.apart, sizeof l.apart);
         l = fresh;
         init_program(&l);
         lower_root(&l);
         if (l.status) {
             return l.status;
         }
-        if (l.wishes.count == 0 || tries == MOST_TRIES) {
+        bool whole = l.wishes.count == 0 && !l.again;
+        if (!l.guessed_wrong && (whole || tries >= MOST_TRIES)) {
             break;
         }
         for (i64 i = 0; i < l.wishes.count; i++) {

@@ -87,7 +87,9 @@ struct shared { /* a subplan with several readers */
     const struct rel *input;
     i64 uses;
     bool made;
-    u32 var; /* its rows, columns as input->out */
+    bool apart; /* its users must not share a scan */
+    u32 var;    /* its rows, columns as input->out */
+    VEC(const struct rel *) aggs; /* users that aggregate it */
 };
 
 struct in_set { /* the constants of an IN list as a set made already */
@@ -110,6 +112,16 @@ struct loop {       /* a recursion */
     i64 first, end; /* steps of a round */
     u32 stop_lit;   /* rows that are enough; NO_LIT = all */
     u32 fresh;      /* variable + 1 of the keys seen so far; 0 = none */
+};
+
+/* What the columns of a recursion are taken to hold, whatever the round. A round that makes more
+ * widens it, and lowering begins again. */
+struct fix_guess {
+    u32 fix; /* its number in the plan */
+    struct range *ranges;
+    b8 *nullable;
+    b8 *open;    /* any value of the type */
+    i32 widened; /* how often */
 };
 
 struct lower {
@@ -138,8 +150,13 @@ struct lower {
     VEC(struct in_set) in_sets;
     VEC(const struct rel *) cuts;   /* operators after which a pipeline must end */
     VEC(const struct rel *) wishes; /* further ones that the register budget asks for */
+    VEC(const struct rel *) apart;  /* inputs whose aggregations are too large for one pipeline */
+    VEC(struct agg_state *) aggs;   /* made together with others, not yet read */
+    b8 again;                       /* apart has grown */
     VEC(struct loop) loops;         /* done */
     VEC(struct loop) working;       /* all, for those who read their rows */
+    VEC(struct fix_guess) guesses;  /* of this try and those before it */
+    b8 guessed_wrong;               /* begin again */
     VEC(struct deferral) deferrals;
     u32 defer;       /* the one + 1 whose steps are being made; 0 = none */
     b8 numbers_rows; /* scans number their rows, for a fetch at the end */
@@ -149,6 +166,7 @@ struct lower {
 struct builder {
     struct lower *l;
     struct source source;
+    i64 rows; /* estimate of those that come out so far; 0 = none was made */
     VEC(u32) cols;
     VEC(u32) col_at; /* by column of the source: where it is in cols, + 1 */
     VEC(struct op) consts;
@@ -168,6 +186,7 @@ struct builder {
     i32 depth;           /* open WHENs */
     i32 position;        /* of the expression being lowered */
     b8 raises;           /* an opcode that might raise was emitted */
+    const struct rel *together; /* the input of several aggregations that end here; NULL = none */
     u32 row_number;      /* register + 1 with the number of the table's row; 0 = none */
     i64 max_rows;        /* proven bound of the rows here, saturating */
     i32 source_position; /* of the table in the statement's text; -1 = it has none */
@@ -397,6 +416,10 @@ void fix_blocks(struct lower *l, struct program *p); /* the steps as blocks */
 void shared_count(struct lower *l, struct rel *rel);
 /* Makes the rows of a shared input now if it has more than `uses` users. */
 void shared_make(struct lower *l, const struct rel *input, i64 uses);
+struct shared *shared_find(struct lower *l, const struct rel *input);
+/* The columns of a use, where b gives the input's rows: computed there, or read from its variable.
+ */
+void shared_bind(struct builder *b, const struct rel *rel, bool read);
 
 /* window.c */
 struct builder *lower_window(struct lower *l, const struct rel *rel);

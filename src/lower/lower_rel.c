@@ -90,6 +90,7 @@ u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, 
     struct var *var = &l->vars.items[number];
     struct var_info *info = &l->var_infos.items[number];
     info->max_rows = b->max_rows;
+    var->rows = limit >= 0 && b->rows > limit ? limit : b->rows;
     var->in_order = b->source.kind == SOURCE_VAR && l->vars.items[b->source.ref].in_order;
     for (u32 i = 0; i < count && !l->status; i++) {
         struct value v = cols[i].value;
@@ -292,6 +293,7 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
         b = build_new(l, SOURCE_ONE, 0, 1, 1);
         break;
     }
+    b->rows = rel->rows;
     build_label(b, rel_names[rel->kind]);
     build_row_mark(b, rel);
     struct boundary boundary = {rel};

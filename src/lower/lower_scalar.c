@@ -8,6 +8,7 @@
 #include "base/zone.h"
 #include "codes/op.h"
 #include "codes/scalar.h"
+#include "host/to_char.h"
 #include "defs/host_words.h"
 
 #include "defs/fn_date.h"
@@ -198,6 +199,13 @@ struct value lower_scalar(struct builder *b, const struct expr *expr, const stru
     u16 code = expr->func == FUNC_ZONE_IN || expr->func == FUNC_ZONE_OUT
                             ? zone_code(b, expr, regs[1])
                             : info->op;
+    union lit format;
+    if (code == OP_TO_CHAR_TZ && build_is_const(b, regs[1], &format) &&
+        !to_char_names_zone(format.str)) { /* then only the local time is written */
+        code = OP_TO_CHAR_TS;
+        regs[0] = b->l->limits->zone ? lower_local(b, regs[0], null) : regs[0];
+        regs[2] = NO_REG;
+    }
     u16 reg = lower_masked(b, code, regs, null, full_range((enum kind)op->result));
     return finish(b, reg, null, expr);
 }

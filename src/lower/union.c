@@ -6,7 +6,7 @@
  * others have. Where the union is the answer, its branches write that, without another pass over
  * their rows. A shared subplan is computed into a variable at its first use when it has several.
  */
-#include "lower/lower_int.h"
+#include "lower/agg_int.h"
 
 struct form { /* what a column becomes */
     enum kind kind;
@@ -240,7 +240,7 @@ u32 union_answer(struct lower *l, const struct rel *rel, const struct rel *const
 
 /* shared subplans */
 
-static struct shared *find_shared(struct lower *l, const struct rel *input) {
+struct shared *shared_find(struct lower *l, const struct rel *input) {
     for (i64 i = 0; i < l->shared.count; i++) {
         if (l->shared.items[i].input == input) {
             return &l->shared.items[i];
@@ -251,7 +251,7 @@ static struct shared *find_shared(struct lower *l, const struct rel *input) {
 
 static void count_use(struct rel *rel, void *arg) {
     struct lower *l = arg;
-    struct shared *known = rel_shares(rel) ? find_shared(l, rel_input(rel)) : NULL;
+    struct shared *known = rel_shares(rel) ? shared_find(l, rel_input(rel)) : NULL;
     if (known) {
         known->uses++;
     } else if (rel_shares(rel)) {
@@ -260,8 +260,34 @@ static void count_use(struct rel *rel, void *arg) {
     }
 }
 
+static void set_apart(struct rel *rel, void *arg) {
+    if (rel_shares(rel)) {
+        shared_find(arg, rel_input(rel))->apart = true;
+    }
+}
+
+/* Who aggregates a shared input, and who may run later, several times, or not at all. */
+static void note_user(struct rel *rel, void *arg) {
+    struct lower *l = arg;
+    const struct rel *below = rel->kind == REL_AGG ? rel_input(rel) : rel;
+    while (below->kind == REL_PROJECT) {
+        below = rel_input(below);
+    }
+    if (rel->kind == REL_AGG && rel_shares(below) && agg_is_plain(rel)) {
+        struct shared *shared = shared_find(l, rel_input(below));
+        VEC_PUSH(l->arena, &shared->aggs, (const struct rel *)rel);
+    } else if (rel->kind == REL_JOIN && rel->join.lazy) {
+        rel_each(l->arena, rel_right(rel), set_apart, l);
+    } else if (rel->kind == REL_FIX) {
+        rel_each(l->arena, rel, set_apart, l);
+    }
+}
+
 void shared_count(struct lower *l, struct rel *rel) {
     rel_each(l->arena, rel, count_use, l);
+    if (l->shared.count) {
+        rel_each(l->arena, rel, note_user, l);
+    }
 }
 
 static u32 shared_rows(struct lower *l, const struct rel *input) {
@@ -283,10 +309,10 @@ static u32 shared_rows(struct lower *l, const struct rel *input) {
 }
 
 void shared_make(struct lower *l, const struct rel *input, i64 uses) {
-    struct shared *shared = find_shared(l, input);
+    struct shared *shared = shared_find(l, input);
     if (shared && !shared->made && shared->uses > uses) {
         u32 var = shared_rows(l, input);
-        shared = find_shared(l, input); /* more of them may have come */
+        shared = shared_find(l, input); /* more of them may have come */
         shared->var = var;
         shared->made = true;
     }
@@ -300,27 +326,31 @@ static u32 position_in(const struct rel *rel, u32 col) {
     return at;
 }
 
-struct builder *lower_shared(struct lower *l, const struct rel *rel) {
+void shared_bind(struct builder *b, const struct rel *rel, bool read) {
+    struct lower *l = b->l;
     const struct rel *input = rel_input(rel);
-    struct shared *shared = find_shared(l, input);
-    if (!shared || shared->uses <= 1) {
-        struct builder *b = lower_rel(l, input);
-        for (i64 i = 0; i < rel->out.count && !l->status; i++) {
-            *bind_at(b, rel->out.items[i]) = *bind_at(b, rel->shared.cols->items[i]);
-        }
-        return b;
-    }
-    shared_make(l, input, 1);
-    shared = find_shared(l, input);
-    struct builder *b = lower_over(l, shared->var, input->rows);
     for (i64 i = 0; i < rel->out.count && !l->status; i++) {
         u32 at = position_in(input, rel->shared.cols->items[i]);
-        if (at == (u32)input->out.count) {
+        if (!read) {
+            *bind_at(b, rel->out.items[i]) = *bind_at(b, rel->shared.cols->items[i]);
+        } else if (at < (u32)input->out.count) {
+            bind_source(b, rel->out.items[i], at);
+        } else {
             lower_fail(l, ERR_INTERNAL, -1, "lowering: a shared subplan lacks a column");
-            break;
         }
-        bind_source(b, rel->out.items[i], at);
     }
+}
+
+struct builder *lower_shared(struct lower *l, const struct rel *rel) {
+    const struct rel *input = rel_input(rel);
+    const struct shared *shared = shared_find(l, input);
+    bool read = shared && shared->uses > 1;
+    if (read) {
+        shared_make(l, input, 1);
+    }
+    struct builder *b =
+        read ? lower_over(l, shared_find(l, input)->var, input->rows) : lower_rel(l, input);
+    shared_bind(b, rel, read);
     return b;
 }
 

@@ -5,7 +5,7 @@
  * is the shape of lower_rel. Here are the exceptions. With fusion off every operator ends its
  * pipeline in a variable. A pipeline that keeps more registers alive than the limits allow is cut
  * at one of its operators, the middle one of those not tried yet: the plan is lowered again with
- * that cut. */
+ * that cut. Aggregations that share a scan get one each first. */
 #include "lower/lower_int.h"
 
 bool weave_cuts_after(const struct lower *l, const struct rel *rel) {
@@ -44,6 +44,11 @@ struct builder *weave_cut(struct builder *b, const struct rel *rel) {
 
 void weave_check(struct lower *l, const struct builder *b, const struct pipeline *pipe) {
     bool over = l->limits->max_live > 0 && build_max_live(pipe) > l->limits->max_live;
+    if (over && b->together) {
+        VEC_PUSH(l->arena, &l->apart, b->together);
+        l->again = 1;
+        return;
+    }
     if (!over || b->boundaries.count < 2) {
         return;
     }

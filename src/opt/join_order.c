@@ -13,6 +13,9 @@
  * frequent, those of its member with the fewest, are counted once. A class has at most one column
  * of a leaf, since nothing compares two within.
  *
+ * In a recursion a leaf that reads the rows of the last round is joined anew every round; what is
+ * built without such a leaf is built once for all rounds.
+ *
  * A condition that can raise takes no part: it is tested above the group, where only rows are left
  * that meet all the others. */
 #include "opt/opt_int.h"
@@ -20,6 +23,7 @@
 #include "codes/func.h"
 
 enum { MAX_LEAVES = 64, DP_LEAVES = 11 };
+static const f64 ROUNDS = 10.0; /* of a recursion; nobody knows */
 
 struct edge { /* an equality between two sets of leaves */
     struct expr *a, *b;
@@ -53,6 +57,7 @@ struct group {
     VEC(struct expr *) late; /* conditions that can raise, as written */
     u8 *leaf_of;             /* column -> leaf + 1 */
     u64 near[MAX_LEAVES];    /* leaves each is connected to */
+    u64 works;               /* leaves that read rows of a recursion around the group */
     f64 *share; /* leaves × leaves: of the product, what equalities between the two keep */
 };
 
@@ -462,6 +467,38 @@ static f64 join_cost(f64 left, f64 right, f64 out, bool connected) {
     return connected ? cost : cost + left * right;
 }
 
+struct search { /* for rows of a recursion that is not part of what is searched */
+    b8 *within; /* by its number */
+    bool works;
+};
+
+static void note_fix(struct rel *rel, void *arg) {
+    struct search *s = arg;
+    if (rel->kind == REL_FIX) {
+        s->within[rel->fix.number] = 1;
+    }
+}
+
+static void note_work(struct rel *rel, void *arg) {
+    struct search *s = arg;
+    s->works = s->works || (rel->kind == REL_WORK && !s->within[rel->work.fix]);
+}
+
+static void note_works(struct group *g) {
+    const struct plan *plan = g->o->plan;
+    for (i64 i = 0; i < g->leaves.count && plan->fix_count > 0; i++) {
+        struct search s = {NEW_ARRAY(plan->arena, b8, plan->fix_count + 1), false};
+        rel_each(plan->arena, g->leaves.items[i], note_fix, &s);
+        rel_each(plan->arena, g->leaves.items[i], note_work, &s);
+        g->works |= s.works ? 1ULL << i : 0;
+    }
+}
+
+/* How often a side is built, as a share of the rounds. */
+static f64 build_share(const struct group *g, u64 right) {
+    return g->works && !(g->works & right) ? 1.0 / ROUNDS : 1.0;
+}
+
 /* dynamic programming */
 
 struct state {
@@ -525,8 +562,9 @@ static void try_splits(const struct group *g, struct state *states, u64 set) {
         if (a->cost < 0 || b->cost < 0 || !(neighbours(g, left) & right)) {
             continue;
         }
-        f64 cost =
-            a->cost + b->cost + join_cost(a->rows, b->rows, best->rows, has_edge(g, left, right));
+        f64 share = build_share(g, right);
+        f64 cost = a->cost + b->cost * share +
+                   join_cost(a->rows, b->rows * share, best->rows, has_edge(g, left, right));
         if (best->cost < 0 || cost < best->cost) {
             best->cost = cost;
             best->left = (u32)left;
@@ -569,7 +607,10 @@ struct part {
 
 static void merge_parts(struct group *g, struct part *parts, i64 x, i64 y, f64 rows) {
     i64 n = g->leaves.count;
-    i64 left = parts[x].rows >= parts[y].rows ? x : y;
+    i64 left = parts[x].rows * build_share(g, parts[x].mask) >=
+                       parts[y].rows * build_share(g, parts[y].mask)
+                   ? x
+                   : y;
     i64 right = left == x ? y : x;
     parts[x].rel =
         make_join(g, parts[left].rel, parts[right].rel, parts[left].mask, parts[right].mask, rows);
@@ -631,6 +672,7 @@ static struct rel *order_group(struct opt *o, struct rel *rel) {
         estimate_rel(o, g.leaves.items[i]);
     }
     prepare(&g);
+    note_works(&g);
     struct rel *all = g.leaves.count <= DP_LEAVES ? order_all(&g) : order_greedy(&g);
     if (g.late.count > 0) {
         all = rel_new(o->plan, REL_FILTER, all, NULL);

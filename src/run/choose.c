@@ -1,10 +1,13 @@
 /* choose.c: where a step runs, and why.
  *
  * There is no silent fallback: when the session names a device, a step that it refuses is an error
- * with operator and reason (docs/decisions/0005). Under auto the cheapest estimate wins. Some steps
+ * with operator and reason (docs/decisions/0005). Under auto the program is placed as a whole
+ * (auto.c). Some steps
  * only ever run on the host and say why, with a text of WF_HOST_STEPS in defs/refusal.def; there is
  * no other way to the host but a refusal. */
 #include "run/run_int.h"
+
+#include <math.h>
 
 #include "defs/refusal.def"
 #include "store/scan.h"
@@ -99,22 +102,32 @@ static bool reads_groups(const struct exec *x, const struct step *step) {
            x->program->vars[pipe->source.ref].kind == VAR_AGG;
 }
 
-/* Why only the host runs it; NULL when others may. */
-static const char *host_only(const struct exec *x, const struct step *step) {
+/* HOST_COUNT: others may run it, where its rows are not better left alone. */
+static u32 host_always(const struct exec *x, const struct step *step) {
     u32 at = 0;
     if (step->kind == STEP_PIPELINE) {
         at = host_pipeline(x, step->pipeline);
         ASSERT(at == HOST_COUNT || host_steps[at].kind == STEP_PIPELINE);
-        at = at == HOST_COUNT && has_few(x, step) ? HOST_FEW : at;
-    } else {
-        while (at < HOST_COUNT && host_steps[at].kind != step->kind) {
-            at++;
-        }
-        at = at == HOST_WINDOW && !host_window(step) ? HOST_COUNT : at;
-        at = at == HOST_LIMIT && x->vars[step->src].copy && !x->vars[step->src].on_host ? HOST_COUNT
-                                                                                          : at;
-        at = at == HOST_COUNT && has_few(x, step) ? HOST_FEW : at;
+        return at;
     }
+    while (at < HOST_COUNT && host_steps[at].kind != step->kind) {
+        at++;
+    }
+    return at == HOST_LIMIT || (at == HOST_WINDOW && !host_window(step)) ? HOST_COUNT : at;
+}
+
+bool choose_host_always(const struct exec *x, const struct step *step) {
+    return host_always(x, step) != HOST_COUNT;
+}
+
+/* Why only the host runs it; NULL when others may. */
+static const char *host_only(const struct exec *x, const struct step *step) {
+    u32 at = host_always(x, step);
+    if (at == HOST_COUNT && step->kind == STEP_LIMIT) {
+        const struct variable *v = &x->vars[step->src];
+        at = v->copy && !v->on_host ? HOST_COUNT : HOST_LIMIT;
+    }
+    at = at == HOST_COUNT && has_few(x, step) ? HOST_FEW : at;
     return at < HOST_COUNT ? host_steps[at].text : NULL;
 }
 
@@ -128,11 +141,10 @@ static u32 dealt_to(const struct exec *x, const struct step *step, u32 count) {
     return (u32)((hash >> 32) * count >> 32);
 }
 
-/* Those of a list that can run a step, and what it would cost each. */
+/* Those of a list that can run a step. */
 struct able {
     u32 count;
     u32 numbers[DEVICES_MOST];
-    f64 ns[DEVICES_MOST];
     const struct device *refused; /* the last that cannot */
     const char *refusal;
 };
@@ -159,12 +171,13 @@ static void find_able(struct exec *x, const struct run_devices *devices, const s
 }
 
 static u32 cheapest(struct exec *x, const struct run_devices *devices, const struct step *step,
-                    struct able *able) {
+                    const struct able *able) {
     u32 best = 0;
+    f64 least = INFINITY;
     for (u32 i = 0; i < able->count; i++) {
-        struct device *device = devices->list[able->numbers[i]];
-        able->ns[i] = device->estimate_ns(device, x, step);
-        best = able->ns[i] < able->ns[best] ? i : best;
+        struct step_cost cost = auto_cost(x, devices->list[able->numbers[i]], step);
+        best = cost.ns + cost.move_ns < least ? i : best;
+        least = MIN_OF(least, cost.ns + cost.move_ns);
     }
     return able->numbers[best];
 }
@@ -199,8 +212,8 @@ static FALLIBLE choose_named(struct exec *x, const struct run_devices *devices,
     return ERR_OK;
 }
 
-static void choose_auto(struct exec *x, const struct run_devices *devices, const struct step *step,
-                        struct chosen *out) {
+static void choose_auto(struct exec *x, const struct run_devices *devices, u32 step_no,
+                        const struct step *step, struct chosen *out) {
     struct able able;
     *out = (struct chosen){.why = devices->alone ? devices->alone : "there is no other device"};
     if (devices->count < 2) {
@@ -210,25 +223,17 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, const
     if (out->why) {
         return;
     }
+    if (!x->settings->mix_devices) {
+        auto_choose(x, devices, step_no, step, out);
+        return;
+    }
     find_able(x, devices, step, NULL, &able);
     if (able.count < 2) {
         out->why = arena_printf(x->arena, "the %s cannot: %s", able.refused->title, able.refusal);
         return;
     }
-    if (x->settings->mix_devices) {
-        *out = (struct chosen){.number = able.numbers[dealt_to(x, step, able.count)],
-                               .why = "mix_devices"};
-        return;
-    }
-    out->number = cheapest(x, devices, step, &able);
-    struct text why;
-    text_init(&why, x->arena);
-    text_print(&why, "estimated:");
-    for (u32 i = 0; i < able.count; i++) {
-        text_print(&why, "%s %s %s", i ? "," : "", devices->list[able.numbers[i]]->name,
-                   duration_of(able.ns[i] < 9e18 ? (i64)able.ns[i] : I64_MAX).text);
-    }
-    out->why = why.ptr;
+    *out = (struct chosen){.number = able.numbers[dealt_to(x, step, able.count)],
+                           .why = "mix_devices"};
 }
 
 const char *choose_without_room(const struct step *step) {
@@ -236,11 +241,11 @@ const char *choose_without_room(const struct step *step) {
     return orders ? host_steps[HOST_ROOM].text : NULL;
 }
 
-wf_status choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,
-                        struct chosen *out) {
+wf_status choose_device(struct exec *x, const struct run_devices *devices, u32 step_no,
+                        const struct step *step, struct chosen *out) {
     const char *name = setting_device(x->settings);
     if (!name) {
-        choose_auto(x, devices, step, out);
+        choose_auto(x, devices, step_no, step, out);
         out->alone = out->why == host_steps[HOST_FEW].text;
         return ERR_OK;
     }
@@ -299,5 +304,27 @@ void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), voi
         pipeline_inputs(step->pipeline, visit, arg);
     } else if (step->kind != STEP_RANK) {
         visit(arg, step->src);
+    }
+}
+
+void step_outputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg) {
+    const struct pipeline *pipe = step->pipeline;
+    for (u32 i = 0; step->kind == STEP_PIPELINE && i < pipe->sink_count; i++) {
+        const struct sink *sink = &pipe->sinks[i];
+        visit(arg, sink->var);
+        if (sink->kind == SINK_LUT && sink->null_var != NO_VAR) {
+            visit(arg, sink->null_var);
+        }
+        if (sink->kind == SINK_LUT && sink->fault_var != NO_VAR) {
+            visit(arg, sink->fault_var);
+        }
+    }
+    if (step->kind == STEP_SORT) {
+        visit(arg, step->src);
+    } else if (step->kind != STEP_PIPELINE && step->kind != STEP_RESULT) {
+        visit(arg, step->dst);
+        if (step->kind == STEP_RANK && step->dst2 != NO_VAR) {
+            visit(arg, step->dst2);
+        }
     }
 }

@@ -26,6 +26,7 @@ struct step_metric {
     const char *device; /* its name, and how it ran the step */
     const char *why;    /* why there */
     const char *how;    /* what is to be said of the way it took; NULL = nothing */
+    b8 interim;         /* better code for it is being compiled: it will not take as long again */
     i64 ns;
     i64 device_ns; /* kernels only; 0 = not told apart */
     i64 rows_in;
@@ -37,6 +38,7 @@ struct step_metric {
     i64 probes;        /* places looked up that lie anywhere in memory */
     i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
+    i64 bytes_spilled; /* wanted on the device, but in memory of the host: it had no room */
     i64 device_peak; /* bytes of the device's own memory in use, at most; 0 = it has none */
     struct kernel_use kernel; /* only where exec.profiles */
     i64 tablets_pruned_rows;
@@ -98,9 +100,11 @@ struct exec {
     i64 compiling_ns;            /* a device waited for its compiler */
     b8 compiling_told;           /* and said so */
     b8 counts_rows;              /* EXPLAIN ANALYZE: devices count rows at marks */
-    b8 profiles;                 /* kernel_use of steps is asked for */
-    struct gpu_capture *capture; /* launches are recorded in it; NULL = they are not */
+    b8 profiles;                 /* kernel_use of steps is asked for, and why they ran where they did */
+    struct launch_record *capture; /* launches are recorded in it; NULL = they are not */
     struct stream *stream;       /* the answer is computed as it is read; NULL = it is all there */
+    struct past *past;           /* what earlier runs of the program took; NULL = nobody kept it */
+    struct placed *placed;       /* where its steps run, under auto; NULL = not decided */
 };
 
 /* The provider a pipeline's rows come from; NULL when they are tablets or a variable's. */
@@ -167,6 +171,17 @@ FALLIBLE index_plain(struct exec *x, struct index *index);
 struct slices;     /* a device's own */
 struct prim_class; /* prim/prim.h */
 
+/* What a variable holds when a step runs: as it is, or as it is expected before that. */
+struct expected {
+    i64 rows;
+    i64 index_bytes; /* INDEX */
+};
+/* A column of a table, to a device with memory of its own. */
+struct column_place {
+    i64 missing_bytes; /* that are not there */
+    f64 ns;            /* to bring them */
+};
+
 struct device {
     const char *name;  /* as the setting `device` says it */
     const char *title; /* as messages say it */
@@ -178,8 +193,15 @@ struct device {
     /* NULL when the device can run the step, else why not ("UPPER makes strings, which only the CPU
      * does"); the text lives in x->arena. */
     const char *(*refuses)(struct device *dev, struct exec *x, const struct step *step);
-    /* Estimated time, transfers included. */
-    f64 (*estimate_ns)(struct device *dev, struct exec *x, const struct step *step);
+    /* Estimated time of a step that finds all it reads in the device's memory; `vars` by variable. */
+    f64 (*estimate_ns)(struct device *dev, struct exec *x, const struct step *step,
+                       const struct expected *vars);
+    /* Where a column is; NULL: it reads the host's. */
+    void (*column)(struct device *dev, const struct table_version *version, u32 col,
+                   struct column_place *out);
+    /* A statement lost so much time because the device lacks a column. It may fetch it, without
+     * keeping anybody waiting. NULL where there is no `column`. */
+    void (*lacks)(struct device *dev, struct table_version *version, u32 col, f64 lost_ns);
     /* Runs it; fills the step's metric. Faults go to exec_fault; the runtime raises them. */
     FALLIBLE (*run)(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
     /* A pipeline whose only sink is rows, a slice of its source at a time; NULL where the device

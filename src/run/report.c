@@ -86,6 +86,10 @@ static void print_words(struct text *out, const struct report *report, const str
     if (m->bytes_moved > 0) {
         text_print(out, "; %.1f MB moved", (f64)m->bytes_moved / 1e6);
     }
+    if (m->bytes_spilled > 0) {
+        text_print(out, "; %.1f MB in host memory: the device has no room",
+                   (f64)m->bytes_spilled / 1e6);
+    }
     if (m->launches > 0) {
         text_print(out, "; %lld launches", m->launches);
     }
@@ -254,6 +258,10 @@ void exec_print(struct text *out, struct exec *x, const struct run_devices *devi
     }
     if (report.why) {
         text_print(out, "why there: %s\n", report.why);
+    }
+    const char *note = auto_note(x);
+    if (note) {
+        text_print(out, "%s\n", note);
     }
     for (u32 i = 0; i < devices->count; i++) { /* workers of one card have the same */
         bool again = i > 0 && devices->list[i]->space == devices->list[i - 1]->space &&

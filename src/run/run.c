@@ -308,7 +308,7 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
         return ERR_OK;
     }
     struct chosen chosen;
-    TRY(choose_device(x, devices, step, &chosen));
+    TRY(choose_device(x, devices, step_no, step, &chosen));
     struct step_metric *metric = &x->metrics[step_no];
     u32 number = device_take(devices, chosen.number);
     metric->device_no = number;
@@ -335,7 +335,11 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     if (!streams && step->kind != STEP_RESULT) { /* whoever takes the answer has yet to do so */
         work_end(x);
     }
-    metric->ns += clock_ns() - start;
+    i64 ns = clock_ns() - start;
+    metric->ns += ns;
+    if (!streams) {
+        auto_ran(x, devices, metric->device_no, step_no, ns);
+    }
     if (!defer_fault(x, step)) {
         TRY(raise_fault(x, step));
     }
@@ -381,6 +385,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
     u32 flows_from = streams ? stream_first(program) : 0;
     u32 b = program->block_count ? 0 : NO_VAR;
     bool again = false;
+    i64 *rounds = NEW_ARRAY(x->arena, i64, program->block_count + 1);
     while (b != NO_VAR) {
         const struct block *block = &program->blocks[b];
         if (!again) {
@@ -402,6 +407,10 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
         }
         again =
             block->loop_var != NO_VAR && x->vars[block->loop_var].rows > 0 && !has_enough(x, block);
+        rounds[b]++;
+        if (!again && block->loop_var != NO_VAR) {
+            past_went_round(x->past, b, rounds[b]);
+        }
         b = again ? block->loop : block->next;
     }
     return ERR_OK;

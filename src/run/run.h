@@ -12,6 +12,10 @@ struct run_devices {
     const char *alone; /* why there are no others, for errors and EXPLAIN ANALYZE */
 };
 
+/* What runs of a program leave for the next one: times, rows, rounds. In the arena, as long as the
+ * program; executions name it as `past`. */
+struct past *past_new(struct arena *arena, const struct program *program);
+
 /* Prepares an execution: sizes arrays, resolves dictionaries, checks every guard against the
  * versions. *out_stale is set when a guard fails: lower again. `x` fields above `lits` are filled
  * by the caller. */

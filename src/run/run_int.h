@@ -2,6 +2,7 @@
 #ifndef WF_RUN_RUN_INT_H
 #define WF_RUN_RUN_INT_H
 
+#include "run/place.h"
 #include "run/run.h"
 
 /* Which device of the list runs a step, and the reason EXPLAIN ANALYZE prints. ERR_NOT_SUPPORTED or ERR_NO_DEVICE
@@ -18,8 +19,32 @@ void device_give(const struct run_devices *devices, u32 number);
 /* Why the host runs a step for which the device has no room, whatever the session asks for; NULL:
  * that is an error. */
 const char *choose_without_room(const struct step *step);
-FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,
-                       struct chosen *out);
+FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, u32 step_no,
+                       const struct step *step, struct chosen *out);
+/* Whether only the host ever runs it, wherever its rows lie. */
+bool choose_host_always(const struct exec *x, const struct step *step);
+
+/* auto.c: where steps run when the session names no device. */
+void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
+                 const struct step *step, struct chosen *out);
+/* A step's estimate, and what bringing what it reads to the device costs. */
+struct step_cost {
+    f64 ns, move_ns;
+};
+struct step_cost auto_cost(struct exec *x, struct device *device, const struct step *step);
+/* The step ran on device `number`, wherever it was meant to, and took so long. */
+void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no, i64 ns);
+/* What is to be said of columns that the statement missed on a device; NULL = nothing. */
+const char *auto_note(const struct exec *x);
+
+/* past.c: what earlier runs of a program took. `past` may be NULL. */
+f64 past_ratio(const struct past *past, u32 step_no, u32 place); /* of time to estimate */
+i32 past_runs(const struct past *past, u32 step_no, u32 place);  /* it was seen there so often */
+void past_took(struct past *past, u32 step_no, u32 place, f64 estimated_ns, f64 ns);
+i64 past_rows(const struct past *past, u32 var); /* -1 = not known */
+void past_had(struct past *past, u32 var, i64 rows);
+f64 past_rounds(const struct past *past, u32 block); /* of the loop that ends with it */
+void past_went_round(struct past *past, u32 block, i64 rounds);
 
 /* The step that hands over the answer; NULL when there is none. */
 const struct step *result_step(const struct program *program);
@@ -62,12 +87,19 @@ FALLIBLE fetch_next(struct fetcher *f, i64 want_bytes, i64 limit, bool *out_end)
 
 /* Calls visit(arg, var) for every variable the step reads; a variable may come twice. */
 void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);
+/* The same for those that it fills, changes or sorts. */
+void step_outputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);
 /* The operator names a step came from; never NULL. */
 const char *step_label(const struct step *step);
 
 /* work.c: progress. A plan of it, before the first step; each step begins, and ends unless it is
  * part of a stream. */
 void work_plan(struct exec *x);
+/* Rows that the step reads: as they are, or as they are expected while `rows` (by variable) is
+ * given. */
+i64 step_reads_rows(const struct exec *x, const struct step *step, const i64 *rows);
+/* What it is expected to leave in its variables. */
+void step_makes_rows(const struct exec *x, const struct step *step, i64 read, i64 *rows);
 void work_begin(struct exec *x, u32 step_no, const struct step *step, bool streams);
 void work_end(struct exec *x);
 

@@ -92,7 +92,7 @@ wf_status stream_possible(struct exec *x, const struct run_devices *devices, u32
         for (u32 s = 0; s < block->step_count && *out; s++, no++) {
             struct chosen chosen = {0};
             if (no >= step_no && block->steps[s].kind == STEP_PIPELINE) {
-                TRY(choose_device(x, devices, &block->steps[s], &chosen));
+                TRY(choose_device(x, devices, no, &block->steps[s], &chosen));
                 *out = devices->list[chosen.number]->slices_open != NULL;
             }
         }

@@ -6,6 +6,8 @@
  * several times say how often (work_expect). */
 #include "run/run_int.h"
 
+#include "codes/control.h"
+
 static i64 unit_cost(const struct exec *x, const struct step *step) {
     switch (step->kind) {
     case STEP_PIPELINE:
@@ -25,8 +27,7 @@ static i64 unit_cost(const struct exec *x, const struct step *step) {
     }
 }
 
-/* Rows that the step reads: as they are, or as they were estimated while `rows` is given. */
-static i64 rows_of(const struct exec *x, const struct step *step, const i64 *rows) {
+i64 step_reads_rows(const struct exec *x, const struct step *step, const i64 *rows) {
     if (step->kind != STEP_PIPELINE) {
         bool known = step->src < x->program->var_count;
         return !known ? 0 : rows ? rows[step->src] : x->vars[step->src].rows;
@@ -50,20 +51,34 @@ static i64 cost_of(const struct exec *x, const struct step *step, i64 rows) {
                : cost;
 }
 
-/* What the step is expected to leave in its variables. */
-static void expect_rows(const struct exec *x, const struct step *step, i64 read, i64 *rows) {
+/* As many as an earlier run left, or as lowering estimated; else those of `read`. */
+static i64 rows_made(const struct exec *x, u32 var, i64 read, bool multiplies) {
+    i64 before = past_rows(x->past, var);
+    i64 estimate = x->program->vars[var].rows;
+    return before >= 0                           ? before
+           : estimate > 0 && estimate < read     ? estimate
+           : estimate > 0 && multiplies          ? estimate
+                                                 : read;
+}
+
+void step_makes_rows(const struct exec *x, const struct step *step, i64 read, i64 *rows) {
     const struct pipeline *pipe = step->pipeline;
+    bool joins = false;
+    for (u32 i = 0; pipe && i < pipe->op_count; i++) {
+        joins = joins || pipe->ops[i].code == OP_MATCH || pipe->ops[i].code == OP_EACH;
+    }
     for (u32 s = 0; pipe && s < pipe->sink_count; s++) {
         const struct sink *sink = &pipe->sinks[s];
         bool groups = sink->kind == SINK_AGG && sink->groups > 0;
         bool few = sink->kind == SINK_ROWS && sink->limit >= 0;
-        i64 made = groups ? MIN_OF(read, sink->groups) : few ? MIN_OF(read, sink->limit) : read;
+        i64 most = groups ? MIN_OF(read, sink->groups) : few ? MIN_OF(read, sink->limit) : read;
         if (sink->var < x->program->var_count) {
-            rows[sink->var] = made;
+            rows[sink->var] = rows_made(x, sink->var, most, joins && !groups && !few);
         }
     }
     if (!pipe && step->dst < x->program->var_count) {
-        rows[step->dst] = read;
+        i64 most = step->kind == STEP_LIMIT && step->limit >= 0 ? MIN_OF(read, step->limit) : read;
+        rows[step->dst] = rows_made(x, step->dst, most, false);
     }
 }
 
@@ -78,9 +93,9 @@ void work_plan(struct exec *x) {
     for (u32 b = 0, no = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++, no++) {
             const struct step *step = &program->blocks[b].steps[s];
-            i64 read = rows_of(x, step, rows);
+            i64 read = step_reads_rows(x, step, rows);
             x->work.later[no] = cost_of(x, step, read);
-            expect_rows(x, step, read, rows);
+            step_makes_rows(x, step, read, rows);
         }
     }
     for (u32 no = count; no-- > 0;) { /* what comes behind each step */
@@ -91,7 +106,7 @@ void work_plan(struct exec *x) {
 
 void work_begin(struct exec *x, u32 step_no, const struct step *step, bool streams) {
     struct work *w = &x->work;
-    i64 rows = rows_of(x, step, NULL);
+    i64 rows = step_reads_rows(x, step, NULL);
     if (streams && x->stream) { /* another branch of the same answer */
         atomic_fetch_add(&w->rows_total, rows);
         return;

@@ -3,7 +3,9 @@
  * A database is a memory budget, a pool of workers, a catalog and the devices. Opening it does no
  * more than that. The pool starts its threads with the first statement. The GPU driver takes
  * hundreds of milliseconds to start, so it is loaded only when a session asks for the GPU, or when,
- * under `auto`, a statement reads so many rows that the card can win back its own start.
+ * under `auto`, a statement reads so many rows that the card can win back its own start. Smaller
+ * ones go on without it; once they have taken longer than a start, the card is opened in the
+ * background.
  *
  * Invariant: nothing here is freed while a connection, statement or rowset still counts on it. */
 #include "session/session_int.h"
@@ -14,6 +16,8 @@
 #include "gpu/gpu.h"
 
 enum { AUTO_GPU_ROWS = 32 << 20 }; /* under auto, fewer source rows do not pay for opening a GPU */
+enum { AUTO_LEAST_ROWS = 1 << 16 };  /* fewer are not worth a card, however often they are read */
+#define GPU_START_NS 300000000       /* what opening one takes, about */
 
 static FALLIBLE path_refused(const char *path, struct error *err) {
     i64 len = (i64)strlen(path);
@@ -75,6 +79,7 @@ FALLIBLE database_open(const char *path, const wf_option *options, struct wf_dat
     }
     atomic_init(&db->refs, 1);
     mutex_init(&db->lock);
+    cond_init(&db->gpu_opened);
     wf_status status = database_init(db, path, options, err);
     if (status) {
         database_release(db);
@@ -93,6 +98,9 @@ void database_release(struct wf_database *db) {
     if (atomic_fetch_sub(&db->refs, 1) != 1) {
         return;
     }
+    if (db->opener) {
+        thread_join(db->opener);
+    }
     if (db->catalog) {
         catalog_close(db->catalog);
     }
@@ -106,27 +114,75 @@ void database_release(struct wf_database *db) {
     if (db->pool) {
         pool_close(db->pool);
     }
+    cond_fini(&db->gpu_opened);
     mutex_fini(&db->lock);
     free(db);
 }
 
-/* All cards that can be used, each as often as it has workers; the lock is held. */
-static void open_gpus(struct wf_database *db) {
-    i32 count = db->gpu_tried ? 0 : gpu_count(db->no_gpu);
-    for (i32 i = 0; i < count && db->gpu_count < COUNT_OF(db->gpus); i++) {
-        struct device *gpu = gpu_device_open(&db->mem, db->defaults.gpu_memory, i, db->no_gpu);
+/* All cards that can be used, each as often as it has workers. */
+static u32 find_gpus(struct wf_database *db, struct device **out, char why[300]) {
+    enum { MOST = COUNT_OF(((struct wf_database *)0)->gpus) };
+    u32 found = 0;
+    i32 count = gpu_count(why);
+    for (i32 i = 0; i < count && found < MOST; i++) {
+        struct device *gpu = gpu_device_open(&db->mem, db->defaults.gpu_memory, i, why);
         for (i64 w = 1; gpu; w++) {
-            db->gpus[db->gpu_count++] = gpu;
-            bool more = w < db->defaults.gpu_workers && db->gpu_count < COUNT_OF(db->gpus);
-            gpu = more ? gpu_device_share(gpu, db->no_gpu) : NULL;
+            out[found++] = gpu;
+            bool more = w < db->defaults.gpu_workers && found < MOST;
+            gpu = more ? gpu_device_share(gpu, why) : NULL;
         }
     }
+    return found;
+}
+
+/* The lock is held, and let go while they are opened. Who comes meanwhile waits. */
+static void open_gpus(struct wf_database *db, bool measures) {
+    while (db->gpu_opening) {
+        cond_wait(&db->gpu_opened, &db->lock);
+    }
+    if (db->gpu_tried) {
+        return;
+    }
+    struct device *gpus[COUNT_OF(db->gpus)];
+    char why[300] = "";
+    db->gpu_opening = 1;
+    mutex_unlock(&db->lock);
+    u32 count = find_gpus(db, gpus, why);
+    for (u32 i = 0; measures && i < count; i++) {
+        struct device_rates rates;
+        gpus[i]->rates(gpus[i], NULL, &rates);
+    }
+    mutex_lock(&db->lock);
+    memcpy(db->gpus, gpus, sizeof *gpus * count);
+    memcpy(db->no_gpu, why, sizeof why);
+    db->gpu_count = count;
+    db->gpu_opening = 0;
     db->gpu_tried = 1;
+    cond_broadcast(&db->gpu_opened);
+}
+
+static void open_behind(void *arg) {
+    struct wf_database *db = arg;
+    mutex_lock(&db->lock);
+    open_gpus(db, true);
+    mutex_unlock(&db->lock);
+}
+
+void database_spent(struct wf_database *db, const struct settings *settings, i64 rows, i64 ns) {
+    if (settings->device == DEVICE_CPU || rows < AUTO_LEAST_ROWS) {
+        return;
+    }
+    mutex_lock(&db->lock);
+    db->spent_ns += db->gpu_tried ? 0 : ns;
+    if (!db->gpu_tried && !db->gpu_opening && !db->opener && db->spent_ns > GPU_START_NS) {
+        db->opener = thread_start(open_behind, db);
+    }
+    mutex_unlock(&db->lock);
 }
 
 struct device *database_gpu(struct wf_database *db) {
     mutex_lock(&db->lock);
-    open_gpus(db);
+    open_gpus(db, false);
     struct device *gpu = db->gpus[0];
     mutex_unlock(&db->lock);
     return gpu;
@@ -157,7 +213,7 @@ void database_open_devices(struct wf_database *db, struct run_devices *out) {
 /* A machine without a card says so; only one that has a card is told why it rests. */
 static bool gpu_rests(struct wf_database *db) {
     mutex_lock(&db->lock);
-    if (!db->gpu_tried && !gpu_count(db->no_gpu)) {
+    if (!db->gpu_tried && !db->gpu_opening && !gpu_count(db->no_gpu)) {
         db->gpu_tried = 1;
     }
     bool rests = !db->gpu_tried;
@@ -174,16 +230,17 @@ void database_devices(struct wf_database *db, const struct settings *settings, i
     }
     mutex_lock(&db->lock);
     bool tried = db->gpu_tried;
+    bool opening = db->gpu_opening;
     mutex_unlock(&db->lock);
     bool few = rows < AUTO_GPU_ROWS && !settings->mix_devices;
-    if (settings->device == DEVICE_AUTO && !tried && few) {
-        out->alone = "too few rows to start the GPU for";
+    if (settings->device != DEVICE_GPU && !tried && few) {
+        out->alone = opening ? "the GPU is being started" : "too few rows to start the GPU for";
         if (!explains || gpu_rests(db)) {
             return;
         }
     }
     mutex_lock(&db->lock);
-    open_gpus(db);
+    open_gpus(db, false);
     list_devices(db, out);
     mutex_unlock(&db->lock);
 }

@@ -110,6 +110,7 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     struct exec *x = &rows->exec;
     memset(x, 0, sizeof *x);
     x->program = program;
+    x->past = rows->compiled->past;
     x->arena = &rows->arena;
     x->mem = &rows->mem;
     x->err = &conn->err;
@@ -300,9 +301,13 @@ static FALLIBLE run_exec(struct wf_connection *conn, struct rowset *rows, bool a
     bool end = true;
     database_devices(conn->db, &rows->settings, exec_source_rows(x), rows->explains, &devices);
     watch_exec(&conn->watch, x);
+    i64 start_ns = clock_ns();
     wf_status status = all ? exec_run(x, &devices) : exec_start(x, &devices, &rows->answer, &end);
     watch_exec(&conn->watch, NULL);
     TRY(status);
+    if (devices.count == 1) {
+        database_spent(conn->db, &rows->settings, exec_source_rows(x), clock_ns() - start_ns);
+    }
     if (all) {
         TRY(exec_answer(x, &rows->answer));
     }

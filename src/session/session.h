@@ -31,6 +31,10 @@ struct wf_database {
     struct device *gpus[DEVICES_MOST - 1];
     u32 gpu_count;
     b8 gpu_tried;
+    b8 gpu_opening;        /* somebody is at it, without the lock */
+    struct cond gpu_opened;
+    struct thread *opener; /* does so in the background; NULL = nobody did */
+    i64 spent_ns;          /* on the CPU by statements that a card might have run */
     char no_gpu[300];
 };
 /* `options` ends with a NULL name and may be NULL. */
@@ -44,6 +48,8 @@ void database_release(struct wf_database *db);
  * the reason will be read, and is worth a look for a card. */
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
                       bool explains, struct run_devices *out);
+/* A statement that had no card to choose took so long. */
+void database_spent(struct wf_database *db, const struct settings *settings, i64 rows, i64 ns);
 /* Those that are open already. */
 void database_open_devices(struct wf_database *db, struct run_devices *out);
 /* Whether there is none, as far as anybody has looked. */
@@ -199,6 +205,7 @@ struct compiled {
     struct statement stmt;
     struct plan *plan;       /* of stmt, or of the statement it explains; NULL when there is none */
     struct program *program; /* NULL when there is no plan */
+    struct past *past;       /* what its runs took; NULL where nobody chooses a device by that */
 };
 /* What is known of parameters before binding. */
 struct param_facts {

@@ -210,18 +210,17 @@ static FALLIBLE match_types(struct bind *b, const struct cte *cte, struct rel **
     return ERR_OK;
 }
 
-/* Rows that are not in the result yet, each once. */
+/* Rows that are not in the result yet, each once: most of a round's are found first of all. */
 static struct rel *new_rows(struct bind *b, const struct cte_result *result, struct rel *again) {
-    struct rel *left = bind_distinct_rel(b, again);
     struct rel *seen = bind_work(b, result, true);
-    struct rel *join = rel_join(b->plan, JOIN_ANTI, left, seen);
-    for (i64 i = 0; i < left->out.count; i++) {
-        VEC_PUSH(b->arena, &join->join.left_keys, expr_col(b->plan, left->out.items[i], -1));
+    struct rel *join = rel_join(b->plan, JOIN_ANTI, again, seen);
+    for (i64 i = 0; i < again->out.count; i++) {
+        VEC_PUSH(b->arena, &join->join.left_keys, expr_col(b->plan, again->out.items[i], -1));
         VEC_PUSH(b->arena, &join->join.right_keys, expr_col(b->plan, seen->out.items[i], -1));
         VEC_PUSH(b->arena, &join->join.null_safe, (b8)1);
     }
-    join->rows = left->rows;
-    return join;
+    join->rows = again->rows;
+    return bind_distinct_rel(b, join);
 }
 
 struct rel *bind_fix(struct bind *b, const struct cte_result *result, struct rel *again) {

@@ -407,8 +407,13 @@ static FALLIBLE call_date_trunc(struct typing *t, const struct call *call, struc
     struct type type = call->args[1]->type;
     i32 field = 0;
     bool zoned = call->count > 2;
+    char category = type_category(type);
+    if (type.id != TYPE_UNKNOWN && category != 'D' && category != 'T') {
+        return call_mismatch(t, call);
+    }
     type = type.id == TYPE_UNKNOWN || zoned ? type_of(TYPE_TIMESTAMPTZ)
            : type.id == TYPE_DATE           ? type_of(TYPE_TIMESTAMPTZ)
+           : type.id == TYPE_TIME           ? type_of(TYPE_INTERVAL)
                                             : type;
     struct type of = type.id == TYPE_INTERVAL ? type : type_of(TYPE_TIMESTAMP);
     struct expr *source = NULL;

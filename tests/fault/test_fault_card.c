@@ -35,6 +35,9 @@ static void check_failing(const char *name, primitive run, int first, int varian
                 continue;
             }
             calls = n + 1 + n / 8; /* perhaps */
+            if (n % 3 && n % 7) { /* what was left behind is still there after the next one */
+                continue;
+            }
             struct attempt next = {.place = WF_ON_GPU, .may_fail = true};
             (void)lay(&next, "", 1); /* the loss of a context may show only now */
             check_around(&next, name);

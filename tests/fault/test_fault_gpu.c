@@ -1,7 +1,8 @@
 /* test_fault_gpu.c: the n-th call of the driver fails while a statement runs on the card, for every
  * n, with and without the loss of the context: the statement ends with an error that says so or
  * with the right rows, and the next one is right. So it is where the host has no memory. The card
- * has little memory, so that what a failure leaves behind is missed soon. */
+ * has little memory, so that what a failure leaves behind is missed soon: steps would then go on in
+ * memory of the host, and say so. With less, they do. */
 #define _GNU_SOURCE
 #include "../unit/test_gpu_fixture.h"
 
@@ -101,7 +102,7 @@ static bool answered(const struct piece *p, uint64_t expected, int64_t expected_
     return !status;
 }
 
-static void fail_each_call(const struct piece *p, int code, int first) {
+static void fail_each_call(const struct piece *p, int code, int first, int step) {
     char text[60];
     int64_t rows = 0;
     run("set device = cpu");
@@ -109,14 +110,16 @@ static void fail_each_call(const struct piece *p, int code, int first) {
     run("set device = gpu");
     snprintf(text, sizeof text, "set gpu_placement = %s", p->placement);
     run(text);
-    for (unsigned long long n = (unsigned)first;; n += 2) {
+    for (unsigned long long n = (unsigned)first;; n += (unsigned)step) {
         unsigned long long before = simt_call_count();
         simt_fail_at(n, code);
         bool right = answered(p, expected, rows);
         unsigned long long calls = simt_call_count() - before;
         simt_fail_at(0, 0);
-        /* A context that was lost on the way out is missed by the next one. */
-        bool next = answered(p, expected, rows) || (right && answered(p, expected, rows));
+        /* What was left behind is still there after the next failure. A context that was lost on the way out is missed
+         * by the next one. */
+        bool asks = code || right || n % 3 == 0;
+        bool next = !asks || answered(p, expected, rows) || (right && answered(p, expected, rows));
         if (!next) {
             fail_msg("%s: call %llu failed with %d, and so does what follows: %s", p->sql, n, code,
                      wf_connection_error(conn)->message);
@@ -124,8 +127,22 @@ static void fail_each_call(const struct piece *p, int code, int first) {
         if (right && calls < n) {
             break;
         }
-        assert_true(n < 2000);
+        assert_true(n < 4000);
     }
+}
+
+static void find_spilled(const char *line, void *arg) {
+    bool *found = arg;
+    *found = *found || strstr(line, "the device has no room");
+}
+
+/* Whether some of its steps lie in memory of the host. */
+static bool spills(const struct piece *p) {
+    char text[600];
+    bool found = false;
+    snprintf(text, sizeof text, "explain analyze %s", p->sql);
+    each_line(text, find_spilled, &found);
+    return found;
 }
 
 static void test_calls(void **state) {
@@ -133,8 +150,35 @@ static void test_calls(void **state) {
     for (int i = 0; i < PIECES; i++) {
         open_db("5MB", "vm");
         make_tables();
-        fail_each_call(&pieces[i], 0, 1); /* refused memory where it is asked for, else unknown */
-        fail_each_call(&pieces[i], 700, 2);
+        fail_each_call(&pieces[i], 0, 1, 2); /* refused memory where it is asked for, else unknown */
+        fail_each_call(&pieces[i], 700, 2, 2);
+        assert_false(spills(&pieces[i]));
+        close_db();
+    }
+}
+
+/* On a card that has no room: every way that a step has left, and the host short of memory. */
+static void test_spilled(void **state) {
+    (void)state;
+    static const struct piece few[] = {
+        {"auto", "select t.a, e.v from t join e on t.g = e.k where a < 1000", 2},
+        {"auto", "select a * 1000003, count(*), min(b) from t group by 1", 3}};
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
+        int64_t rows = 0;
+        open_db("90kB", "vm");
+        make_tables();
+        fail_each_call(&few[i], 0, 1, 23);
+        fail_each_call(&few[i], 700, 2, 53);
+        assert_true(spills(&few[i]));
+        uint64_t expected = digest(few[i].sql, few[i].columns, &rows);
+        bool reached = true;
+        for (int64_t n = 1; reached; n += 1 + n / 8) {
+            memory_fail_at(n);
+            bool right = answered(&few[i], expected, rows);
+            reached = memory_fail_at(0) >= n;
+            assert_true(right || reached);
+        }
+        assert_true(answered(&few[i], expected, rows));
         close_db();
     }
 }
@@ -191,7 +235,8 @@ static void test_devices(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_spilled),
+                                       cmocka_unit_test(test_calls),
                                        cmocka_unit_test(test_host_memory),
                                        cmocka_unit_test(test_devices)};
     return cmocka_run_group_tests(tests, open_simt, NULL);

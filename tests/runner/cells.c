@@ -13,6 +13,8 @@
 #define THREADS(n) {"threads", n}
 #define WORKERS(n) {"gpu_workers", n}
 #define TINY {"memory", "24MB"}
+/* Hardly anything fits the card. */
+#define SMALL(n) {"gpu_memory", n}
 #define VM {"gpu_code", "vm"}
 #define WOVEN {"gpu_code", "woven"}
 #define PLACE(x) {"gpu_placement", x}
@@ -34,11 +36,12 @@ const struct cell cells[] = {
      {CPU, TAB("16"), WIDE, MORSEL("16"), SLICE("100")}},
     {"gpu vm", true, true, false, {THREADS("1")}, {GPU, VM}},
     {"gpu vm tiny-tablets", true, true, false, {THREADS("2")}, {GPU, VM, OPT("off"), TAB("16"), VEC("1")}},
-    {"gpu vm unfused", true, true, false, {THREADS("1")}, {GPU, VM, FUSE("off"), TAB("16"), VEC("3"), WIDE}},
+    {"gpu vm unfused", true, true, false, {THREADS("1"), SMALL("100kB")},
+     {GPU, VM, FUSE("off"), TAB("16"), VEC("3"), WIDE}},
     {"gpu woven", true, true, false, {THREADS("2")}, {GPU, WOVEN}},
     {"gpu vm streamed tiny-memory", true, true, true, {THREADS("1"), TINY}, {GPU, VM, PLACE("streamed")}},
     {"mixed 1", true, true, false, {THREADS("2"), WORKERS("2")}, {MIXED("1"), VM}},
-    {"mixed 2", true, true, false, {THREADS("1")}, {MIXED("2"), VM, TAB("16")}},
+    {"mixed 2", true, true, false, {THREADS("1"), SMALL("200kB")}, {MIXED("2"), VM, TAB("16")}},
     {"cpu v1", false, false, false, {THREADS("1")}, {CPU, VEC("1")}},
     {"cpu v3", false, false, false, {THREADS("4")}, {CPU, VEC("3"), MORSEL("5")}},
     {"cpu threads", false, false, false, {THREADS("4")}, {CPU, TAB("64"), MORSEL("16")}},

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -701,6 +702,24 @@ static void keep_text(const struct program *p, const char *key) {
     }
 }
 
+/* Whoever asks for a text that another process or thread is compiling waits for it. */
+static int compile_once(struct program *p, const struct options *options, struct command *c,
+                        const char *cache, const char *path) {
+    char lock[600];
+    u64 start_ns = simt_now_ns();
+    snprintf(lock, sizeof(lock), "%s.lock", path);
+    int file = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    while (file >= 0 && flock(file, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    int code = access(path, R_OK) == 0 ? 0 : compile_text(p, options, c, cache, path);
+    if (file >= 0) {
+        unlink(lock); /* who waits for it finds the object */
+        close(file);
+    }
+    simt_trace("compiled %s in %.0f ms", p->main.name, (double)(simt_now_ns() - start_ns) / 1e6);
+    return code;
+}
+
 static int compile(struct program *p, int option_count, const char *const *given) {
     struct options options;
     struct command c = {{0}, 0};
@@ -734,10 +753,7 @@ static int compile(struct program *p, int option_count, const char *const *given
     cache_folder(cache, sizeof(cache));
     snprintf(path, sizeof(path), "%s/%s.so", cache, key);
     if (access(path, R_OK) != 0) {
-        u64 start_ns = simt_now_ns();
-        code = compile_text(p, &options, &c, cache, path);
-        simt_trace("compiled %s in %.0f ms", p->main.name,
-                   (double)(simt_now_ns() - start_ns) / 1e6);
+        code = compile_once(p, &options, &c, cache, path);
     }
     /* As the real one: a virtual architecture gives no machine code. */
     return code != 0 || !starts(options.arch, "sm_") ? code

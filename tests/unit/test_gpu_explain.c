@@ -63,7 +63,8 @@ static void test_rows_of_operators(void **state) {
           "group by z",
           "Project: 3\nAggregate: 3\nJoin: 1743\nFilter: 2490\nScan: 2990\nJoin: 7\nScan: 8\n"
           "Filter: 7\nScan: 10\n");
-    check("select count(*) from r where exists (select 1 from e where e.k = r.g and e.v > r.a)",
+    check("select count(*) from r where exists (select 1 from e where e.k = r.g and e.v > r.a "
+          "and e.v >= r.a)",
           "Project: 1\nAggregate: 1\nJoin: 4\nScan: 2990\nScan: 10\n");
     check("select a, v from r join e on r.g = e.k where a > 2900 and a + v > 2950",
           "Project: 43\nJoin: 43\nFilter: 90\nScan: 430\nScan: 10\n");

@@ -214,16 +214,57 @@ static void weave_lookup(const struct list_case *c) {
 static void test_lists(void **state) {
     UNUSED(state);
     static const struct list_case cases[] = {
-        {{KINDEX_RANK, 1, 0, 1}, OP_PROBE, 1, 1, 0},  {{KINDEX_RANK, 1, 0, 0}, OP_PROBE, 1, 0, 0},
-        {{KINDEX_RANK, 1, 0, 1}, OP_PROBE, 0, 0, 0},  {{KINDEX_BITS, 1, 0, 1}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_PAIRS, 1, 1, 1}, OP_PROBE, 1, 1, 0}, {{KINDEX_PAIRS, 1, 0, 0}, OP_PROBE, 1, 0, 0},
-        {{KINDEX_RUNS, 1, 1, 1}, OP_PROBE, 1, 1, 0},  {{KINDEX_DIRECT, 1, 0, 0}, OP_PROBE, 1, 0, 0},
-        {{KINDEX_RANK, 0, 0, 0}, OP_MATCH, 1, 1, 1},  {{KINDEX_PAIRS, 0, 1, 0}, OP_MATCH, 1, 1, 1},
-        {{KINDEX_RUNS, 0, 0, 0}, OP_MATCH, 1, 1, 1},  {{KINDEX_DIRECT, 0, 0, 0}, OP_MATCH, 0, 0, 0},
-        {{KINDEX_RANK, 1, 0, 0}, OP_MATCH, 1, 0, 0}};
+        {{KINDEX_RANK, 1, 0, 1, {0}}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RANK, 1, 0, 0, {0}}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RANK, 1, 0, 1, {0}}, OP_PROBE, 0, 0, 0},
+        {{KINDEX_BITS, 1, 0, 1, {0}}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_PAIRS, 1, 1, 1, {0}}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_PAIRS, 1, 0, 0, {0}}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {0}}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {2, 0, 0}}, OP_PROBE, 1, 1, 0}, /* no opcodes that pack a key */
+        {{KINDEX_RUNS, 1, 1, 1, {2, 1, 9}}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {1, 0, 0}}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_DIRECT, 1, 0, 0, {0}}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RANK, 0, 0, 0, {0}}, OP_MATCH, 1, 1, 1},
+        {{KINDEX_PAIRS, 0, 1, 0, {0}}, OP_MATCH, 1, 1, 1},
+        {{KINDEX_RUNS, 0, 0, 0, {0}}, OP_MATCH, 1, 1, 1},
+        {{KINDEX_DIRECT, 0, 0, 0, {0}}, OP_MATCH, 0, 0, 0},
+        {{KINDEX_RANK, 1, 0, 0, {0}}, OP_MATCH, 1, 0, 0}};
     for (i64 i = 0; i < COUNT_OF(cases); i++) {
         weave_lookup(&cases[i]);
     }
+}
+
+/* The bitmap that leaves fewest rows is asked first, and only then is the next one's key read. */
+static void test_order(void **state) {
+    UNUSED(state);
+    struct fix f;
+    fix_init(&f, 1);
+    static const struct weave_col cols[] = {{SEG_U32, NULLS_NONE}, {SEG_U32, NULLS_NONE}};
+    static const struct weave_index indexes[] = {{KINDEX_RANK, 1, 0, 1, {0}},
+                                                 {KINDEX_RANK, 1, 0, 3, {0}}};
+    u32 first = fix_var(&f, VAR_INDEX, 0, NULL);
+    u32 second = fix_var(&f, VAR_INDEX, 0, NULL);
+    fix_pipe(&f, SOURCE_VAR, 0, COUNT_OF(cols));
+    u16 regs[2];
+    u16 key = fix_load(&f, 0, KIND_I64);
+    regs[0] = fix_op(&f, OP_PROBE, KIND_I64, key, NO_REG, NO_REG, first);
+    key = fix_load(&f, 1, KIND_I64);
+    regs[1] = fix_op(&f, OP_PROBE, KIND_I64, key, NO_REG, NO_REG, second);
+    u16 nulls[2] = {NO_REG, NO_REG};
+    fix_emit_rows(&f, 2, regs, nulls);
+    struct gpu_plan plan;
+    assert_null(gpu_plan_make(&f.arena, &f.program, f.pipe, false, &plan));
+    struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes, .lists = 1};
+    struct text text;
+    text_init(&text, &f.arena);
+    gpu_weave_text(&weave, &text);
+    const char *asked_first = strstr(text.ptr, "rank_has(&x1");
+    const char *asked_then = strstr(text.ptr, "rank_has(&x0");
+    const char *read_then = strstr(text.ptr, "const struct kseg s0");
+    assert_true(asked_first && read_then && asked_then);
+    assert_true(asked_first < read_then && read_then < asked_then);
+    fix_fini(&f);
 }
 
 /* Rows are counted for EXPLAIN ANALYZE; otherwise neither code knows of it. */
@@ -279,6 +320,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_driver), cmocka_unit_test(test_fixed),
         cmocka_unit_test(test_opcodes),   cmocka_unit_test(test_loads),
-        cmocka_unit_test(test_lists),     cmocka_unit_test(test_counts)};
+        cmocka_unit_test(test_lists),     cmocka_unit_test(test_order),
+        cmocka_unit_test(test_counts)};
     return cmocka_run_group_tests(tests, open_rtc, NULL);
 }

@@ -279,21 +279,21 @@ static void test_open_and_close(void **state) {
     if (!has_gpu) {
         skip();
     }
-    for (int last = 0; last < GPU_WORKERS_MOST; last++) {
+    for (int last = 0; last < GPU_STEP_WORKERS; last++) {
         char why[300] = "";
         struct memory mem;
         struct error err;
-        struct device *devices[GPU_WORKERS_MOST];
+        struct device *devices[GPU_STEP_WORKERS];
         memory_init(&mem, NULL, 0, "memory");
         error_reset(&err);
         devices[0] = gpu_device_open(&mem, 0, 0, why);
-        for (int i = 1; i < GPU_WORKERS_MOST; i++) {
+        for (int i = 1; i < GPU_STEP_WORKERS; i++) {
             devices[i] = gpu_device_share(devices[0], why);
             assert_non_null(devices[i]);
         }
         assert_null(gpu_device_share(devices[0], why));
         assert_non_null(strstr(why, "at most 4 workers"));
-        for (int i = 0; i < GPU_WORKERS_MOST; i++) {
+        for (int i = 0; i < GPU_STEP_WORKERS; i++) {
             if (i != last) {
                 devices[i]->close(devices[i]);
             }

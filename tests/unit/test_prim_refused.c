@@ -314,7 +314,7 @@ static void test_map(void **state) {
         assert_prim_error(wf_prim_map(prim, at, NULL, to, in, 2, NULL), "42883");
         assert_prim_error(wf_prim_map(prim, at, "FILTER", to, in, 2, NULL), "0A000");
         assert_prim_error(wf_prim_map(prim, at, "SEL_STR", to, in, 2, NULL), "0A000");
-        assert_prim_error(wf_prim_map(prim, at, "PARSE_INT", to, in, 1, NULL), "0A000");
+        assert_prim_error(wf_prim_map(prim, at, "PARSE_DATE", to, in, 1, NULL), "0A000");
         assert_prim_error(wf_prim_map(prim, at, "ADD_I64", to, in, 1, NULL), "22023");
         assert_prim_error(wf_prim_map(prim, at, "ADD_I64", to, NULL, 2, NULL), "22023");
         assert_prim_error(wf_prim_map(prim, at, "ADD_I32", to, in, 2, NULL), "42804");

@@ -5,6 +5,7 @@
 #include "test_cpu_fixture.h"
 
 #include "codes/op.h"
+#include "run/run_int.h"
 
 #include <math.h>
 
@@ -557,7 +558,10 @@ struct fake_gpu {
     struct device dev;
     struct device *cpu;
     const char *refusal;
-    f64 ns;
+    f64 ns;      /* estimate of a step */
+    f64 sort_ns; /* of one that sorts; 0 = as others */
+    i64 takes_ns;
+    struct past *past;
     i32 runs;
 };
 
@@ -567,16 +571,20 @@ static const char *fake_refuses(struct device *dev, struct exec *x, const struct
     return ((struct fake_gpu *)dev->self)->refusal;
 }
 
-static f64 fake_estimate(struct device *dev, struct exec *x, const struct step *step) {
+static f64 fake_estimate(struct device *dev, struct exec *x, const struct step *step,
+                         const struct expected *vars) {
     UNUSED(x);
-    UNUSED(step);
-    return ((struct fake_gpu *)dev->self)->ns;
+    UNUSED(vars);
+    const struct fake_gpu *gpu = dev->self;
+    return step->kind == STEP_SORT && gpu->sort_ns > 0 ? gpu->sort_ns : gpu->ns;
 }
 
 static wf_status fake_run(struct device *dev, struct exec *x, u32 step_no,
                           const struct step *step) {
     struct fake_gpu *gpu = dev->self;
     gpu->runs++;
+    for (i64 end = clock_ns() + gpu->takes_ns; clock_ns() < end;) {
+    }
     return gpu->cpu->run(gpu->cpu, x, step_no, step);
 }
 
@@ -598,6 +606,8 @@ static wf_status run_costing(struct fix *f, struct device *gpu, i64 answer_cost)
     f->x.settings = &f->settings;
     f->x.tables = f->tables;
     f->x.versions = f->versions;
+    f->x.profiles = 1;
+    f->x.past = gpu ? ((struct fake_gpu *)gpu->self)->past : NULL;
     bool stale = false;
     f->open = true;
     assert_int_equal(exec_open(&f->x, &stale), ERR_OK);
@@ -629,22 +639,29 @@ static void test_share_of_answer(void **state) {
     fix_fini(&f);
 }
 
-static void test_device_choice(void **state) {
-    UNUSED(state);
-    struct fix f;
-    fix_init(&f, 1);
-    u32 rows = all_rows(&f);
-    struct step *sort = fix_step(&f, STEP_SORT);
-    struct sort_key by_key = {.col = 1};
+/* All rows of the table, sorted, and a device that could do both. */
+static u32 open_choice(struct fix *f, struct fake_gpu *gpu) {
+    static struct sort_key by_key = {.col = 1};
+    fix_init(f, 1);
+    u32 rows = all_rows(f);
+    struct step *sort = fix_step(f, STEP_SORT);
     sort->src = rows;
     sort->key_count = 1;
     sort->keys = &by_key;
-    fix_result(&f, rows);
-    struct fake_gpu gpu = {.cpu = f.cpu};
-    gpu.dev = (struct device){.name = "gpu", .title = "GPU", .space = 1, .self = &gpu, .refuses = fake_refuses};
-    gpu.dev.estimate_ns = fake_estimate;
-    gpu.dev.run = fake_run;
-    gpu.dev.fetch = fake_fetch;
+    fix_result(f, rows);
+    *gpu = (struct fake_gpu){.cpu = f->cpu};
+    gpu->dev = (struct device){.name = "gpu", .title = "GPU", .space = 1, .self = gpu, .refuses = fake_refuses};
+    gpu->dev.estimate_ns = fake_estimate;
+    gpu->dev.run = fake_run;
+    gpu->dev.fetch = fake_fetch;
+    return rows;
+}
+
+static void test_device_choice(void **state) {
+    UNUSED(state);
+    struct fix f;
+    struct fake_gpu gpu;
+    (void)open_choice(&f, &gpu);
     f.settings.device = DEVICE_GPU;
     assert_int_equal(run_on(&f, NULL), ERR_NO_DEVICE);
     assert_non_null(strstr(f.err.message, "no card in this machine"));
@@ -671,6 +688,52 @@ static void test_device_choice(void **state) {
     assert_non_null(strstr(out.ptr, "estimated: cpu"));
     assert_int_equal(run_on(&f, NULL), ERR_OK);
     assert_string_equal(f.x.metrics[0].why, "no card in this machine");
+    fix_fini(&f);
+}
+
+/* The sort was to follow 10^8 rows; when there are 3,000, the host is better for it. */
+static void test_placed_again(void **state) {
+    UNUSED(state);
+    struct fix f;
+    struct fake_gpu gpu;
+    u32 rows = open_choice(&f, &gpu);
+    f.settings.device = DEVICE_AUTO;
+    gpu.ns = 1;
+    gpu.sort_ns = 1e7;
+    f.program.vars[rows].rows = 2500; /* lowering knows better */
+    assert_int_equal(run_on(&f, &gpu.dev), ERR_OK);
+    assert_string_equal(f.x.metrics[0].device, "gpu");
+    assert_string_equal(f.x.metrics[1].device, "cpu");
+    gpu.past = past_new(&f.arena, &f.program); /* an earlier run had them */
+    past_had(gpu.past, rows, 100000000);
+    assert_int_equal(run_on(&f, &gpu.dev), ERR_OK);
+    assert_string_equal(f.x.metrics[1].device, "cpu");
+    assert_int_equal(past_rows(gpu.past, rows), ROWS);
+    fix_fini(&f);
+}
+
+/* What is estimated to be fast, and is not, is left alone after some runs. */
+static void test_corrected(void **state) {
+    UNUSED(state);
+    struct fix f;
+    struct fake_gpu gpu;
+    (void)open_choice(&f, &gpu);
+    f.settings.device = DEVICE_AUTO;
+    gpu.past = past_new(&f.arena, &f.program);
+    cpu_rates_tell(f.cpu, &(struct device_rates){
+                              .bytes_per_ns = 1, .probes_per_ns = 0.1, .cost_per_ns = 1});
+    gpu.ns = 50000;
+    gpu.sort_ns = 1e12;
+    gpu.takes_ns = 3000000;
+    i32 runs = 0;
+    for (; runs < 40; runs++) {
+        assert_int_equal(run_on(&f, &gpu.dev), ERR_OK);
+        if (strcmp(f.x.metrics[0].device, "cpu") == 0) {
+            break;
+        }
+    }
+    assert_true(runs > 0 && runs < 40);
+    assert_non_null(strstr(f.x.metrics[0].why, "corrected by earlier runs"));
     fix_fini(&f);
 }
 
@@ -725,6 +788,8 @@ int main(void) {
                                        cmocka_unit_test(test_memory_refusals),
                                        cmocka_unit_test(test_memory_budget),
                                        cmocka_unit_test(test_device_choice),
+                                       cmocka_unit_test(test_placed_again),
+                                       cmocka_unit_test(test_corrected),
                                        cmocka_unit_test(test_pair_map)};
     return cmocka_run_group_tests(tests, make_data, NULL);
 }

@@ -122,9 +122,10 @@ static const struct {
                                                                       "    Filter a > 1\n"
                                                                       "      Scan t (a)\n"
                                                                       "    Scan u (a)\n"},
-    {"select t.a from t where exists (select 1 from u where u.a = t.a and u.y > t.c)",
+    {"select t.a from t where exists (select 1 from u where u.a = t.a and u.y > t.c and u.y <> t.c)",
      "Project a\n"
-     "  Join semi on a = a where CAST(y AS decimal(13,3)) > CAST(c AS decimal(13,3))\n"
+     "  Join semi on a = a where CAST(y AS decimal(13,3)) > CAST(c AS decimal(13,3)) "
+     "AND CAST(y AS decimal(13,3)) <> CAST(c AS decimal(13,3))\n"
      "    Scan t (a, c)\n"
      "    Scan u (a, y)\n"},
     {"select t.a from t where not exists (select 1 from u where u.a = t.a)",

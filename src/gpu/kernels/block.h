@@ -175,6 +175,11 @@ FN u32 filter_has(const struct kindex *ix, i64 key) {
     u64 bit = ((u64)key >> ix->filter.shift & ix->filter.mask) - (u64)ix->filter.lo;
     return bit < ix->filter.count ? ix->filter.bits[bit >> 5] >> (bit & 31u) & 1u : 0u;
 }
+/* The same of the field of a key that the bitmap is of. */
+FN u32 filter_has_field(const struct kindex *ix, u64 field) {
+    u64 bit = (field & ix->filter.mask) - (u64)ix->filter.lo;
+    return bit < ix->filter.count ? ix->filter.bits[bit >> 5] >> (bit & 31u) & 1u : 0u;
+}
 /* The slots where searches begin. Those that go on `_from` one have loaded it already, so that the
  * first loads of many rows can overlap. A number past 32 bits is nowhere: what was seen is 0. */
 FN u64 pair_number(const struct kindex *ix, i64 key) {
@@ -343,8 +348,13 @@ FN void word_atom(u32 op, u64 *p, i64 x) {
  * new groups to *fresh. In line, since what is called saves registers and a table of many groups is
  * searched by most rows (Q18 took 1.4 times as long); but not unrolled, in each of a thread's rows.
  */
-FN u64 *agg_search(u64 *state, u64 slot_count, u64 stride, i64 key, u64 found, u64 *report,
+FN u64 *agg_search(const struct kagg *agg, u64 stride, i64 key, u64 found, u64 *report,
                    u32 *fresh) {
+    u64 *state = agg->state;
+    u64 slot_count = agg->slot_count;
+    if (agg->part_mask && ((u32)(hash_64((u64)key) >> AGG_PART_SHIFT) & agg->part_mask) != agg->part) {
+        return (u64 *)0;
+    }
     if ((u64)key == AGG_EMPTY) {
         u64 *last = state + slot_count * stride;
         if (read_u64(last) != AGG_EMPTY && atom_cas_u64(last, 0, AGG_EMPTY) == 0) {
@@ -375,14 +385,14 @@ FN u64 *agg_search(u64 *state, u64 slot_count, u64 stride, i64 key, u64 found, u
 FN u64 *agg_first(const struct kagg *agg, u32 word_count, i64 key) {
     return agg->state + (hash_64((u64)key) & (agg->slot_count - 1)) * (1u + word_count);
 }
-/* The state of a key, inserted when new; 0 when the table is full, which asks for a larger one.
+/* The state of a key, inserted when new; 0 when the table is full, which asks for a larger one, or
+ * when the key is of another part.
  * `found` was seen at its first place, so that the first loads of many rows can overlap. */
 FN u64 *agg_find_from(const struct kagg *agg, u32 word_count, i64 key, u64 *at, u64 found,
                       u64 *report, u32 *fresh) {
     return found == (u64)key && found != AGG_EMPTY
                ? at
-               : agg_search(agg->state, agg->slot_count, 1u + word_count, key, found, report,
-                            fresh);
+               : agg_search(agg, 1u + word_count, key, found, report, fresh);
 }
 FN u64 *agg_find(const struct kagg *agg, u32 word_count, i64 key, u64 *report, u32 *fresh) {
     u64 *at = agg_first(agg, word_count, key);

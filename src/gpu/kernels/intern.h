@@ -140,6 +140,58 @@ FN i32 intern_number(const struct kintern *t, struct intern_key k, u32 is_text, 
 FN_SLOW i32 intern_text(const struct kintern *t, str s, u32 find, u64 *report) {
     return intern_number(t, intern_key_text(s), 1u, find, report);
 }
+/* Below, at or above 0 as the text of a number is before, at or after s. */
+FN i32 intern_compare(const struct kintern *t, u32 number, str s) {
+    const u64 *entry = t->entries + (u64)number * INTERN_WORDS;
+    const u32 len = (u32)read_u64(entry + 1);
+    const u64 *words = (const u64 *)(t->heap + read_u64(entry + 2));
+    const u32 both = len < s.len ? len : s.len;
+    const u8 *p = fn_str_ptr(s);
+    NO_UNROLL for (u32 i = 0; i < both; i += 8u) { /* words end in zeros */
+        const u64 x = read_u64(words + (i >> 3));
+        const u64 y = intern_word(p + i, s.len - i);
+        if (x != y) {
+            return x < y ? -1 : 1;
+        }
+    }
+    return len == s.len ? 0 : len < s.len ? -1 : 1;
+}
+
+/* For the least (greatest) text of every key: the number of s, or of one that came before with the
+ * same key and is no worse. Such a one is remembered in the key's slot, of whoever takes it first:
+ * the slot's key never changes, and its number is always that of a text with that key. So few texts
+ * are filed at all. Texts of keys that find four slots taken, and of the one that reads as a free
+ * slot, are filed as they come. */
+FN_SLOW i32 intern_best(const struct kintern *t, u64 *bests, u64 slots, i64 key, str s,
+                        u32 greatest, u64 *report) {
+    const u64 mark = (u64)key ^ 0x9e3779b97f4a7c15ULL; /* 0 = free */
+    u64 slot = hash_64((u64)key);
+    u64 *best = bests;
+    u64 held = 0;
+    NO_UNROLL for (u32 tried = 0; mark && held != mark && tried < 4u; tried++, slot++) {
+        best = bests + BEST_WORDS * (slot & (slots - 1));
+        held = read_u64(best);
+        if (held == 0) {
+            held = atom_cas_u64(best, 0, mark);
+            held = held ? held : mark;
+        }
+    }
+    const i32 ours = held == mark && mark != 0;
+    const u32 number = ours ? (u32)read_u64(best + 1) : 0u; /* + 1 */
+    if (number) {
+        const i32 order = intern_compare(t, number - 1u, s);
+        if (greatest ? order >= 0 : order <= 0) {
+            return (i32)(number - 1u);
+        }
+    }
+    const i32 added = intern_text(t, s, 0, report);
+    if (ours) {
+        mem_fence();
+        (void)atom_exch_u64(best + 1, (u64)(u32)added + 1u);
+    }
+    return added;
+}
+
 FN_SLOW i32 intern_pair(const struct kintern *t, i64 a, i64 b, u32 find, u64 *report) {
     return intern_number(t, intern_key_pair(a, b), 0u, find, report);
 }

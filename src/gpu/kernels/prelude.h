@@ -191,6 +191,13 @@ FN u64 word8_at(const u8 *p) {
     return *(const u64 *)p;
 }
 
+FN void copy_bytes(u8 *out, const u8 *from, u64 len) { /* that do not overlap */
+    NO_UNROLL
+    for (u64 i = 0; i < len; i++) {
+        out[i] = from[i];
+    }
+}
+
 /* Where q begins in p, at or after byte `from`; len + 1 when nowhere. */
 FN_SLOW u32 find_bytes(const u8 *p, u32 len, const u8 *q, u32 q_len, u32 from) {
     for (u64 i = from; i + q_len <= len; i++) {

@@ -143,14 +143,17 @@ FN void vm_agg(const u8 *s, u64 *table, struct kagg agg, u32 act, u64 *report) {
     }
 }
 
+/* Of several aggregations a launch makes one: another place to go would cost all of them registers. */
 KERNEL(k_vm_agg, struct kargs, 128) {
     SHARED_BYTES(s_slots);
     u64 *table = (u64 *)(s_slots + args.slot_bytes);
-    if (args.agg.copies) {
-        b_agg_begin(table, &args.agg, args.agg.head, args.agg.word_count);
+    if (args.aggs[0].copies) {
+        b_agg_begin(table, &args.aggs[0], args.aggs[0].head, args.aggs[0].word_count);
     }
-    VM_BODY(vm_agg(s_slots, table, args.agg, act, args.report))
-    if (args.agg.copies) {
-        b_agg_end(table, &args.agg, args.agg.head, args.agg.word_count);
+    VM_BODY(if (op_imm(op) == args.emit) {
+        vm_agg(s_slots, table, args.aggs[0], act, args.report);
+    })
+    if (args.aggs[0].copies) {
+        b_agg_end(table, &args.aggs[0], args.aggs[0].head, args.aggs[0].word_count);
     }
 }

@@ -1,0 +1,580 @@
+/* auto.c: where the steps of a program run when the session names no device.
+ *
+ * Before the first step that another device could run, the rest of the program is described to
+ * place.c: what each step would take each device, and what bringing things over would cost. Rows of
+ * variables that are not there yet are those of the last run, or estimates of lowering; times are
+ * corrected by earlier runs (past.c). When a step leaves very different numbers of rows, or did not
+ * run where it was meant to, the steps behind it are placed again. What the statement would gain if
+ * its columns were on a device is told to the device, which may fetch them.
+ *
+ * Places are memories: the host's is 0, each card's is one, however many workers it has. */
+#include <math.h>
+
+#include "run/run_int.h"
+
+enum { REVISIONS_MOST = 8 };
+#define ROWS_OFF 4          /* times more or fewer rows than expected: placed again */
+#define ROWS_OFF_LEAST 4096 /* unless they are few anyway */
+/* Rows of the host lie in memory that the driver does not know: it copies them first. */
+#define PAGEABLE 8
+#define HASH_SLOT_BYTES 16
+
+struct noted { /* of a step */
+    u8 can;
+    const struct device *refused; /* the last that cannot */
+    const char *refusal;
+};
+
+struct column_thing {
+    u32 table, col;
+    f64 up_ns;
+    i64 missing_bytes; /* of the place that lacks most of it */
+    u8 at;
+};
+
+struct placed {
+    u32 step_count, place_count;
+    const struct step **steps;
+    u32 numbers[PLACES_MOST]; /* of devices, by place */
+    struct device_rates rates[PLACES_MOST];
+    u8 *places;          /* by step */
+    struct noted *notes; /* by step */
+    i64 *rows;           /* by variable, as expected */
+    struct expected *vars;
+    b8 stale;
+    u32 revisions;
+    f64 lost_ns;
+    i64 lacking, lacking_bytes; /* columns that a device was told it lacks */
+    f64 running_ns;             /* estimate of the step that was chosen last */
+};
+
+/* --- what there is --- */
+
+static void find_places(struct exec *x, const struct run_devices *devices, struct placed *out) {
+    for (u32 i = 0; i < devices->count && out->place_count < PLACES_MOST; i++) {
+        struct device *device = devices->list[i];
+        if (i > 0 && device->space == devices->list[i - 1]->space) {
+            continue;
+        }
+        if (device->space && device->rates) {
+            device->rates(device, x, &out->rates[out->place_count]);
+        }
+        out->numbers[out->place_count++] = i;
+    }
+}
+
+static struct placed *placed_new(struct exec *x, const struct run_devices *devices) {
+    struct arena *arena = exec_arena(x);
+    const struct program *program = x->program;
+    struct placed *p = NEW(arena, struct placed);
+    for (u32 b = 0; b < program->block_count; b++) {
+        p->step_count += program->blocks[b].step_count;
+    }
+    p->steps = NEW_ARRAY(arena, const struct step *, p->step_count + 1);
+    u32 no = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++) {
+            p->steps[no++] = &program->blocks[b].steps[s];
+        }
+    }
+    p->places = NEW_ARRAY(arena, u8, p->step_count + 1);
+    p->notes = NEW_ARRAY(arena, struct noted, p->step_count + 1);
+    p->rows = NEW_ARRAY(arena, i64, program->var_count + 1);
+    p->vars = NEW_ARRAY(arena, struct expected, program->var_count + 1);
+    find_places(x, devices, p);
+    return p;
+}
+
+/* Until it is built: ranks of keys in a bitmap, or a hash table, whichever is smaller. */
+static i64 index_guess(const struct step *build, i64 rows) {
+    f64 span = (f64)build->key_range.hi - (f64)build->key_range.lo + 1;
+    f64 ranks = span / 4 + (f64)rows * 4;
+    f64 hashed = (f64)rows * 2 * HASH_SLOT_BYTES;
+    return (i64)MIN_OF(ranks, hashed);
+}
+
+static struct expected as_it_is(const struct exec *x, u32 var) {
+    const struct variable *v = &x->vars[var];
+    return (struct expected){v->rows, v->index ? v->index->bytes : v->rows * HASH_SLOT_BYTES};
+}
+
+/* Rows that variables have, or will have when the steps from `first` on run. */
+static void expect_rows(struct exec *x, struct placed *p, u32 first) {
+    for (u32 v = 0; v < x->program->var_count; v++) {
+        p->vars[v] = as_it_is(x, v);
+        p->rows[v] = x->vars[v].rows;
+    }
+    for (u32 s = first; s < p->step_count; s++) {
+        const struct step *step = p->steps[s];
+        step_makes_rows(x, step, step_reads_rows(x, step, p->rows), p->rows);
+        if (step->kind == STEP_BUILD) {
+            p->vars[step->dst].index_bytes = index_guess(step, p->rows[step->src]);
+        }
+    }
+    for (u32 v = 0; v < x->program->var_count; v++) {
+        p->vars[v].rows = p->rows[v];
+    }
+}
+
+/* The places where a variable lies. */
+static u8 where_is(const struct exec *x, const struct run_devices *devices, const struct placed *p,
+                   u32 var) {
+    const struct variable *v = &x->vars[var];
+    u8 at = !v->copy || v->on_host || v->index || v->lut ? 1 : 0;
+    for (u32 i = 1; v->copy && i < p->place_count; i++) {
+        bool here = devices->list[p->numbers[i]]->space == v->copy_space;
+        at = (u8)(at | (here ? 1u << i : 0u));
+    }
+    return at;
+}
+
+/* --- what a step reads --- */
+
+struct reading {
+    struct exec *x;
+    const struct step *step;
+    const struct expected *vars;
+    const struct device_rates *rates; /* of the device that it would be brought to, or from */
+    VEC(struct place_use) uses;
+};
+
+static f64 row_bytes(const struct var *var) {
+    f64 bytes = 0;
+    for (u32 c = 0; c < var->col_count; c++) {
+        bytes += kind_bytes[var->kinds[c]];
+    }
+    return bytes;
+}
+
+/* Bytes of it that a device other than the host would have to be sent for this step. */
+static f64 sent_bytes(const struct reading *r, u32 var) {
+    const struct var *def = &r->x->program->vars[var];
+    const struct pipeline *pipe = r->step->pipeline;
+    f64 rows = (f64)r->vars[var].rows;
+    if (def->kind == VAR_INDEX) {
+        return (f64)r->vars[var].index_bytes;
+    }
+    if (!pipe) {
+        return rows * (r->step->kind == STEP_BUILD ? (f64)sizeof(i64) : row_bytes(def));
+    }
+    if (pipe->source.kind != SOURCE_VAR || pipe->source.ref != var || !def->kinds) {
+        return rows * (f64)sizeof(i64); /* a column of it, a table by code, an interner */
+    }
+    f64 bytes = 0;
+    for (u32 c = 0; c < pipe->source.col_count; c++) {
+        bytes += kind_bytes[def->kinds[pipe->source.cols[c]]];
+    }
+    return rows * bytes;
+}
+
+/* An index is not fetched: the host builds it again. */
+static f64 fetched_bytes(const struct reading *r, u32 var) {
+    const struct var *def = &r->x->program->vars[var];
+    f64 width = def->kinds ? row_bytes(def) : (f64)sizeof(i64);
+    return (f64)r->vars[var].rows * (def->kind == VAR_INDEX ? 8 * (f64)sizeof(i64) : width);
+}
+
+static f64 over(f64 bytes, f64 bytes_per_ns) {
+    return bytes_per_ns > 0 ? bytes / bytes_per_ns : 0;
+}
+
+static void note_use(void *arg, u32 var) {
+    struct reading *r = arg;
+    const struct device_rates *rates = r->rates;
+    f64 up = over(sent_bytes(r, var), rates->bus_bytes_per_ns / PAGEABLE) + rates->launch_ns;
+    struct place_use use = {
+        var, up, over(fetched_bytes(r, var), rates->bus_down_bytes_per_ns) + rates->launch_ns};
+    for (i64 i = 0; i < r->uses.count; i++) { /* another column of the same */
+        if (r->uses.items[i].thing == var) {
+            r->uses.items[i].up_ns += use.up_ns;
+            return;
+        }
+    }
+    VEC_PUSH(r->x->arena, &r->uses, use);
+}
+
+/* The answer that stays where it is needs nothing. */
+static bool stays(const struct exec *x, const struct step *step) {
+    return step->kind == STEP_RESULT && setting_keeps_result(x->settings);
+}
+
+static void read_vars(struct reading *r) {
+    if (!stays(r->x, r->step)) {
+        step_inputs(r->step, note_use, r);
+    }
+}
+
+/* The table whose columns a step reads; NULL: it reads none, or they are no tablets. */
+static struct table_version *columns_of(const struct exec *x, const struct step *step) {
+    const struct pipeline *pipe = step->pipeline;
+    bool table = pipe && pipe->source.kind == SOURCE_TABLE && !exec_provider(x, pipe);
+    return table ? x->versions[pipe->source.ref] : NULL;
+}
+
+static struct expected *all_as_they_are(struct exec *x) {
+    struct expected *vars = NEW_ARRAY(x->arena, struct expected, x->program->var_count + 1);
+    for (u32 v = 0; v < x->program->var_count; v++) {
+        vars[v] = as_it_is(x, v);
+    }
+    return vars;
+}
+
+struct step_cost auto_cost(struct exec *x, struct device *device, const struct step *step) {
+    struct device_rates rates = {0};
+    const struct expected *vars = all_as_they_are(x);
+    struct table_version *version = device->column ? columns_of(x, step) : NULL;
+    if (device->space && device->rates) {
+        device->rates(device, x, &rates);
+    }
+    struct step_cost cost = {device->estimate_ns(device, x, step, vars), 0};
+    struct reading r = {.x = x, .step = step, .vars = vars, .rates = &rates};
+    read_vars(&r);
+    for (i64 i = 0; i < r.uses.count; i++) {
+        const struct variable *v = &x->vars[r.uses.items[i].thing];
+        bool here = v->copy && v->copy_space == device->space;
+        bool on_host = !v->copy || v->on_host || v->index || v->lut;
+        cost.move_ns += device->space && !here ? r.uses.items[i].up_ns : 0;
+        cost.move_ns += !on_host && !here ? r.uses.items[i].down_ns : 0;
+    }
+    for (u32 c = 0; version && c < step->pipeline->source.col_count; c++) {
+        struct column_place place;
+        device->column(device, version, step->pipeline->source.cols[c], &place);
+        cost.move_ns += place.ns;
+    }
+    return cost;
+}
+
+/* --- the description --- */
+
+struct describing {
+    struct exec *x;
+    const struct run_devices *devices;
+    struct placed *p;
+    u32 first;
+    struct place_step *steps;
+    VEC(struct column_thing) columns;
+    VEC(struct place_loop) loops;
+};
+
+static u32 column_thing(struct describing *d, const struct step *step, u32 col) {
+    u32 table = step->pipeline->source.ref;
+    u32 vars = d->x->program->var_count;
+    for (i64 i = 0; i < d->columns.count; i++) {
+        if (d->columns.items[i].table == table && d->columns.items[i].col == col) {
+            return vars + (u32)i;
+        }
+    }
+    struct column_thing thing = {.table = table, .col = col, .at = 1};
+    for (u32 i = 1; i < d->p->place_count; i++) {
+        struct device *device = d->devices->list[d->p->numbers[i]];
+        struct column_place place = {0};
+        if (device->column) {
+            device->column(device, d->x->versions[table], col, &place);
+        }
+        thing.at = (u8)(thing.at | (place.missing_bytes ? 0u : 1u << i));
+        thing.up_ns = MAX_OF(thing.up_ns, place.ns);
+        thing.missing_bytes = MAX_OF(thing.missing_bytes, place.missing_bytes);
+    }
+    VEC_PUSH(d->x->arena, &d->columns, thing);
+    return vars + (u32)d->columns.count - 1;
+}
+
+struct makes {
+    struct arena *arena;
+    VEC(u32) vars;
+};
+
+static void note_made(void *arg, u32 var) {
+    struct makes *m = arg;
+    VEC_PUSH(m->arena, &m->vars, var);
+}
+
+/* Which places can run it, and what it takes there. */
+static void describe_times(struct describing *d, u32 s, struct place_step *out) {
+    struct exec *x = d->x;
+    const struct step *step = d->p->steps[s];
+    struct noted *note = &d->p->notes[s];
+    *note = (struct noted){.can = 1};
+    for (u32 i = 1; i < d->p->place_count; i++) {
+        struct device *device = d->devices->list[d->p->numbers[i]];
+        bool host = choose_host_always(x, step);
+        const char *refusal = host || !device->refuses ? NULL : device->refuses(device, x, step);
+        note->can = (u8)(note->can | (host || refusal ? 0u : 1u << i));
+        note->refused = refusal ? device : note->refused;
+        note->refusal = refusal ? refusal : note->refusal;
+    }
+    if (stays(x, step)) {
+        note->can = (u8)((1u << d->p->place_count) - 1);
+    }
+    bool works = step->kind != STEP_RESULT && step->kind != STEP_LIMIT && step->kind != STEP_FETCH;
+    for (u32 i = 0; works && i < d->p->place_count; i++) {
+        struct device *device = d->devices->list[d->p->numbers[i]];
+        if (note->can >> i & 1 && (i > 0 || note->can != 1)) {
+            out->ns[i] =
+                device->estimate_ns(device, x, step, d->p->vars) * past_ratio(x->past, s, i);
+        }
+    }
+    out->can = note->can;
+}
+
+static void describe_step(struct describing *d, u32 s, struct place_step *out) {
+    struct exec *x = d->x;
+    const struct step *step = d->p->steps[s];
+    struct makes makes = {.arena = x->arena};
+    struct reading r = {
+        .x = x, .step = step, .vars = d->p->vars, .rates = &d->p->rates[d->p->place_count - 1]};
+    describe_times(d, s, out);
+    read_vars(&r);
+    for (u32 c = 0; columns_of(x, step) && c < step->pipeline->source.col_count; c++) {
+        u32 thing = column_thing(d, step, step->pipeline->source.cols[c]);
+        f64 up = d->columns.items[thing - x->program->var_count].up_ns;
+        struct place_use use = {thing, up, 0};
+        VEC_PUSH(x->arena, &r.uses, use);
+    }
+    step_outputs(step, note_made, &makes);
+    out->uses = r.uses.items;
+    out->use_count = (u32)r.uses.count;
+    out->made = makes.vars.items;
+    out->made_count = (u32)makes.vars.count;
+}
+
+/* A loop within another is part of it. */
+static void describe_loops(struct describing *d) {
+    const struct program *program = d->x->program;
+    u32 *firsts = NEW_ARRAY(d->x->arena, u32, program->block_count + 1);
+    for (u32 b = 0; b < program->block_count; b++) {
+        const struct block *block = &program->blocks[b];
+        firsts[b + 1] = firsts[b] + block->step_count;
+        if (block->loop_var == NO_VAR) {
+            continue;
+        }
+        struct place_loop loop = {firsts[block->loop], firsts[b + 1], past_rounds(d->x->past, b)};
+        while (d->loops.count && d->loops.items[d->loops.count - 1].first >= loop.first) {
+            loop.rounds = MAX_OF(loop.rounds, d->loops.items[--d->loops.count].rounds);
+        }
+        if (loop.end > loop.first) {
+            VEC_PUSH(d->x->arena, &d->loops, loop);
+        }
+    }
+}
+
+/* The step to place from: of a loop, its first. */
+static u32 place_from(const struct describing *d, u32 step_no) {
+    for (i64 i = 0; i < d->loops.count; i++) {
+        if (d->loops.items[i].first <= step_no && step_no < d->loops.items[i].end) {
+            return d->loops.items[i].first;
+        }
+    }
+    return step_no;
+}
+
+/* --- what is missing --- */
+
+/* The time that columns on a device would save is shared out among those that would be read there,
+ * by what bringing each would cost: together they are worth it when each is. */
+static void tell_lacking(struct describing *d, struct placing *placing, f64 ns) {
+    struct exec *x = d->x;
+    u32 vars = x->program->var_count;
+    u8 *at = NEW_ARRAY(x->arena, u8, placing->thing_count + 1);
+    u8 *ideal = NEW_ARRAY(x->arena, u8, placing->step_count + 1);
+    u8 *wanted = NEW_ARRAY(x->arena, u8, d->columns.count + 1); /* by column: place, 0 = none */
+    memcpy(at, placing->at, placing->thing_count);
+    memset(at + vars, (1 << placing->place_count) - 1, (size_t)d->columns.count);
+    placing->at = at;
+    f64 lost = ns - place_program(x->arena, placing, ideal);
+    f64 up_ns = 0;
+    for (u32 s = 0; s < placing->step_count; s++) {
+        const struct place_step *step = &placing->steps[s];
+        bool moves = ideal[s] && !d->p->places[d->first + s];
+        for (u32 i = 0; moves && i < step->use_count; i++) {
+            u32 thing = step->uses[i].thing;
+            struct column_thing *col = thing < vars ? NULL : &d->columns.items[thing - vars];
+            if (col && !(col->at >> ideal[s] & 1) && !wanted[thing - vars]) {
+                wanted[thing - vars] = ideal[s];
+                up_ns += col->up_ns;
+            }
+        }
+    }
+    for (i64 c = 0; lost > 0 && up_ns > 0 && c < d->columns.count; c++) {
+        const struct column_thing *col = &d->columns.items[c];
+        struct device *device = d->devices->list[d->p->numbers[wanted[c]]];
+        struct table_version *version = x->versions[col->table];
+        if (wanted[c] && device->lacks && !version->is_delta) {
+            device->lacks(device, version, col->col, lost * col->up_ns / up_ns);
+            d->p->lacking++;
+            d->p->lacking_bytes += col->missing_bytes;
+            d->p->lost_ns = lost;
+        }
+    }
+}
+
+const char *auto_note(const struct exec *x) {
+    const struct placed *p = x->placed;
+    return p && p->lacking
+               ? arena_printf(exec_arena(x),
+                              "with %lld more column%s (%.1f MB) on the card it would take %s less",
+                              p->lacking, p->lacking == 1 ? "" : "s", (f64)p->lacking_bytes / 1e6,
+                              duration_of((i64)p->lost_ns).text)
+               : NULL;
+}
+
+/* --- placing --- */
+
+static void place(struct exec *x, const struct run_devices *devices, u32 step_no) {
+    bool again = x->placed != NULL;
+    struct placed *p = again ? x->placed : placed_new(x, devices);
+    struct describing d = {.x = x, .devices = devices, .p = p};
+    x->placed = p;
+    p->stale = 0;
+    p->revisions += again;
+    describe_loops(&d);
+    d.first = place_from(&d, step_no);
+    expect_rows(x, p, d.first);
+    u32 count = p->step_count - d.first;
+    d.steps = NEW_ARRAY(x->arena, struct place_step, count + 1);
+    for (u32 s = 0; s < count; s++) {
+        describe_step(&d, d.first + s, &d.steps[s]);
+    }
+    u32 loop_count = 0;
+    for (i64 i = 0; i < d.loops.count; i++) { /* those that are still to come */
+        struct place_loop loop = d.loops.items[i];
+        if (loop.first >= d.first) {
+            d.loops.items[loop_count++] =
+                (struct place_loop){loop.first - d.first, loop.end - d.first, loop.rounds};
+        }
+    }
+    u32 vars = x->program->var_count;
+    u8 *at = NEW_ARRAY(x->arena, u8, vars + d.columns.count + 1);
+    bool lacks = false;
+    for (u32 v = 0; v < vars; v++) {
+        at[v] = where_is(x, devices, p, v);
+    }
+    for (i64 c = 0; c < d.columns.count; c++) {
+        at[vars + c] = d.columns.items[c].at;
+        lacks = lacks || d.columns.items[c].missing_bytes;
+    }
+    struct placing placing = {.place_count = p->place_count,
+                              .thing_count = vars + (u32)d.columns.count,
+                              .step_count = count,
+                              .loop_count = loop_count,
+                              .at = at,
+                              .steps = d.steps,
+                              .loops = d.loops.items};
+    f64 ns = place_program(x->arena, &placing, p->places + d.first);
+    if (lacks && !again) {
+        tell_lacking(&d, &placing, ns);
+    }
+}
+
+static void put_why(struct exec *x, const struct run_devices *devices, u32 step_no, u32 place,
+                    struct chosen *out) {
+    const struct placed *p = x->placed;
+    const struct noted *note = &p->notes[step_no];
+    struct text why;
+    u32 best = place;
+    i32 runs = 0;
+    f64 least = INFINITY;
+    text_init(&why, x->arena);
+    text_print(&why, "estimated:");
+    for (u32 i = 0; i < p->place_count; i++) {
+        if (!(note->can >> i & 1)) {
+            continue;
+        }
+        struct device *device = devices->list[p->numbers[i]];
+        struct step_cost cost = auto_cost(x, device, p->steps[step_no]);
+        cost.ns *= past_ratio(x->past, step_no, i);
+        runs = MAX_OF(runs, past_runs(x->past, step_no, i));
+        text_print(&why, "%s %s %s", i ? "," : "", device->name,
+                   duration_of(cost.ns < 9e18 ? (i64)cost.ns : I64_MAX).text);
+        if (cost.move_ns >= 1000) { /* else it would show as nothing */
+            text_print(&why, " and %s to bring what it reads",
+                       duration_of(cost.move_ns < 9e18 ? (i64)cost.move_ns : I64_MAX).text);
+        }
+        best = cost.ns + cost.move_ns < least ? i : best;
+        least = MIN_OF(least, cost.ns + cost.move_ns);
+    }
+    if (runs) {
+        text_print(&why, "; corrected by earlier runs");
+    }
+    if (best != place) {
+        text_print(&why, "; better for the steps behind it");
+    }
+    out->why = why.ptr;
+}
+
+void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
+                 const struct step *step, struct chosen *out) {
+    struct placed *p = x->placed;
+    if (!p || (p->stale && p->revisions < REVISIONS_MOST)) {
+        place(x, devices, step_no);
+        p = x->placed;
+    }
+    u32 place = p->places[step_no];
+    const struct noted *note = &p->notes[step_no];
+    *out = (struct chosen){.number = p->numbers[place]};
+    if (note->can == 1 && note->refused) {
+        out->why = arena_printf(x->arena, "the %s cannot: %s", note->refused->title, note->refusal);
+        p->running_ns = 0;
+        return;
+    }
+    struct device *device = devices->list[out->number];
+    p->running_ns = x->past ? device->estimate_ns(device, x, step, all_as_they_are(x)) : 0;
+    out->why = "estimated";
+    if (x->profiles) {
+        put_why(x, devices, step_no, place, out);
+    }
+}
+
+/* --- afterwards --- */
+
+struct looking {
+    struct exec *x;
+    struct placed *p; /* NULL: nothing was placed */
+};
+
+static void look_at_rows(void *arg, u32 var) {
+    struct looking *l = arg;
+    i64 rows = l->x->vars[var].rows;
+    past_had(l->x->past, var, rows);
+    if (l->p) {
+        i64 expected = l->p->rows[var];
+        i64 most = MAX_OF(rows, expected);
+        bool off = most / ROWS_OFF > MIN_OF(rows, expected);
+        l->p->stale = l->p->stale || (off && most >= ROWS_OFF_LEAST);
+    }
+}
+
+void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no, i64 ns) {
+    struct placed *p = x->placed;
+    if (!x->past && !p) {
+        return;
+    }
+    const struct step *step = NULL;
+    u32 left = step_no;
+    for (u32 b = 0; !step; b++) {
+        const struct block *block = &x->program->blocks[b];
+        step = left < block->step_count ? &block->steps[left] : NULL;
+        left -= step ? 0 : block->step_count;
+    }
+    struct looking looking = {x, p};
+    step_outputs(step, look_at_rows, &looking);
+    if (!p) {
+        return;
+    }
+    u32 place = 0;
+    while (place < p->place_count &&
+           devices->list[p->numbers[place]]->space != devices->list[number]->space) {
+        place++;
+    }
+    bool as_meant = place == p->places[step_no];
+    p->stale = p->stale || !as_meant;
+    const struct step_metric *m = &x->metrics[step_no];
+    bool usual = !m->interim && !x->compiling_ns;
+    if (as_meant && place < p->place_count && p->running_ns > 0 && usual) {
+        const struct device_rates *rates = &p->rates[place];
+        f64 moved = over((f64)(m->bytes_moved - m->bytes_fetched), rates->bus_bytes_per_ns) +
+                    over((f64)m->bytes_fetched, rates->bus_down_bytes_per_ns);
+        past_took(x->past, step_no, place, p->running_ns, MAX_OF((f64)ns - moved, (f64)ns / 10));
+    }
+    p->running_ns = 0;
+}

@@ -1,0 +1,101 @@
+/* past.c: what earlier runs of a program took, kept beside it.
+ *
+ * Of every step and place: how much longer it ran than was estimated; of every variable, how many
+ * rows it had; of every loop, how often it went round. Estimates of the next run are corrected by
+ * that. Times are noisy, so a ratio follows what is seen only part of the way, upwards less than
+ * downwards, since whatever disturbs a step makes it slower; it is bounded, and what is not seen any
+ * more is slowly forgotten, so that a place that was once slow is tried again.
+ *
+ * Statements that share a program write without a lock: what one of them saw may be lost. */
+#include "run/run_int.h"
+
+#include <math.h>
+
+/* Ratios are logarithms to base 2, in units of 1 / UNIT. */
+#define UNIT 1024
+#define RATIO_MOST (5 * UNIT)
+#define STRIDE_MOST (2 * UNIT) /* of one observation */
+#define FORGET_SHARE 32
+
+struct past_ratio {
+    _Atomic i32 log;
+    _Atomic i32 runs;
+};
+
+struct past {
+    u32 step_count, var_count, block_count;
+    struct past_ratio *ratios; /* by step and place */
+    _Atomic i64 *rows;         /* by variable; -1 = not seen */
+    _Atomic i64 *rounds;       /* by block; 0 = not seen */
+};
+
+struct past *past_new(struct arena *arena, const struct program *program) {
+    struct past *past = NEW(arena, struct past);
+    for (u32 b = 0; b < program->block_count; b++) {
+        past->step_count += program->blocks[b].step_count;
+    }
+    past->var_count = program->var_count;
+    past->block_count = program->block_count;
+    past->ratios = NEW_ARRAY(arena, struct past_ratio, past->step_count * PLACES_MOST + 1);
+    past->rows = NEW_ARRAY(arena, _Atomic i64, past->var_count + 1);
+    past->rounds = NEW_ARRAY(arena, _Atomic i64, past->block_count + 1);
+    for (u32 v = 0; v < past->var_count; v++) {
+        atomic_init(&past->rows[v], -1);
+    }
+    return past;
+}
+
+f64 past_ratio(const struct past *past, u32 step_no, u32 place) {
+    if (!past) {
+        return 1;
+    }
+    ASSERT(step_no < past->step_count && place < PLACES_MOST);
+    return exp2((f64)atomic_load(&past->ratios[step_no * PLACES_MOST + place].log) / UNIT);
+}
+
+i32 past_runs(const struct past *past, u32 step_no, u32 place) {
+    return past ? atomic_load(&past->ratios[step_no * PLACES_MOST + place].runs) : 0;
+}
+
+void past_took(struct past *past, u32 step_no, u32 place, f64 estimated_ns, f64 ns) {
+    if (!past || !(estimated_ns > 0) || !(ns > 0)) {
+        return;
+    }
+    for (u32 p = 0; p < PLACES_MOST; p++) {
+        struct past_ratio *ratio = &past->ratios[step_no * PLACES_MOST + p];
+        i32 old = atomic_load(&ratio->log);
+        if (p != place) {
+            atomic_store(&ratio->log, old - old / FORGET_SHARE);
+            continue;
+        }
+        f64 seen = log2(ns / estimated_ns) * UNIT - old;
+        seen = MAX_OF(MIN_OF(seen, STRIDE_MOST), -STRIDE_MOST);
+        i32 log = old + (i32)(seen < 0 ? seen * 3 / 4 : seen / 3);
+        atomic_store(&ratio->log, MAX_OF(MIN_OF(log, RATIO_MOST), -RATIO_MOST));
+        atomic_fetch_add(&ratio->runs, 1);
+    }
+}
+
+i64 past_rows(const struct past *past, u32 var) {
+    ASSERT(!past || var < past->var_count);
+    return past ? atomic_load(&past->rows[var]) : -1;
+}
+
+void past_had(struct past *past, u32 var, i64 rows) {
+    if (past) {
+        ASSERT(var < past->var_count);
+        atomic_store(&past->rows[var], rows);
+    }
+}
+
+f64 past_rounds(const struct past *past, u32 block) {
+    i64 rounds = past ? atomic_load(&past->rounds[block]) : 0;
+    return rounds > 0 ? (f64)rounds : 4;
+}
+
+void past_went_round(struct past *past, u32 block, i64 rounds) {
+    if (past) {
+        ASSERT(block < past->block_count);
+        atomic_store(&past->rounds[block], rounds);
+    }
+}
