@@ -270,6 +270,12 @@ FALLIBLE bind_cte_names(struct bind *b, const struct cte *cte, struct select_out
 bool bind_names_itself(const struct cte *cte);
 FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out);
 /* The rows of a recursion's last round, or all so far. */
+/* bind_rules.c */
+FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 position,
+                    struct select_out *out);
+FALLIBLE bind_rules_call(struct bind *b, const struct json *call, struct select_out *out);
+FALLIBLE bind_view_query(struct bind *b, const struct object *view, i32 position,
+                         struct select_out *out);
 struct rel *bind_work(struct bind *b, const struct cte_result *result, bool whole);
 /* The recursion whose first term is `result->first` and whose second is `again`. */
 struct rel *bind_fix(struct bind *b, const struct cte_result *result, struct rel *again);
