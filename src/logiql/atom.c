@@ -72,6 +72,20 @@ static struct rel *named_only(struct lq_bind *b, struct rel *rel, const struct l
     return rel;
 }
 
+/* No rows, where only the types matter. */
+static FALLIBLE empty_rel(struct lq_bind *b, const struct lq_pred *pred, struct rel **out) {
+    struct rel *row = one_row(b);
+    for (i32 i = 0; i < pred->arity; i++) {
+        u32 col = plan_col_new(b->plan, pred->names[i], pred->types[i], true);
+        VEC_PUSH(b->arena, &row->out, col);
+        VEC_PUSH(b->arena, &row->values.exprs, expr_null(b->t, pred->types[i], -1));
+    }
+    struct rel *none = *out = rel_new(b->plan, REL_FILTER, row, NULL);
+    VEC_PUSH(b->arena, &none->filter.conds, expr_bool(b->t, false, -1));
+    none->rows = 1;
+    return arena_check(b->arena, b->err);
+}
+
 static FALLIBLE view_rel(struct lq_bind *b, const struct lq_pred *pred, struct rel **out) {
     struct bound_relation bound;
     if (b->views) {
@@ -79,14 +93,7 @@ static FALLIBLE view_rel(struct lq_bind *b, const struct lq_pred *pred, struct r
         *out = bound.rel;
         return ERR_OK;
     }
-    struct rel *rel = *out = rel_new(b->plan, REL_VALUES, NULL, NULL); /* only its types matter */
-    for (i32 i = 0; i < pred->arity; i++) {
-        u32 col = plan_col_new(b->plan, pred->names[i], pred->types[i], true);
-        VEC_PUSH(b->arena, &rel->out, col);
-        VEC_PUSH(b->arena, &rel->values.exprs, expr_null(b->t, pred->types[i], -1));
-    }
-    rel->rows = 1;
-    return ERR_OK;
+    return empty_rel(b, pred, out);
 }
 
 static void note_fact(struct lq_bind *b, struct lq_scope *scope, const struct lq_pred *pred,
@@ -130,8 +137,7 @@ static FALLIBLE source_rel(struct lq_bind *b, struct lq_scope *scope, struct lq_
     case ORIGIN_VIEW:
         return view_rel(b, pred, out);
     case ORIGIN_LATER:
-        b->views = NULL;
-        return view_rel(b, pred, out);
+        return empty_rel(b, pred, out);
     case ORIGIN_COLUMN: {
         struct rel *scan = same_row(scope, pred, atom);
         *out = scan ? scan : scan_of(b, pred, position);

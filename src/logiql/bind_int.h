@@ -111,11 +111,18 @@ FALLIBLE lq_expand(struct lq_bind *b, const struct lq_formula *formula, lq_conjs
 bool is_declaration(struct arena *arena, const struct lq_clause *clause);
 FALLIBLE declare(struct lq_bind *b, const struct lq_clause *clause, struct lq_pred **out);
 
+/* The predicate a declaration is for; whether it says what is known of the predicate already. */
+FALLIBLE declared_name(struct lq_bind *b, const struct lq_clause *clause, struct sv *out);
+FALLIBLE declaration_fits(struct lq_bind *b, const struct lq_clause *clause,
+                          const struct lq_pred *pred);
+
 /* A mistake is noted where they are collected, and its predicate has failed then. */
 FALLIBLE lq_noted(struct lq_bind *b, wf_status status, struct lq_pred *pred);
 
 /* strata.c: everything that `root` reads, in components. */
 FALLIBLE strata_add(struct lq_bind *b, struct lq_pred *root);
+/* The predicates that rules of `pred` name, each once. */
+void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out);
 
 /* body.c */
 struct lq_variable {

@@ -35,6 +35,7 @@ struct lq_action {
     i32 dep_count; /* INSTALL: objects it reads */
     u32 *deps;
     b8 replaces; /* INSTALL: an empty table of that name */
+    b8 reads;    /* ADD, TAKE, PUT: rows come from other predicates */
 };
 struct lq_script {
     VEC(struct lq_action) actions;

@@ -232,6 +232,26 @@ static FALLIBLE declared_type(struct lq_bind *b, const struct lq_clause *clause,
             (int)MIN_OF(name.len, 100), name.ptr);
 }
 
+FALLIBLE declared_name(struct lq_bind *b, const struct lq_clause *clause, struct sv *out) {
+    *out = declared_atom(b->arena, clause)->name;
+    return arena_check(b->arena, b->err);
+}
+
+FALLIBLE declaration_fits(struct lq_bind *b, const struct lq_clause *clause,
+                          const struct lq_pred *pred) {
+    const struct lq_atom *atom = declared_atom(b->arena, clause);
+    struct lq_pred copy = *pred;
+    TRY(check_form(b, &copy, atom, atom->position));
+    for (i32 i = 0; i < pred->arity; i++) {
+        const struct lq_expr *arg = atom_arg(atom, i);
+        struct type type;
+        TRY(declared_type(b, clause, arg->text, arg->position, &type));
+        TRY(classes_meet(b, expr_null(b->t, pred->types[i], -1), expr_null(b->t, type, -1),
+                         arg->position));
+    }
+    return ERR_OK;
+}
+
 FALLIBLE declare(struct lq_bind *b, const struct lq_clause *clause, struct lq_pred **out) {
     const struct lq_atom *atom = declared_atom(b->arena, clause);
     struct lq_pred *pred = pred_known(b, atom->name);

@@ -204,3 +204,20 @@ FALLIBLE strata_add(struct lq_bind *b, struct lq_pred *root) {
     }
     return ERR_OK;
 }
+
+void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out) {
+    for (i64 i = 0; i < pred->rules.count; i++) {
+        use_list uses = {0};
+        uses_of_rule(b->arena, pred->rules.items[i], &uses);
+        for (i64 k = 0; k < uses.count; k++) {
+            struct lq_pred *other = pred_known(b, uses.items[k].name);
+            bool seen = !other;
+            for (i64 j = 0; j < out->count && !seen; j++) {
+                seen = out->items[j] == other;
+            }
+            if (!seen) {
+                VEC_PUSH(b->arena, out, other);
+            }
+        }
+    }
+}
