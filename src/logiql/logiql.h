@@ -32,10 +32,9 @@ struct lq_action {
     i32 key_count; /* first columns that decide the others; all = a set; 0 of a table: one row */
     const char **names;
     struct type *types;
-    i32 dep_count; /* INSTALL: objects it reads */
-    u32 *deps;
+    VEC(const char *) reads; /* INSTALL: names of objects it reads; those before it are there */
     b8 replaces; /* INSTALL: an empty table of that name */
-    b8 reads;    /* ADD, TAKE, PUT: rows come from other predicates */
+    b8 has_body; /* ADD, TAKE, PUT: rows come from other predicates */
 };
 struct lq_script {
     VEC(struct lq_action) actions;

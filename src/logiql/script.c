@@ -55,13 +55,19 @@ static bool has_rules(struct script *s, struct sv name) {
     return false;
 }
 
-static void list_once(struct script *s, lq_preds *list, struct lq_pred *pred) {
+static bool is_listed(const lq_preds *list, const struct lq_pred *pred) {
     for (i64 i = 0; i < list->count; i++) {
         if (list->items[i] == pred) {
-            return;
+            return true;
         }
     }
-    VEC_PUSH(s->b.arena, list, pred);
+    return false;
+}
+
+static void list_once(struct script *s, lq_preds *list, struct lq_pred *pred) {
+    if (!is_listed(list, pred)) {
+        VEC_PUSH(s->b.arena, list, pred);
+    }
 }
 
 static struct lq_clause *with_head(struct script *s, const struct lq_clause *clause,
@@ -388,28 +394,15 @@ static FALLIBLE check_all(struct script *s) {
     return ERR_OK;
 }
 
-static void note_dep(struct script *s, struct lq_action *action, u32 oid) {
-    for (i32 i = 0; i < action->dep_count; i++) {
-        if (action->deps[i] == oid) {
-            return;
-        }
-    }
-    u32 *deps = NEW_ARRAY(s->b.arena, u32, action->dep_count + 1);
-    if (action->dep_count) {
-        memcpy(deps, action->deps, sizeof(u32) * (size_t)action->dep_count);
-    }
-    deps[action->dep_count++] = oid;
-    action->deps = deps;
-}
-
-/* Objects that the database has already; predicates of the same recursion hold each other anyway. */
-static void note_deps(struct script *s, const struct lq_pred *pred, struct lq_action *action) {
+/* Predicates of the same recursion hold each other anyway. */
+static void note_reads(struct script *s, const struct lq_pred *pred, struct lq_action *action) {
     lq_preds reads = {0};
     strata_reads(&s->b, pred, &reads);
     for (i64 i = 0; i < reads.count; i++) {
         const struct lq_pred *other = reads.items[i];
-        if (other->entry && other != pred && other->component != pred->component) {
-            note_dep(s, action, other->entry->object->oid);
+        if (other->component != pred->component) {
+            const char *name = other->entry ? other->entry->object->name : other->name.ptr;
+            VEC_PUSH(s->b.arena, &action->reads, name);
         }
     }
 }
@@ -448,14 +441,17 @@ static void give_actions(struct script *s) {
         columns_of(&action, pred);
         VEC_PUSH(arena, &s->out->actions, action);
     }
-    for (i64 i = 0; i < s->installed.count; i++) {
-        const struct lq_pred *pred = s->installed.items[i];
+    for (i64 i = 0; i < s->b.order.count; i++) { /* those that are read first */
+        const struct lq_pred *pred = s->b.order.items[i];
+        if (!is_listed(&s->installed, pred)) {
+            continue;
+        }
         struct lq_action action = {
             .kind = LQ_INSTALL, .name = pred->name.ptr, .position = pred->position};
         columns_of(&action, pred);
         action.text = rules_text(s, pred);
         action.replaces = pred->entry && pred->entry->object->kind == OBJECT_TABLE;
-        note_deps(s, pred, &action);
+        note_reads(s, pred, &action);
         VEC_PUSH(arena, &s->out->actions, action);
     }
     static const u8 order[][2] = {
@@ -468,7 +464,7 @@ static void give_actions(struct script *s) {
                                            .name = change->target->name.ptr,
                                            .text = change->text.ptr,
                                            .position = change->position,
-                                           .reads = change->reads};
+                                           .has_body = change->reads};
                 columns_of(&action, change->target);
                 action.col_count = change->arg_count;
                 VEC_PUSH(arena, &s->out->actions, action);

@@ -67,7 +67,9 @@ struct kept_text *texts_find(struct wf_connection *conn, const char *sql) {
     u64 hash = hash_of(text);
     for (i32 i = 0; i < WAYS; i++) {
         struct kept_text *kept = &conn->texts->kept[hash % SETS][i];
-        if (kept->hash == hash && kept->script->text.len == text.len &&
+        if (kept->hash == hash && kept->script &&
+            kept->script->logical == (conn->settings.language == LANGUAGE_LOGIQL) &&
+            kept->script->text.len == text.len &&
             memcmp(kept->script->text.ptr, text.ptr, (size_t)text.len) == 0) {
             kept->used = ++conn->texts->clock;
             return kept;

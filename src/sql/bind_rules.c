@@ -41,10 +41,7 @@ FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 posi
     return ERR_OK;
 }
 
-/* Where byte `at` of a literal's value stands in the script: behind a dollar quote, or behind a
- * quote with doubled ones inside. */
-static i32 place_in_literal(const struct bind *b, i32 literal, i32 at) {
-    struct sv script = b->parsed->script;
+i32 sql_literal_place(struct sv script, i32 literal, i32 at) {
     i64 i = literal;
     if (literal < 0 || literal >= script.len || at < 0) {
         return literal;
@@ -81,7 +78,7 @@ FALLIBLE bind_rules_call(struct bind *b, const struct json *call, struct select_
     wf_status status = bind_rules(b, &request, position, out);
     if (status) {
         b->err->position = b->err->position >= 0
-                               ? place_in_literal(b, text->position, b->err->position)
+                               ? sql_literal_place(b->parsed->script, text->position, b->err->position)
                                : position;
     }
     return status;
