@@ -60,7 +60,7 @@ struct lq_pred {
     struct rel *rel;       /* what rules derive; users share it */
     struct rel *fix;       /* the recursion it is a relation of */
     struct fix_draft *draft; /* while that is made */
-    i32 relation;          /* its number there */
+    u32 relation;          /* its number there */
 };
 
 typedef VEC(struct lq_pred *) lq_preds;
@@ -195,6 +195,8 @@ FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
 struct rel *lq_project(struct lq_bind *b, struct rel *rel, struct expr **exprs, const char **names,
                        i64 count);
 struct rel *lq_distinct(struct lq_bind *b, struct rel *rel);
+/* recursion.c: a predicate and those it derives together with. */
+FALLIBLE recursion_bind(struct lq_bind *b, struct lq_pred *first);
 /* Everything in b->order. */
 FALLIBLE relations_bind(struct lq_bind *b);
 struct rel *pred_read(struct lq_bind *b, struct lq_pred *pred);

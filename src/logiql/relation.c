@@ -234,23 +234,22 @@ static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
 }
 
 struct rel *pred_read(struct lq_bind *b, struct lq_pred *pred) {
+    if (pred->draft) {
+        return fix_atom(pred->draft, pred->relation);
+    }
+    if (pred->fix) {
+        return fix_read(b->plan, pred->fix, pred->relation);
+    }
     return rel_shared(b->plan, pred->rel, pred->rel->out.items, NULL, pred->rel->out.count);
 }
 
 /* --- all of them --- */
 
-static FALLIBLE component_bind(struct lq_bind *b, struct lq_pred *pred) {
-    if (pred->recursive) {
-        FAIL_AT(b->err, NOT_SUPPORTED, pred->position, "recursion is not supported yet");
-    }
-    return pred_bind(b, pred);
-}
-
 FALLIBLE relations_bind(struct lq_bind *b) {
     for (i64 i = 0; i < b->order.count; i++) {
         struct lq_pred *pred = b->order.items[i];
-        if (pred->origin == ORIGIN_RULES && !pred->rel && !pred->failed) {
-            wf_status status = component_bind(b, pred);
+        if (pred->origin == ORIGIN_RULES && !pred->rel && !pred->fix && !pred->failed) {
+            wf_status status = pred->recursive ? recursion_bind(b, pred) : pred_bind(b, pred);
             TRY(lq_noted(b, status, pred));
         }
     }
