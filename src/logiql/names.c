@@ -149,8 +149,10 @@ static void pred_columns(struct lq_bind *b, struct lq_pred *pred, i32 count) {
     pred->types = NEW_ARRAY(b->arena, struct type, count + 1);
 }
 
-/* A key of the first columns, with one column behind it, makes a functional predicate. */
-static void from_table(struct lq_bind *b, struct lq_pred *pred, const struct table *table) {
+/* A key of the first columns, with one column behind it, makes a functional predicate; so does one
+ * column without a key that LogiQL declared. */
+static void from_table(struct lq_bind *b, struct lq_pred *pred, const struct object *object) {
+    const struct table *table = object->table;
     pred_columns(b, pred, (i32)table->col_count);
     pred->key = primary_key(table);
     for (u32 i = 0; i < table->col_count; i++) {
@@ -161,7 +163,8 @@ static void from_table(struct lq_bind *b, struct lq_pred *pred, const struct tab
     for (u32 i = 0; leads && i < pred->key->col_count; i++) {
         leads = pred->key->cols[i] == i;
     }
-    pred->key_count = leads ? (i32)pred->key->col_count : -1;
+    bool scalar = !pred->key && object->logical && table->col_count == 1;
+    pred->key_count = leads ? (i32)pred->key->col_count : scalar ? 0 : -1;
 }
 
 static void from_sql_view(struct lq_bind *b, struct lq_pred *pred, const struct object *view) {
@@ -199,7 +202,7 @@ static FALLIBLE from_object(struct lq_bind *b, struct sv name, const struct edit
     struct lq_pred *pred = *out = pred_new(b, name, ORIGIN_TABLE);
     pred->entry = entry;
     if (object->kind == OBJECT_TABLE) {
-        from_table(b, pred, object->table);
+        from_table(b, pred, object);
     } else if (object->kind == OBJECT_VIEW && object->logical) {
         pred->origin = ORIGIN_RULES;
         return from_rules(b, pred, object);

@@ -128,6 +128,21 @@ static FALLIBLE check_form(struct lq_bind *b, struct lq_pred *pred, const struct
     return ERR_OK;
 }
 
+/* Columns are called after variables: those of the first head that has one there. */
+static void name_columns(struct lq_bind *b, struct lq_pred *pred, const struct lq_atom *head) {
+    const char **names = head_names(b->arena, head);
+    for (i32 i = 0; i < pred->arity; i++) {
+        bool made = strcmp(pred->names[i], arena_printf(b->arena, "x%d", i + 1)) == 0;
+        bool free = true;
+        for (i32 k = 0; k < pred->arity; k++) {
+            free = free && strcmp(pred->names[k], names[i]) != 0;
+        }
+        if (made && free && atom_arg(head, i)->kind == LQ_VARIABLE) {
+            pred->names[i] = names[i];
+        }
+    }
+}
+
 static FALLIBLE add_rule(struct lq_bind *b, const struct lq_clause *clause,
                          const struct lq_atom *head, const lq_conj *body, bool own) {
     struct lq_pred *pred = pred_known(b, head->name);
@@ -137,6 +152,9 @@ static FALLIBLE add_rule(struct lq_bind *b, const struct lq_clause *clause,
     }
     pred->origin = ORIGIN_RULES;
     TRY(check_form(b, pred, head, position));
+    if (!pred->declared) {
+        name_columns(b, pred, head);
+    }
     pred->position = pred->position < 0 ? position : pred->position;
     struct lq_rule *rule = NEW(b->arena, struct lq_rule);
     *rule = (struct lq_rule){
