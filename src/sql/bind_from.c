@@ -147,8 +147,8 @@ static i64 known_columns(const struct bind *b, u32 oid, struct scope_col *cols, 
     return left;
 }
 
-/* A derived table, WITH query or view (oid) under a name, without the last `unseen` columns. Many
- * because a name has all of these. */
+/* A derived table, WITH query or view (oid) under a name, without the last `unseen` columns.
+ * Many because a name has all of these. */
 static FALLIBLE from_result(struct bind *b, const struct select_out *result, const char *name,
                             u32 oid, const struct json *alias, i32 position, i64 unseen,
                             struct scope *out) {
