@@ -106,10 +106,12 @@ static i64 known_columns(const struct bind *b, u32 oid, struct scope_col *cols, 
     return left;
 }
 
-/* A derived table, WITH query or view (oid) under a name. */
+/* A derived table, WITH query or view (oid) under a name, without the last `unseen` columns.
+ * Many because a name has all of these. */
 static FALLIBLE from_result(struct bind *b, const struct select_out *result, const char *name,
-                            u32 oid, const struct json *alias, i32 position, struct scope *out) {
-    i64 count = result->rel->out.count;
+                            u32 oid, const struct json *alias, i32 position, i64 unseen,
+                            struct scope *out) {
+    i64 count = result->rel->out.count - unseen;
     struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
     const char *table = alias ? keep(b, json_text(alias, "aliasname")) : name;
     for (i64 i = 0; i < count; i++) {
@@ -204,7 +206,7 @@ static FALLIBLE from_view(struct bind *b, const struct object *view, const struc
                           i32 position, struct scope *out) {
     struct select_out result;
     TRY(bind_view_query(b, view, position, &result));
-    return from_result(b, &result, keep(b, view->name), view->oid, alias, position, out);
+    return from_result(b, &result, keep(b, view->name), view->oid, alias, position, 0, out);
 }
 
 static FALLIBLE from_table(struct bind *b, const struct json *body, const struct place *place,
@@ -216,8 +218,9 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     const struct cte *cte = json_text(body, "schemaname") ? NULL : find_cte(place->ctes, name);
     if (cte) {
         struct select_out result;
+        i64 unseen = cte->result->draft ? cte->result->added : 0;
         TRY(bind_cte_use(b, cte, &result));
-        return from_result(b, &result, name, 0, alias, position, out);
+        return from_result(b, &result, name, 0, alias, position, unseen, out);
     }
     if (ends_with(name, ".parquet")) {
         return unsupported(b, position, "reading Parquet files (%.100s)", name);
@@ -226,7 +229,7 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     struct select_out listed;
     TRY(bind_system(b, json_text(body, "schemaname"), name, &system, &listed));
     if (system) {
-        return from_result(b, &listed, name, 0, alias, position, out);
+        return from_result(b, &listed, name, 0, alias, position, 0, out);
     }
     const struct edition_entry *entry = NULL;
     TRY(bind_relation(b, body, &entry));
@@ -235,7 +238,7 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     }
     if (entry->object->kind == OBJECT_SEQUENCE) {
         bind_sequence_row(b, entry->object, &listed);
-        return from_result(b, &listed, name, 0, alias, position, out);
+        return from_result(b, &listed, name, 0, alias, position, 0, out);
     }
     if (entry->object->kind != OBJECT_TABLE) {
         FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a table or view", name);
@@ -591,7 +594,7 @@ static FALLIBLE from_rows(struct bind *b, const struct json *body, const struct 
         result.rel = bind_project(b, result.rel, values, result.names, count);
     }
     out->lateral = 1;
-    return from_result(b, &result, table, 0, alias, position, out);
+    return from_result(b, &result, table, 0, alias, position, 0, out);
 }
 
 /* The function's one column goes by the alias, if it has no name of its own. */
@@ -613,7 +616,7 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
         }
     }
     if (is_about) {
-        return from_result(b, &result, "", 0, json_get(body, "alias"), position, out);
+        return from_result(b, &result, "", 0, json_get(body, "alias"), position, 0, out);
     }
     if (strcmp(name, "read_csv") == 0 || strcmp(name, "read_csv_auto") == 0) {
         struct snapshot_table found;
@@ -622,7 +625,8 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
     }
     if (strcmp(name, "logiql") == 0) {
         TRY(bind_rules_call(b, node_body(call), &result));
-        return from_result(b, &result, keep(b, name), 0, json_get(body, "alias"), position, out);
+        return from_result(b, &result, keep(b, name), 0, json_get(body, "alias"), position, 0,
+                           out);
     }
     TRY(bind_table_func(b, place->lateral, place->ctes, call, false, &result.rel, &name));
     out->lateral = 1; /* said or not, it may use what stands before it */
@@ -633,7 +637,7 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
         u32 col = result.rel->out.items[i];
         result.names[i] = result.rel->out.count == 1 ? shown : b->plan->cols.items[col].name;
     }
-    return from_result(b, &result, name, 0, alias, position, out);
+    return from_result(b, &result, name, 0, alias, position, 0, out);
 }
 
 static FALLIBLE from_subselect(struct bind *b, const struct json *body, const struct place *place,
@@ -647,7 +651,7 @@ static FALLIBLE from_subselect(struct bind *b, const struct json *body, const st
     out->lateral = json_flag(body, "lateral");
     struct query *outer = out->lateral ? place->lateral : place->outer;
     TRY(bind_subselect(b, node_body(query), place->ctes, outer, false, &result));
-    return from_result(b, &result, "", 0, json_get(body, "alias"), position, out);
+    return from_result(b, &result, "", 0, json_get(body, "alias"), position, 0, out);
 }
 
 static FALLIBLE from_item(struct bind *b, const struct json *node, const struct place *place,

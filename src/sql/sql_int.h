@@ -61,6 +61,7 @@ struct cte_result {
     u32 relation;            /* of a recursion */
     struct plan_col *cols;   /* of a recursion */
     i64 col_count;
+    i64 added;               /* of those, by SEARCH and CYCLE: its terms do not see them */
 };
 struct cte {
     const char *name;
@@ -275,6 +276,13 @@ FALLIBLE bind_with_unused(struct bind *b, const struct cte *ctes, const struct c
 FALLIBLE bind_cte_names(struct bind *b, const struct cte *cte, struct select_out *out);
 /* bind_recursive.c */
 bool bind_names_itself(const struct cte *cte);
+/* bind_search.c: SEARCH and CYCLE: the first term with the columns they add (*out is NULL where there
+ * are none), a rule with them, and the recursion with those that are seen. */
+struct way;
+FALLIBLE bind_way_begin(struct bind *b, const struct cte *cte, struct rel **io_first,
+                        struct way **out);
+FALLIBLE bind_way_on(struct way *way, struct rel **io_again);
+struct rel *bind_way_end(const struct way *way, struct rel *fix);
 /* Finds those of `count` queries of a WITH RECURSIVE that name each other. */
 void bind_find_groups(struct bind *b, struct cte **ctes, i64 count);
 /* All queries of a group at once. */
