@@ -1,4 +1,4 @@
-/* fn_like.h: LIKE over UTF-8, or over bytes. Kernel text (see fn_int.h).
+/* fn_like.h: LIKE over UTF-8, or over bytes. Kernel text (see fn_int.h); needs fn_str.h.
  *
  * Walks pattern and text once; on a mismatch it goes back to the last % only, one character further
  * into the text, which is enough: an earlier % could only give the later one less to choose from.
@@ -44,18 +44,6 @@ FN u32 fn_like_same(u32 c, const u8 *t, u32 at, u32 len, i32 mode) {
     return folded == 'i' && len - at > 1 && t[at] == 0xc4 && t[at + 1] == 0xb0 ? 2 : 0;
 }
 
-/* Eight bytes from an aligned address, the first lowest; 0 for those outside the text. */
-FN u64 fn_like_word(const u8 *t, i64 at, i64 len) {
-    if (at >= 0 && at + 8 <= len) {
-        return word8_at(t + at);
-    }
-    u64 word = 0;
-    NO_UNROLL for (i64 i = at < 0 ? 0 : at; i < at + 8 && i < len; i++) {
-        word |= (u64)t[i] << 8 * (i - at);
-    }
-    return word;
-}
-
 /* The bytes that a text must have where the pattern's next characters are met: literal ones, as
  * many as there are of four. */
 struct like_lead {
@@ -79,9 +67,9 @@ FN struct like_lead fn_like_lead(const u8 *p, u32 pi, u32 len) {
  * there is none. */
 FN_SLOW u32 fn_like_seek(const u8 *t, u32 from, u32 len, struct like_lead lead) {
     i64 at = (i64)from - (i64)((u64)(t + from) & 7u);
-    u64 word = fn_like_word(t, at, len);
+    u64 word = fn_text_word(t, at, len);
     NO_UNROLL for (; at < (i64)len; at += 8) {
-        const u64 next = fn_like_word(t, at + 8, len);
+        const u64 next = fn_text_word(t, at + 8, len);
         u32 hits = ((u32)word & lead.mask) == lead.bytes ? 1u : 0u;
         UNROLL for (u32 k = 1; k < 8; k++) {
             const u32 bytes = (u32)(word >> 8u * k | next << (64u - 8u * k));

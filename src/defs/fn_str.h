@@ -17,6 +17,18 @@ FN u64 fn_load8(const u8 *p) { /* first byte highest, so that integers order lik
            (u64)p[5] << 16 | (u64)p[6] << 8 | (u64)p[7];
 }
 
+/* Eight bytes from an aligned address, the first lowest; 0 for those outside the text. */
+FN u64 fn_text_word(const u8 *t, i64 at, i64 len) {
+    if (at >= 0 && at + 8 <= len) {
+        return word8_at(t + at);
+    }
+    u64 word = 0;
+    NO_UNROLL for (i64 i = at < 0 ? 0 : at; i < at + 8 && i < len; i++) {
+        word |= (u64)t[i] << 8 * (i - at);
+    }
+    return word;
+}
+
 FN u32 fn_prefix(const u8 *p, u32 len) {
     u32 r = 0;
     for (u32 i = 0; i < 4; i++) {

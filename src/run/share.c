@@ -254,8 +254,7 @@ static void describe_merging(struct exec *x, const struct sink *sink, struct mer
         .sink_count = 1,
         .sinks = &m->sink};
     m->step = (struct step){.kind = STEP_PIPELINE, .label = "Merge", .pipeline = &m->pipe};
-    m->block =
-        (struct block){.step_count = 1, .steps = &m->step, .next = NO_VAR, .loop_var = NO_VAR};
+    m->block = (struct block){.step_count = 1, .steps = &m->step, .next = NO_VAR};
     m->program = (struct program){
         .arena = arena, .var_count = 2, .vars = m->vars, .block_count = 1, .blocks = &m->block};
 }
