@@ -356,6 +356,7 @@ struct value lower_floor(struct builder *b, const struct expr *expr, struct valu
 struct value lower_time(struct builder *b, enum exec_time time);
 struct value lower_random(struct builder *b, const struct expr *expr);
 struct value lower_try(struct builder *b, const struct expr *expr);
+struct value lower_defined(struct builder *b, const struct expr *expr);
 struct value lower_to_number(struct builder *b, const struct expr *expr, const struct value *v);
 struct value lower_dates(struct builder *b, const struct expr *expr, const struct value *v);
 /* What equal intervals share, and what they order by; other types as they are. */

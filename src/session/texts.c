@@ -69,6 +69,7 @@ struct kept_text *texts_find(struct wf_connection *conn, const char *sql) {
     for (i32 i = 0; i < PLACES; i++) {
         struct kept_text *kept = &conn->texts->kept[i];
         if (kept->hash == hash && kept->script->text.len == text.len &&
+            kept->script->logical == (conn->settings.language == LANGUAGE_LOGIQL) &&
             memcmp(kept->script->text.ptr, text.ptr, (size_t)text.len) == 0) {
             kept->used = ++conn->texts->clock;
             return kept;
