@@ -2,7 +2,8 @@
  *
  * Text is valid UTF-8; a character starts at every byte that is not 10xxxxxx. Eight bytes are
  * handled at a time: host compilers make one load of fn_load8, on the GPU the eight loads are
- * independent. */
+ * independent. What is searched is read in aligned words: a thread of the card that asks for bytes
+ * one by one waits for each of them. */
 #ifndef WF_DEFS_FN_STR_H
 #define WF_DEFS_FN_STR_H
 
@@ -40,6 +41,49 @@ FN_TAIL i32 fn_length(str a) {
         tails += (u32)((p[i] & 0xc0) == 0x80);
     }
     return (i32)(a.len - tails);
+}
+
+/* Eight bytes from an aligned address, the first lowest; 0 for those outside the text. */
+FN u64 fn_word_at(const u8 *t, i64 at, i64 len) {
+    if (at >= 0 && at + 8 <= len) {
+        return word8_at(t + at);
+    }
+    u64 word = 0;
+    NO_UNROLL for (i64 i = at < 0 ? 0 : at; i < at + 8 && i < len; i++) {
+        word |= (u64)t[i] << 8 * (i - at);
+    }
+    return word;
+}
+
+/* Up to four bytes that are looked for, the first lowest. */
+struct lead {
+    u32 bytes;
+    u32 mask; /* 0 = there are none */
+};
+
+/* The first place from `from` on where these bytes are, at the text's end perhaps not whole; len =
+ * there is none. */
+FN_SLOW u32 fn_seek(const u8 *t, u32 from, u32 len, struct lead lead) {
+    i64 at = (i64)from - (i64)((u64)(t + from) & 7u);
+    u64 word = fn_word_at(t, at, len);
+    NO_UNROLL for (; at < (i64)len; at += 8) {
+        const u64 next = fn_word_at(t, at + 8, len);
+        u32 hits = ((u32)word & lead.mask) == lead.bytes ? 1u : 0u;
+        UNROLL for (u32 k = 1; k < 8; k++) {
+            const u32 bytes = (u32)(word >> 8u * k | next << (64u - 8u * k));
+            hits |= (bytes & lead.mask) == lead.bytes ? 1u << k : 0u;
+        }
+        hits &= at < (i64)from ? ~0u << (from - at) : ~0u;
+        if (hits) {
+            const i64 found = at + (i64)first_set_u32(hits);
+            return found < (i64)len ? (u32)found : len;
+        }
+        if (stop_due((u64)at + 8u, (u64)at + 16u)) {
+            return len;
+        }
+        word = next;
+    }
+    return len;
 }
 
 /* What lies behind prefixes that are equal. */

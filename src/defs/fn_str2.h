@@ -25,22 +25,28 @@ FN b8 fn_bytes_at(const u8 *p, const u8 *q, u32 len) {
 FN_SLOW u32 fn_find(str a, str b, u32 from) {
     const u8 *p = fn_str_ptr(a);
     const u8 *q = fn_str_ptr(b);
+    struct lead lead = {0, 0};
+    NO_UNROLL for (u32 i = 0; i < 4u && i < b.len; i++) {
+        lead.bytes |= (u32)q[i] << 8u * i;
+        lead.mask |= 255u << 8u * i;
+    }
     if (b.len == 0) {
         return from;
     }
     u64 work = 0;
-    for (u32 i = from; i + b.len <= a.len; i++) {
-        u32 same = 0;
-        while (same < b.len && p[i + same] == q[same]) {
+    for (u64 at = from; at + b.len <= a.len; at++) {
+        at = fn_seek(p, (u32)at, a.len, lead);
+        u32 same = 4;
+        while (same < b.len && at + b.len <= a.len && p[at + same] == q[same]) {
             same++;
         }
-        if (same == b.len) {
-            return i;
+        if (same >= b.len && at + b.len <= a.len) {
+            return (u32)at;
         }
-        if (stop_due(work, work + same + 1)) {
+        if (stop_due(work, work + same)) {
             break;
         }
-        work += same + 1;
+        work += same;
     }
     return a.len + 1;
 }
