@@ -304,12 +304,6 @@ static i64 collect_runs(struct pipe_run *run, u32 sink_no, struct rows_run *out)
 }
 
 /* The result's strings may lie in heaps of what the pipeline read. */
-static void inherit_heaps(struct exec *x, u32 to, u32 from) {
-    for (i64 i = 0; to != from && i < x->vars[from].heaps.count; i++) {
-        variable_keep_heap(x, to, buffer_retain(x->vars[from].heaps.items[i]));
-    }
-}
-
 static void keep_heaps(struct pipe_run *run, u32 sink_no, const struct sink *sink) {
     const struct pipeline *pipe = run->pipe.pipe;
     for (i32 i = 0; i < run->worker_count; i++) {
@@ -320,11 +314,11 @@ static void keep_heaps(struct pipe_run *run, u32 sink_no, const struct sink *sin
         }
     }
     if (pipe->source.kind == SOURCE_VAR) {
-        inherit_heaps(run->x, sink->var, pipe->source.ref);
+        variable_keep_heaps(run->x, sink->var, pipe->source.ref);
     }
     for (u32 i = 0; i < pipe->op_count; i++) {
         if (pipe->ops[i].code == OP_LOADV && pipe->regs[pipe->ops[i].dst].kind == KIND_STR) {
-            inherit_heaps(run->x, sink->var, pipe->ops[i].b);
+            variable_keep_heaps(run->x, sink->var, pipe->ops[i].b);
         }
     }
 }

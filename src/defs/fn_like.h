@@ -1,4 +1,4 @@
-/* fn_like.h: LIKE over UTF-8, or over bytes. Kernel text (see fn_int.h).
+/* fn_like.h: LIKE over UTF-8, or over bytes. Kernel text (see fn_int.h); needs fn_str.h.
  *
  * Walks pattern and text once; on a mismatch it goes back to the last % only, one character further
  * into the text, which is enough: an earlier % could only give the later one less to choose from.
@@ -44,10 +44,14 @@ FN u32 fn_like_same(u32 c, const u8 *t, u32 at, u32 len, i32 mode) {
     return folded == 'i' && len - at > 1 && t[at] == 0xc4 && t[at + 1] == 0xb0 ? 2 : 0;
 }
 
-/* What a text must have where the pattern's next characters are met: literal ones, as many as there
- * are of four. */
-FN struct lead fn_like_lead(const u8 *p, u32 pi, u32 len) {
-    struct lead lead = {0, 0};
+/* The bytes that a text must have where the pattern's next characters are met: literal ones, as
+ * many as there are of four. */
+struct like_lead {
+    u32 bytes; /* the first lowest */
+    u32 mask;  /* 0 = anything may follow */
+};
+FN struct like_lead fn_like_lead(const u8 *p, u32 pi, u32 len) {
+    struct like_lead lead = {0, 0};
     NO_UNROLL for (u32 i = 0; i < 4u && pi + i < len; i++) {
         u32 byte = p[pi + i];
         if (byte == '%' || byte == '_' || byte == '\\') {
@@ -59,6 +63,31 @@ FN struct lead fn_like_lead(const u8 *p, u32 pi, u32 len) {
     return lead;
 }
 
+/* The first place from `from` on where these bytes are, at the text's end perhaps not whole; len =
+ * there is none. */
+FN_SLOW u32 fn_like_seek(const u8 *t, u32 from, u32 len, struct like_lead lead) {
+    i64 at = (i64)from - (i64)((u64)(t + from) & 7u);
+    u64 word = fn_text_word(t, at, len);
+    NO_UNROLL for (; at < (i64)len; at += 8) {
+        const u64 next = fn_text_word(t, at + 8, len);
+        u32 hits = ((u32)word & lead.mask) == lead.bytes ? 1u : 0u;
+        UNROLL for (u32 k = 1; k < 8; k++) {
+            const u32 bytes = (u32)(word >> 8u * k | next << (64u - 8u * k));
+            hits |= (bytes & lead.mask) == lead.bytes ? 1u << k : 0u;
+        }
+        hits &= at < (i64)from ? ~0u << (from - at) : ~0u;
+        if (hits) {
+            const i64 found = at + (i64)first_set_u32(hits);
+            return found < (i64)len ? (u32)found : len;
+        }
+        if (stop_due((u64)at + 8u, (u64)at + 16u)) {
+            return len;
+        }
+        word = next;
+    }
+    return len;
+}
+
 /* 1, 0, or 2 when matching came to a lone escape at the pattern's end. */
 FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
     const u8 *t = (const u8 *)text.addr;
@@ -67,7 +96,7 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
     u32 pi = 0;
     u32 back_p = 0; /* after the last %; 0 = none yet */
     u32 back_t = 0;
-    struct lead lead = {0, 0}; /* what follows it */
+    struct like_lead lead = {0, 0}; /* what follows it */
     for (u64 work = 1;; work++) {
         if (stop_due(work - 1, work)) {
             return 0;
@@ -109,7 +138,7 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
         }
         u32 known = 0; /* bytes that are met */
         if (lead.mask && mode != LIKE_NOCASE) {
-            back_t = fn_seek(t, back_t, text.len, lead);
+            back_t = fn_like_seek(t, back_t, text.len, lead);
             known = bits_set_u32(lead.mask) / 8u;
             known = known <= text.len - back_t ? known : 0u;
         }

@@ -2,8 +2,7 @@
  *
  * Text is valid UTF-8; a character starts at every byte that is not 10xxxxxx. Eight bytes are
  * handled at a time: host compilers make one load of fn_load8, on the GPU the eight loads are
- * independent. What is searched is read in aligned words: a thread of the card that asks for bytes
- * one by one waits for each of them. */
+ * independent. */
 #ifndef WF_DEFS_FN_STR_H
 #define WF_DEFS_FN_STR_H
 
@@ -16,6 +15,18 @@ FN const u8 *fn_str_ptr(str a) {
 FN u64 fn_load8(const u8 *p) { /* first byte highest, so that integers order like bytes */
     return (u64)p[0] << 56 | (u64)p[1] << 48 | (u64)p[2] << 40 | (u64)p[3] << 32 | (u64)p[4] << 24 |
            (u64)p[5] << 16 | (u64)p[6] << 8 | (u64)p[7];
+}
+
+/* Eight bytes from an aligned address, the first lowest; 0 for those outside the text. */
+FN u64 fn_text_word(const u8 *t, i64 at, i64 len) {
+    if (at >= 0 && at + 8 <= len) {
+        return word8_at(t + at);
+    }
+    u64 word = 0;
+    NO_UNROLL for (i64 i = at < 0 ? 0 : at; i < at + 8 && i < len; i++) {
+        word |= (u64)t[i] << 8 * (i - at);
+    }
+    return word;
 }
 
 FN u32 fn_prefix(const u8 *p, u32 len) {
@@ -41,49 +52,6 @@ FN_TAIL i32 fn_length(str a) {
         tails += (u32)((p[i] & 0xc0) == 0x80);
     }
     return (i32)(a.len - tails);
-}
-
-/* Eight bytes from an aligned address, the first lowest; 0 for those outside the text. */
-FN u64 fn_word_at(const u8 *t, i64 at, i64 len) {
-    if (at >= 0 && at + 8 <= len) {
-        return word8_at(t + at);
-    }
-    u64 word = 0;
-    NO_UNROLL for (i64 i = at < 0 ? 0 : at; i < at + 8 && i < len; i++) {
-        word |= (u64)t[i] << 8 * (i - at);
-    }
-    return word;
-}
-
-/* Up to four bytes that are looked for, the first lowest. */
-struct lead {
-    u32 bytes;
-    u32 mask; /* 0 = there are none */
-};
-
-/* The first place from `from` on where these bytes are, at the text's end perhaps not whole; len =
- * there is none. */
-FN_SLOW u32 fn_seek(const u8 *t, u32 from, u32 len, struct lead lead) {
-    i64 at = (i64)from - (i64)((u64)(t + from) & 7u);
-    u64 word = fn_word_at(t, at, len);
-    NO_UNROLL for (; at < (i64)len; at += 8) {
-        const u64 next = fn_word_at(t, at + 8, len);
-        u32 hits = ((u32)word & lead.mask) == lead.bytes ? 1u : 0u;
-        UNROLL for (u32 k = 1; k < 8; k++) {
-            const u32 bytes = (u32)(word >> 8u * k | next << (64u - 8u * k));
-            hits |= (bytes & lead.mask) == lead.bytes ? 1u << k : 0u;
-        }
-        hits &= at < (i64)from ? ~0u << (from - at) : ~0u;
-        if (hits) {
-            const i64 found = at + (i64)first_set_u32(hits);
-            return found < (i64)len ? (u32)found : len;
-        }
-        if (stop_due((u64)at + 8u, (u64)at + 16u)) {
-            return len;
-        }
-        word = next;
-    }
-    return len;
 }
 
 /* What lies behind prefixes that are equal. */

@@ -88,10 +88,6 @@ FN void copy_bytes(u8 *out, const u8 *from, u64 len) { /* that do not overlap */
     }
 }
 
-/* Where q begins in p, at or after byte `from`; len + 1 when nowhere. In time that grows with the
- * distance to the hit, whatever q is. */
-u32 find_bytes(const u8 *p, u32 len, const u8 *q, u32 q_len, u32 from);
-
 FN u64 mul_high_u64(u64 a, u64 b) {
     return (u64)(((u128)a * b) >> 64);
 }

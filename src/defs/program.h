@@ -202,7 +202,9 @@ struct step {
     /* BUILD: dst = index over src, key column `col` (i64, within key_range); grow: of a set, src only gets more
      * rows until both are emptied, so a device may keep dst and add what is new. SORT: src in place; limit
      * (-1 = all) says that only so many first rows are wanted, col_count (0 = all) that only so many first
-     * columns are. LIMIT: dst = rows [offset, offset + limit) of src.
+     * columns are. LIMIT: dst = rows [offset, offset + limit) of src; shares:
+     * src only gets more rows as long as dst has these, and holds what they point to; mark_lit, a literal + 1
+     * (0 = none), becomes how many src has.
      * RANK: dst = LUT (i32) code -> position in byte order, of dictionary `dict`; dst2 = its inverse.
      * WINDOW: src is sorted by `keys`, the first part_count of which partition it; dst = its columns and one
      * for every window_fn. FOLD: src is sorted by column `col` (i64) and then as the aggregate asks; dst = one row
@@ -224,6 +226,8 @@ struct step {
     u8 fold;
     b8 distinct;
     b8 grow;
+    b8 shares;
+    u32 mark_lit;
     u32 args[2];
     u32 table;
     struct fetched_col *fetches; /* as many as dst has columns */
@@ -244,15 +248,24 @@ struct deferral {
     i32 position; /* of that fault */
 };
 
-/* A block ends by falling through, jumping, or jumping when a variable is not empty (recursion). */
+/* Rows that the rounds of a loop append to a variable. The literal says how many of them a round has taken; it is 0,
+ * and `fresh` (a variable + 1; 0 = none) and its index are empty, when the loop is entered. */
+struct loop_var {
+    u32 var;
+    u32 lit;
+    u32 fresh;
+};
+
+/* A block ends by falling through, jumping, or jumping back (recursion). */
 struct block {
     u32 step_count;
     struct step *steps;
     u32 next;     /* block index; NO_VAR = end of program */
-    u32 loop_var; /* go to `loop` while this variable has rows; NO_VAR = never */
+    u32 loop_count; /* go to `loop` while one of these has rows that no round has taken; 0 = never */
+    struct loop_var *loop_vars;
     u32 loop;
-    u32 fresh_var; /* variable + 1 that rounds of a loop append to: it and its index are emptied when the
-                    * block is entered from before the loop; 0 = none */
+    u32 enter_count; /* those of the loop that begins here */
+    struct loop_var *enter_vars;
     u32 stop_var; /* variable + 1: no further round when it has stop_lit rows (a literal); 0 = never */
     u32 stop_lit;
 };

@@ -548,6 +548,7 @@ static void print_primitive(struct text *out, const struct program *program,
         add(&p, " from ");
         add_var(&p, program, step->src);
         add_limits(&p, program, step);
+        add(&p, step->shares ? ", shared" : "");
         break;
     case STEP_FETCH:
         add_fetch(&p, program, step);
@@ -625,8 +626,11 @@ void program_print(struct text *out, const struct program *program, bool with_op
                 print_primitive(out, program, step);
             }
         }
-        if (block->loop_var != NO_VAR) {
-            text_print(out, "  while v%u has rows go to block %u\n", block->loop_var, block->loop);
+        for (u32 i = 0; i < block->loop_count; i++) {
+            text_print(out, "%sv%u", i ? " or " : "  while ", block->loop_vars[i].var);
+        }
+        if (block->loop_count) {
+            text_print(out, " has new rows go to block %u\n", block->loop);
         }
     }
     if (program->var_count) {

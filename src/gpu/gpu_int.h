@@ -514,7 +514,7 @@ struct gpu_plan {
     b8 *host_text;   /* registers of text that keep the host's address: only rows take them */
     u8 *count_after; /* by opcode: the place, + 1, where rows are counted behind it; 0 = none */
     u32 count_places;
-    const char *woven_op; /* an opcode that the virtual machine does not have; NULL: it has all */
+    const char *woven_op; /* what the virtual machine does not have: an opcode, or the room; NULL: it has all */
 };
 /* Why something stays on the host; the texts are in refusal.def. */
 enum gpu_refusal {

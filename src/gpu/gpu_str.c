@@ -157,9 +157,23 @@ void gpu_job_literals(struct job *j, u8 *to, u64 addr) {
 
 struct sv gpu_ahead_table(struct exec *x, const struct gpu_plan_ahead *ahead) {
     const union lit *lit = &x->lits[ahead->lit];
-    return ahead->code == OP_REGEX_STR    ? regex_table_make(x->arena, lit->str)
-           : ahead->code == OP_TO_CHAR_TS ? to_char_program(x->arena, lit->str)
-                                          : zone_table_get(x->arena, lit->i32);
+    switch (ahead->code) {
+    case OP_REGEX_STR:
+        return regex_table_make(x->arena, lit->str, REGEX_ASK_TEST);
+    case OP_REGEX_COUNT:
+        return regex_table_make(x->arena, lit->str, REGEX_ASK_COUNT);
+    case OP_REGEX_SPLIT:
+        return regex_table_make(x->arena, lit->str, REGEX_ASK_SPLIT);
+    case OP_REGEX_INSTR:
+    case OP_REGEX_SUBSTR:
+        return regex_table_make(x->arena, lit->str, REGEX_ASK_PART);
+    case OP_REGEX_REPLACE:
+        return regex_table_make(x->arena, lit->str, REGEX_ASK_ALL);
+    case OP_TO_CHAR_TS:
+        return to_char_program(x->arena, lit->str);
+    default:
+        return zone_table_get(x->arena, lit->i32);
+    }
 }
 
 /* Each is a text of its own, so that it is aligned. */

@@ -165,7 +165,8 @@ const char *gpu_part_text(const char *part) {
                                    "#include \"defs/fn_variance.h\"\n"
                                    "#include \"defs/pow10_table.h\"\n"
                                    "#include \"defs/fn_parse_real.h\"\n"},
-        {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_regex.h\"\n"},
+        {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"
+                  "#include \"defs/fn_regex.h\"\n"},
         {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
     };
     for (i32 i = 0; i < COUNT_OF(parts); i++) {

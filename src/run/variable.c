@@ -81,6 +81,13 @@ void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap) {
     mutex_unlock(&x->lock);
 }
 
+void variable_keep_heaps(struct exec *x, u32 var, u32 from) {
+    from = x->vars[from].view_of ? x->vars[from].view_of - 1 : from;
+    for (i64 i = 0; var != from && i < x->vars[from].heaps.count; i++) {
+        variable_keep_heap(x, var, buffer_retain(x->vars[from].heaps.items[i]));
+    }
+}
+
 struct index *index_new(struct exec *x) {
     mutex_lock(&x->lock);
     struct index *index = NEW(exec_arena(x), struct index);
@@ -212,6 +219,7 @@ void variable_reset(struct variable *var) {
     var->lut_len = 0;
     var->lut_bytes = 0;
     var->rows = 0;
+    var->view_of = 0;
     var->on_host = 0;
 }
 

@@ -89,6 +89,7 @@ struct variable {
     VEC(struct chunk *) chunks;
     i64 rows;
     VEC(struct buffer *) heaps; /* bytes of strings that the rows made or took from variables */
+    u32 view_of; /* the variable + 1 that holds those of its rows; 0 = itself */
     struct index *index;
     void *lut; /* LUT: lut_len elements of lut_kind, from mem_alloc(mem, lut_bytes) */
     i64 lut_len;

@@ -599,6 +599,8 @@ prints "bench weave sweeps" '"pattern": "sweep", "percent": 90, .*"way": "unfuse
 prints "bench weave as Markdown" '^\| e \| cpu \| 0.0 \| fused' bench weave --rows 1000 --runs 1 -d cpu --only e --markdown --plot "$tmp/weave.svg"
 tail -n 1 "$tmp/weave.svg" | grep -q '</svg>'
 note $? "bench weave draws" "$(tail -n 3 "$tmp/weave.svg")"
+prints "bench everyday asks all questions" '^time +quarter hours +cpu +[1-9]' bench everyday --rows 2000 --runs 1 -d cpu
+prints "bench everyday as JSON" '"question":"small, number","device":"cpu","ok":true,"ms":[0-9]*[.][0-9]*[1-9]' bench everyday --rows 1000 --runs 1 -d cpu --only join --json
 complains "bench weave with a scale factor" 2 'weave takes no "--sf"' bench weave --sf 1
 prints "bench ssb takes a flight" '^3 right, 0 wrong' bench ssb --sf 0.01 --queries 2 --runs 1
 complains "bench ssb with texts" 2 'ssb takes no "--text"' bench ssb --text dbgen

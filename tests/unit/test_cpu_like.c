@@ -10,7 +10,6 @@
 #include "defs/host_words.h"
 
 #include "defs/fn_str.h"
-
 #include "defs/fn_like.h"
 
 enum { TEXTS = 200, ROUNDS = 400 };

@@ -198,20 +198,6 @@ FN void copy_bytes(u8 *out, const u8 *from, u64 len) { /* that do not overlap */
     }
 }
 
-/* Where q begins in p, at or after byte `from`; len + 1 when nowhere. */
-FN_SLOW u32 find_bytes(const u8 *p, u32 len, const u8 *q, u32 q_len, u32 from) {
-    for (u64 i = from; i + q_len <= len; i++) {
-        u32 same = 0;
-        while (same < q_len && p[i + same] == q[same]) {
-            same++;
-        }
-        if (same == q_len) {
-            return (u32)i;
-        }
-    }
-    return len + 1;
-}
-
 FN u32 bits_set_u32(u32 x) {
     return (u32)__popc((int)x);
 }
