@@ -156,7 +156,7 @@ static int64_t parse_rows(const char *text) {
 #define ON_ARRAYS (TAKES(ROWS) | TAKES(MARKDOWN) | TAKES(NO_GPU))
 
 static const unsigned long long all_take = TAKES(DEVICE) | TAKES(THREADS) | TAKES(MEMORY) |
-                                           TAKES(GPU_MEMORY) | TAKES(GPU_WORKERS) |
+                                           TAKES(GPU_MEMORY) | TAKES(GPU_WORKERS) | TAKES(GPU_CODE) |
                                            TAKES(RUNS) | TAKES(JSON) | TAKES(HELP) | TAKES(VERSION);
 static const struct experiment {
     const char *name;

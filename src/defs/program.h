@@ -87,6 +87,8 @@ struct sink {
     i64 limit;        /* ROWS: stop after that many rows; -1 = all */
     b8 append;        /* ROWS: behind what the variable holds; else the variable starts anew */
     u32 rows_var;     /* MARK */
+    u32 set_var;      /* ROWS: variable + 1, a SET: a row whose `key` it has is dropped, others add theirs; it starts
+                       * anew where the rows do; 0 = none */
     /* ROWS: the variable is sorted next by top_keys (their col: a column of the sink) and only the first `top` rows of
      * that order matter; a device may drop the others. 0 keys: all rows matter. */
     u32 top_key_count;
@@ -94,8 +96,8 @@ struct sink {
     i64 top;
     u32 col_count;    /* ROWS: columns; LUT: 1 (value and NULL flag); the fault goes to fault_var */
     struct sink_col *cols;
-    u16 key;          /* AGG: i64 key register, or NO_REG for one group; MARK: i64 row register */
-    u8 key_bits;      /* AGG: keys lie in [0, 2^key_bits); 64 = any value */
+    u16 key;          /* AGG: i64 key register, or NO_REG for one group; MARK: i64 row register; ROWS: of set_var */
+    u8 key_bits;      /* AGG, set_var: keys lie in [0, 2^key_bits); 64 = any value */
     u32 word_count;   /* AGG: the state */
     u8 *words;        /* enum word_op */
     u16 *word_regs;   /* i64 inputs, already the identity where the input is NULL */
@@ -131,7 +133,7 @@ struct pipeline {
     struct row_mark *marks; /* in the order of their opcodes */
 };
 
-enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN };
+enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN, VAR_SET };
 struct var {
     u8 kind;         /* enum var_kind */
     b8 in_order;     /* ROWS: their order means something to whoever reads them */

@@ -363,6 +363,13 @@ static void print_sink(struct text *out, const struct program *program, const st
     if (sink->append) {
         add(&p, ", appended");
     }
+    if (sink->kind == SINK_ROWS && sink->set_var) {
+        add(&p, ", new to ");
+        add_var(&p, program, sink->set_var - 1);
+        add(&p, " by ");
+        add_reg(&p, pipe, sink->key);
+        add(&p, " of %u bits", sink->key_bits);
+    }
     if (sink->kind == SINK_MARK) {
         add(&p, " at row ");
         add_reg(&p, pipe, sink->key);
@@ -589,7 +596,7 @@ static void print_primitive(struct text *out, const struct program *program,
 }
 
 static void print_var(struct text *out, const struct program *program, u32 number) {
-    static const char *const kinds[] = {"rows", "groups", "index", "table", "interner"};
+    static const char *const kinds[] = {"rows", "groups", "index", "table", "interner", "set"};
     const struct var *var = &program->vars[number];
     struct piece p = {.len = 0};
     if (var->kind == VAR_ROWS || var->kind == VAR_AGG) {
@@ -605,7 +612,7 @@ static void print_var(struct text *out, const struct program *program, u32 numbe
         add(&p, "of %s", kind_names[var->lut_kind]);
     }
     text_print(out, "  v%-4u %-9s %-16s %s\n", number,
-               var->kind <= VAR_INTERN ? kinds[var->kind] : "?", var->name ? var->name : "",
+               var->kind <= VAR_SET ? kinds[var->kind] : "?", var->name ? var->name : "",
                p.text);
 }
 

@@ -226,6 +226,11 @@ static wf_status check_rows_sink(struct check *c, const struct sink *sink) {
         }
         NEED(col->dict <= c->program->dict_count, "a dictionary that does not exist is named");
     }
+    if (sink->kind == SINK_ROWS && sink->set_var) {
+        TRY(check_var(c, sink->set_var - 1, 1 << VAR_SET));
+        TRY(check_read(c, sink->key, KIND_I64));
+        NEED(sink->key_bits <= 64, "a key has more than 64 bits");
+    }
     const u32 flags[2] = {sink->kind == SINK_LUT ? sink->null_var : NO_VAR,
                           sink->kind == SINK_LUT ? sink->fault_var : NO_VAR};
     for (u32 i = 0; i < 2; i++) {
@@ -522,7 +527,7 @@ static wf_status check_primitive(struct check *c, const struct step *step) {
 static wf_status check_vars(struct check *c) {
     for (u32 i = 0; i < c->program->var_count; i++) {
         const struct var *var = &c->program->vars[i];
-        NEED(var->kind <= VAR_INTERN, "a variable of unknown kind");
+        NEED(var->kind <= VAR_SET, "a variable of unknown kind");
         bool rows = var->kind == VAR_ROWS || var->kind == VAR_AGG;
         for (u32 j = 0; rows && j < var->col_count; j++) {
             NEED(var->kinds[j] < KIND_COUNT, "a variable's column of unknown kind");

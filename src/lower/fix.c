@@ -13,8 +13,11 @@
  * value. Steps of the loop that depend on no round, such as building the other side of a join, are
  * moved before it.
  *
- * A relation whose rows are distinct asks of every new row whether it was found before. That set of
- * keys grows: a round adds those of the last round's rows, and looks at no others (fix_is_seen). */
+ * A relation whose rows are distinct has a set of their keys, to which the pipelines that make rows
+ * add: what was there is dropped, so that neither repeats nor rows of earlier rounds cost a step of
+ * their own. Where a device cannot do that, a round asks of every row whether it was found before
+ * (the plan's anti join), and then removes repeats; that set of keys grows, too, where it can: a round
+ * adds those of the last round's rows, and looks at no others (fix_is_seen). */
 #include "lower/lower_int.h"
 
 enum { ANY_ROWS = 60, WIDENINGS = 2 };
@@ -94,6 +97,8 @@ static struct out_col *term_cols(struct builder *b, const col_list *list, u32 *o
         out[i].type = b->l->plan->cols.items[list->items[i]].type;
         if (type_kind(out[i].type) == KIND_STR && !b->l->status) { /* codes of one round only */
             out[i].value.reg = string_view(b, out[i].value.reg);
+        } else if (!b->l->status) {
+            out[i].value.reg = lower_canonical(b, out[i].value, out[i].type);
         }
     }
     if (list->count == 0 && !b->l->status) { /* rows are counted by one */
@@ -111,44 +116,116 @@ static bool is_none(const struct rel *rel) {
     return cond && cond->kind == EXPR_CONST && (cond->is_null || !cond->value.b8);
 }
 
-/* Rows of the first term. */
-static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
-                           struct loop_rel *r) {
-    static const union lit none = {0};
-    u32 count = 0;
-    *r = (struct loop_rel){.parts = {NO_VAR, NO_VAR, NO_VAR}};
-    struct builder *b = lower_rel(l, rel->inputs[2 * relation]);
-    if (l->status) {
-        return;
+/* The plan of a term without what makes its rows distinct, and its columns for those of the
+ * relation. */
+struct term {
+    const struct rel *rel;
+    col_list cols;
+};
+
+/* One column under another name; false where it is computed. */
+static bool name_below(const struct rel *rel, u32 *io_col) {
+    const expr_list *exprs = rel_exprs(rel);
+    for (i64 i = 0; exprs && i < exprs->count; i++) {
+        if (rel->out.items[i] == *io_col) {
+            *io_col = exprs->items[i]->col;
+            return exprs->items[i]->kind == EXPR_COL;
+        }
     }
-    build_label(b, rel_names[REL_FIX]);
-    struct out_col *cols = term_cols(b, rel_cols(rel, 2 * (i32)relation), &count);
-    r->all = lower_rows(b, "recursion", cols, count, true, -1);
-    if (l->status) {
-        return;
-    }
-    l->vars.items[r->all].in_order = 0;
-    r->lit = lower_lit_new(l, KIND_I64, none);
-    r->guess = guess_at(l, rel->fix.number, relation, r->all, is_none(rel->inputs[2 * relation]));
-    take_guess(l, r->all, &l->guesses.items[r->guess]);
+    return !exprs;
 }
 
-/* Rows of a round, behind the others. */
-static void append_rows(struct builder *b, const struct out_col *cols, u32 count,
-                        const struct loop_rel *r) {
+static bool names_below(struct term *t) {
+    bool all = true;
+    for (i64 i = 0; i < t->cols.count && all; i++) {
+        all = name_below(t->rel, &t->cols.items[i]);
+    }
+    return all;
+}
+
+static bool is_distinct(const struct rel *rel) {
+    return rel->kind == REL_AGG && rel->agg.calls.count == 0 && rel->agg.keys.count > 0;
+}
+
+static struct term term_of(struct lower *l, const struct rel *fix, i32 input) {
+    struct term t = {.rel = fix->inputs[input]};
+    const col_list *cols = rel_cols(fix, input);
+    for (i64 i = 0; i < cols->count; i++) {
+        VEC_PUSH(l->arena, &t.cols, cols->items[i]);
+    }
+    return t;
+}
+
+/* Takes off projections that only name columns, and what makes their rows distinct. */
+static struct term peel(struct lower *l, const struct rel *fix, i32 input, bool *out_distinct) {
+    struct term t = term_of(l, fix, input);
+    *out_distinct = false;
+    while (t.rel->kind == REL_PROJECT || is_distinct(t.rel)) {
+        struct term below = term_of(l, fix, input);
+        below.rel = t.rel;
+        memcpy(below.cols.items, t.cols.items, sizeof(u32) * (size_t)t.cols.count);
+        if (!names_below(&below)) {
+            break;
+        }
+        *out_distinct = *out_distinct || is_distinct(t.rel);
+        memcpy(t.cols.items, below.cols.items, sizeof(u32) * (size_t)t.cols.count);
+        t.rel = rel_input(t.rel);
+    }
+    return t;
+}
+
+/* Whether the term is rows that its relation does not have, by all columns; then it becomes all rows
+ * there may be. */
+static bool is_new(struct term *t, const struct rel *fix, u32 relation) {
+    const struct rel *join = t->rel;
+    const struct rel *seen = join->kind == REL_JOIN && join->join.kind == JOIN_ANTI &&
+                                     join->join.conds.count == 0 && !join->join.lazy
+                                 ? rel_right(join)
+                                 : NULL;
+    bool all = seen && seen->kind == REL_WORK && seen->work.fix == fix->fix.number &&
+               seen->work.relation == relation && seen->work.part == WORK_ALL &&
+               join->join.left_keys.count == t->cols.count &&
+               join->join.null_safe.count == t->cols.count && t->cols.count > 0;
+    for (i64 i = 0; all && i < t->cols.count; i++) {
+        const struct expr *left = join->join.left_keys.items[i];
+        const struct expr *right = join->join.right_keys.items[i];
+        all = left->kind == EXPR_COL && left->col == t->cols.items[i] &&
+              right->kind == EXPR_COL && right->col == seen->out.items[i] &&
+              join->join.null_safe.items[i];
+    }
+    t->rel = all ? rel_left(join) : t->rel;
+    return all;
+}
+
+/* Keys of the relation's rows, by what its columns hold. */
+static void begin_set(struct lower *l, struct loop_rel *r) {
+    struct builder *b = lower_over(l, r->all, 0);
+    u32 count = l->vars.items[r->all].col_count;
+    r->layout = NEW(l->arena, struct key_layout);
+    r->layout->fields = NEW_ARRAY(l->arena, struct key_field, count + 1);
+    for (u32 i = 0; i < count && !l->status; i++) {
+        struct type type = l->vars.items[r->all].types[i];
+        r->layout->fields[r->layout->count++] =
+            key_field_of(b, lower_source_value(b, i), type);
+    }
+    key_place(l, r->layout);
+    r->set = lower_var(l, VAR_SET, "set") + 1;
+}
+
+/* Rows of a term become the relation's first ones, or go behind the others. */
+static void end_rows(struct builder *b, const struct out_col *cols, u32 count,
+                     const struct loop_rel *r, bool append) {
     struct lower *l = b->l;
     struct fix_guess *guess = &l->guesses.items[r->guess];
     struct sink_col *out = NEW_ARRAY(l->arena, struct sink_col, count);
+    struct value *values = NEW_ARRAY(l->arena, struct value, count);
     bool wider = false;
     for (u32 i = 0; i < count && !l->status; i++) {
         struct value v = cols[i].value;
-        v.reg = lower_canonical(b, v, cols[i].type);
-        if (l->status) {
-            return;
-        }
         v.null = build_is_bool(b, v.null, false) ? (u16)NO_REG : v.null;
+        values[i] = v;
         out[i] = (struct sink_col){.reg = v.reg, .null_reg = v.null, .type = cols[i].type};
-        wider |= widen(guess, i, reg_range(b, v.reg), v.null != NO_REG, cols[i].type);
+        wider |= append && widen(guess, i, reg_range(b, v.reg), v.null != NO_REG, cols[i].type);
     }
     if (wider) {
         guess->widened += !guess->none;
@@ -158,28 +235,105 @@ static void append_rows(struct builder *b, const struct out_col *cols, u32 count
     struct sink sink = {.kind = SINK_ROWS,
                         .var = r->all,
                         .limit = -1,
-                        .append = 1,
+                        .append = append,
                         .col_count = count,
                         .cols = out,
                         .key = NO_REG,
                         .null_var = NO_VAR,
                         .fault_var = NO_VAR};
+    if (r->set && !wider && !l->status) { /* what is lowered again needs none */
+        sink.set_var = r->set;
+        sink.key = key_pack(b, r->layout, values, false, NULL);
+        sink.key_bits = (u8)MIN_OF(r->layout->bits, 64);
+    }
     build_sink(b, sink);
     build_finish(b);
 }
 
-static void lower_rules(struct lower *l, struct loop *loop, u32 relation) {
+/* The variable of a relation that begins with these rows. */
+static void begin_rows(struct builder *b, const struct out_col *cols, u32 count, struct loop_rel *r) {
+    struct lower *l = b->l;
+    r->all = lower_rows_var(l, "recursion", count);
+    struct var *var = &l->vars.items[r->all];
+    struct var_info *info = &l->var_infos.items[r->all];
+    var->rows = b->rows;
+    for (u32 i = 0; i < count; i++) {
+        u16 null = cols[i].value.null;
+        var->types[i] = cols[i].type;
+        var->kinds[i] = b->regs.items[cols[i].value.reg].kind;
+        info->ranges[i] = reg_range(b, cols[i].value.reg);
+        info->nullable[i] = null != NO_REG && !build_is_bool(b, null, false);
+    }
+}
+
+/* Rows of the first term. */
+static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
+                           struct loop_rel *r) {
+    static const union lit none = {0};
+    i32 input = 2 * (i32)relation;
     u32 count = 0;
-    i32 input = 2 * (i32)relation + 1;
-    struct builder *b = lower_rel(l, loop->rel->inputs[input]);
+    bool distinct = false;
+    *r = (struct loop_rel){.parts = {NO_VAR, NO_VAR, NO_VAR}};
+    struct term rule = peel(l, rel, input + 1, &distinct);
+    bool counts_once = l->limits->sets_grow && !l->defer && is_new(&rule, rel, relation);
+    struct term first = counts_once ? peel(l, rel, input, &distinct) : term_of(l, rel, input);
+    struct builder *b = lower_rel(l, first.rel);
     if (l->status) {
         return;
     }
     build_label(b, rel_names[REL_FIX]);
-    struct out_col *cols = term_cols(b, rel_cols(loop->rel, input), &count);
-    if (!l->status) {
-        append_rows(b, cols, count, &loop->rels[relation]);
+    struct out_col *cols = term_cols(b, &first.cols, &count);
+    if (l->status) {
+        return;
     }
+    begin_rows(b, cols, count, r);
+    r->lit = lower_lit_new(l, KIND_I64, none);
+    r->guess = guess_at(l, rel->fix.number, relation, r->all, is_none(rel->inputs[input]));
+    take_guess(l, r->all, &l->guesses.items[r->guess]);
+    if (counts_once) {
+        begin_set(l, r);
+    }
+    end_rows(b, cols, count, r, false);
+}
+
+/* Rows of a round. A union has a pipeline for each of its inputs. */
+static void lower_term(struct lower *l, struct term t, const struct loop_rel *r) {
+    u32 count = 0;
+    if (t.rel->kind == REL_UNION && !weave_cuts_after(l, t.rel)) {
+        for (i32 side = 0; side < t.rel->input_count; side++) {
+            struct term arm = {.rel = t.rel->inputs[side]};
+            for (i64 i = 0; i < t.cols.count; i++) {
+                i64 at = 0;
+                while (t.rel->out.items[at] != t.cols.items[i]) {
+                    at++;
+                }
+                VEC_PUSH(l->arena, &arm.cols, t.rel->arms.cols[side].items[at]);
+            }
+            lower_term(l, arm, r);
+        }
+        return;
+    }
+    struct builder *b = l->status ? NULL : lower_rel(l, t.rel);
+    if (l->status) {
+        return;
+    }
+    build_label(b, rel_names[REL_FIX]);
+    struct out_col *cols = term_cols(b, &t.cols, &count);
+    if (!l->status) {
+        end_rows(b, cols, count, r, true);
+    }
+}
+
+static void lower_rules(struct lower *l, struct loop *loop, u32 relation) {
+    struct loop_rel *r = &loop->rels[relation];
+    i32 input = 2 * (i32)relation + 1;
+    bool distinct = false;
+    struct term t = term_of(l, loop->rel, input);
+    if (r->set) {
+        t = peel(l, loop->rel, input, &distinct);
+        (void)is_new(&t, loop->rel, relation);
+    }
+    lower_term(l, t, r);
 }
 
 /* the loop */

@@ -106,11 +106,14 @@ struct ranks { /* STEP_RANK made already */
     u32 rank_var, code_var;
 };
 
+struct key_layout;
 struct loop_rel {     /* a relation of a recursion */
     u32 all;          /* its rows: rounds append to them */
     u32 parts[3];     /* by enum work_part: what a round reads of them; NO_VAR = nobody does */
     u32 lit;          /* how many of them rounds have taken */
     u32 fresh;        /* variable + 1 of the keys seen so far; 0 = none */
+    u32 set;          /* variable + 1 of the keys of its rows, which pipelines add to; 0 = none */
+    struct key_layout *layout; /* of these keys */
     i64 guess;        /* its number */
 };
 
@@ -353,6 +356,7 @@ struct value lower_floor(struct builder *b, const struct expr *expr, struct valu
 struct value lower_time(struct builder *b, enum exec_time time);
 struct value lower_random(struct builder *b, const struct expr *expr);
 struct value lower_try(struct builder *b, const struct expr *expr);
+struct value lower_defined(struct builder *b, const struct expr *expr);
 struct value lower_to_number(struct builder *b, const struct expr *expr, const struct value *v);
 struct value lower_dates(struct builder *b, const struct expr *expr, const struct value *v);
 /* What equal intervals share, and what they order by; other types as they are. */

@@ -214,6 +214,8 @@ void variable_reset(struct variable *var) {
         index_release(var->mem, var->index);
         var->index = NULL;
     }
+    key_set_close(var->keys);
+    var->keys = NULL;
     mem_free(var->mem, var->lut, var->lut_bytes);
     var->lut = NULL;
     var->lut_len = 0;

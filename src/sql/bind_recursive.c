@@ -257,6 +257,20 @@ static FALLIBLE match_types(struct bind *b, const struct cte *cte, struct rel **
     return ERR_OK;
 }
 
+/* SEARCH and CYCLE look at one row and the one it comes from. */
+static FALLIBLE check_sides(struct bind *b, const struct cte *cte, const struct json *query) {
+    static const char *const sides[] = {"larg", "rarg"};
+    bool clauses = json_get(cte->body, "search_clause") || json_get(cte->body, "cycle_clause");
+    for (i32 i = 0; clauses && i < 2; i++) {
+        if (json_get(json_get(query, sides[i]), "larg")) {
+            FAIL_AT(b->err, SYNTAX, json_position(cte->body),
+                    "with a SEARCH or CYCLE clause, the %s side of the UNION must be a SELECT",
+                    i ? "right" : "left");
+        }
+    }
+    return ERR_OK;
+}
+
 FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out) {
     const struct json *query = node_body(json_get(cte->body, "ctequery"));
     struct cte_result *result = cte->result;
@@ -266,17 +280,24 @@ FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out
     }
     struct select_out first;
     struct select_out again;
+    struct way *way = NULL;
     TRY(bind_subselect(b, json_get(query, "larg"), cte->scope, cte->outer_query, false, &first));
     TRY(bind_cte_names(b, cte, &first));
     first.rel = widen_first(b, first.rel, first.names);
     result->names = first.names;
     result->cols = relation_cols(b, first.rel, first.names);
     result->col_count = first.rel->out.count;
-    result->draft = bind_fix_open(b, first.rel, first.names, !json_flag(query, "all"));
+    TRY(check_sides(b, cte, query));
+    TRY(bind_way_begin(b, cte, &first.rel, &way));
+    result->cols = relation_cols(b, first.rel, result->names);
+    result->col_count = first.rel->out.count;
+    result->draft = bind_fix_open(b, first.rel, result->names, !json_flag(query, "all"));
     TRY(bind_subselect(b, json_get(query, "rarg"), cte->scope, cte->outer_query, false, &again));
+    TRY(way ? bind_way_on(way, &again.rel) : ERR_OK);
     TRY(match_types(b, cte, &again.rel));
     out->rel = bind_fix_close(b, result->draft, again.rel);
-    out->names = first.names;
+    out->rel = way ? bind_way_end(way, out->rel) : out->rel;
+    out->names = result->names;
     result->draft = NULL;
     return ERR_OK;
 }
@@ -420,6 +441,9 @@ FALLIBLE bind_mutual(struct bind *b, const struct cte *cte, struct select_out *o
         const struct json *query = node_body(json_get(one->body, "ctequery"));
         if (json_get(query, "withClause")) {
             return unsupported(b, json_position(one->body), "WITH inside a recursive query");
+        }
+        if (json_get(one->body, "search_clause") || json_get(one->body, "cycle_clause")) {
+            return unsupported(b, json_position(one->body), "SEARCH and CYCLE of mutual recursion");
         }
         TRY(check_clauses(b, one, query));
         one->result->relation = (u32)i;

@@ -31,7 +31,8 @@ FALLIBLE bind_with(struct bind *b, const struct json *with, struct query *outer,
         const struct json *body = node_body(node);
         i32 position = json_position(body);
         TRY(bind_only(b, body,
-                      "ctename aliascolnames ctematerialized ctequery location cterecursive",
+                      "ctename aliascolnames ctematerialized ctequery location cterecursive "
+                      "search_clause cycle_clause",
                       position));
         const struct json *query = json_get(body, "ctequery");
         if (!node_is(query, "SelectStmt")) {
@@ -67,6 +68,9 @@ static FALLIBLE bind_body(struct bind *b, const struct cte *cte, struct select_o
     }
     if (bind_names_itself(cte)) {
         return bind_recursion(b, cte, out);
+    }
+    if (json_get(cte->body, "search_clause") || json_get(cte->body, "cycle_clause")) {
+        FAIL_AT(b->err, SYNTAX, json_position(cte->body), "WITH query is not recursive");
     }
     TRY(bind_subselect(b, query, cte->scope, cte->outer_query, false, out));
     return bind_cte_names(b, cte, out);

@@ -61,6 +61,7 @@ struct cte_result {
     u32 relation;            /* of a recursion */
     struct plan_col *cols;   /* of a recursion */
     i64 col_count;
+    i64 added;               /* of those, by SEARCH and CYCLE: its terms do not see them */
 };
 struct cte {
     const char *name;
@@ -275,6 +276,13 @@ FALLIBLE bind_with_unused(struct bind *b, const struct cte *ctes, const struct c
 FALLIBLE bind_cte_names(struct bind *b, const struct cte *cte, struct select_out *out);
 /* bind_recursive.c */
 bool bind_names_itself(const struct cte *cte);
+/* bind_search.c: SEARCH and CYCLE: the first term with the columns they add (*out is NULL where there
+ * are none), a rule with them, and the recursion with those that are seen. */
+struct way;
+FALLIBLE bind_way_begin(struct bind *b, const struct cte *cte, struct rel **io_first,
+                        struct way **out);
+FALLIBLE bind_way_on(struct way *way, struct rel **io_again);
+struct rel *bind_way_end(const struct way *way, struct rel *fix);
 /* Finds those of `count` queries of a WITH RECURSIVE that name each other. */
 void bind_find_groups(struct bind *b, struct cte **ctes, i64 count);
 /* All queries of a group at once. */
@@ -282,6 +290,12 @@ FALLIBLE bind_mutual(struct bind *b, const struct cte *cte, struct select_out *o
 /* What one of them gives, once they are bound. */
 struct rel *bind_mutual_rows(struct bind *b, const struct cte_result *result);
 FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out);
+/* bind_rules.c: relations that rules define, and the other way round a view's query. */
+FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 position,
+                    struct select_out *out);
+FALLIBLE bind_rules_call(struct bind *b, const struct json *call, struct select_out *out);
+FALLIBLE bind_view_query(struct bind *b, const struct object *view, i32 position,
+                         struct select_out *out);
 /* A recursion of one relation, which begins with `first`, whose columns get these names; rows of it for
  * a rule to read; the whole, once the rule is there. */
 struct fix_draft *bind_fix_open(struct bind *b, struct rel *first, const char **names,
