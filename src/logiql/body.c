@@ -376,8 +376,7 @@ static FALLIBLE check_negated(struct lq_bind *b, const struct lq_scope *scope,
         const struct lq_expr *arg = atom_arg(atom, i);
         if (arg->kind == LQ_VARIABLE && !variable_find(scope, arg->text)) {
             error_set(b->err, ERR_UNDEFINED_COLUMN, lq_at(b, arg->position),
-                      "variable %.*s is not bound", (int)MIN_OF(arg->text.len, 100),
-                      arg->text.ptr);
+                      "variable %.*s is not bound", (int)MIN_OF(arg->text.len, 100), arg->text.ptr);
             error_hint(b->err, "A negated atom binds no variable; write _ for any value.");
             return b->err->code;
         }
