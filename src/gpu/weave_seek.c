@@ -112,6 +112,12 @@ void weave_seek_setup(struct weaver *v) {
             line(v, "if (t_id() == 0) {");
             line(v, "    %s;", leads);
             line(v, "}");
+            if (v->pipe->ops[i].code == OP_LIKE_STR) {
+                line(v, "SHARED(struct seek_pieces, s_pieces%u, 1);", i);
+                line(v, "if (t_id() == 32) {");
+                line(v, "    seek_pieces_of(s_pieces%u, r%u);", i, v->pipe->ops[i].b);
+                line(v, "}");
+            }
         }
     }
     line(v, "b_sync();");
@@ -137,41 +143,57 @@ static void put_ask(struct weaver *v, u32 at) {
     }
 }
 
+/* Rows of a boolean, one after the other: few are left, and a row of each thread at a time. */
+static void put_flags(struct weaver *v, u32 at) {
+    const struct op *op = &v->pipe->ops[at];
+    line(v, "NO_UNROLL for (; may; may &= may - 1u) {");
+    v->depth++;
+    line(v, "const u32 i = 4u * g + first_set_u32(may);");
+    if (op->code == OP_LIKE_STR) {
+        line(v, "const u32 hint = hints >> 8u * (i %% 4u) & 255u;");
+        line(v, "if (s_pieces%u[0].count) {", at);
+        line(v, "    has%u |= seek_like(seek_text(text%u, row + ROW(i)), hint, r%u, s_pieces%u) << i;",
+             at, at, op->b, at);
+        line(v, "    continue;");
+        line(v, "}");
+    }
+    put_ask(v, at);
+    line(v, "has%u |= (u32)found << i;", at);
+    v->depth--;
+    line(v, "}");
+}
+
 void weave_seek(struct weaver *v, u32 at) {
     const struct op *op = &v->pipe->ops[at];
     bool flag = op_infos[op->code].result == KIND_B8;
     const char *only = v->when_depth > 0 && v->seen[op->dst] ? "if (act >> i & 1u) " : "";
     line(v, "const struct kseg *const text%u = &args.segs[%u * (u64)args.tablet_count + tablet];",
          at, text_load_of(v, op->a)->imm);
-    line(v, "u32 may%u = 0;", at);
+    line(v, "u32 has%u = 0;", at); /* what is looked for: certainly where the result is a boolean */
     line(v, "NO_UNROLL for (u32 g = 0; g < R / 4; g++) {");
-    line(v, "    may%u |= w_seek_rows(text%u, row + g * SPAN, act >> (4 * g) & 15u, s_leads%u, "
-            "s_seek)",
-         at, at, at);
-    line(v, "            << (4 * g);");
+    v->depth++;
+    line(v, "u32 hints;");
+    line(v, "u32 may = w_seek_rows(text%u, row + g * SPAN, act >> (4 * g) & 15u, s_leads%u, s_seek,",
+         at, at);
+    line(v, "                      &hints);");
+    if (flag) {
+        put_flags(v, at);
+    } else {
+        line(v, "has%u |= may << (4 * g);", at);
+    }
+    v->depth--;
     line(v, "}");
     if (flag) {
-        line(v, "u32 has%u = 0;", at);
-        line(v, "NO_UNROLL for (; may%u; may%u &= may%u - 1u) {", at, at, at);
-        line(v, "    const u32 i = first_set_u32(may%u);", at);
-    } else {
-        line(v, EACH "{ %sr%u[i] = 0; }", only, op->dst);
-        line(v, EACH "{");
-        line(v, "    if (may%u >> i & 1u) {", at);
-    }
-    v->depth += flag ? 1 : 2;
-    put_ask(v, at);
-    if (flag) {
-        line(v, "has%u |= (u32)found << i;", at);
-    } else {
-        line(v, "r%u[i] = found;", op->dst);
-    }
-    v->depth -= flag ? 1 : 2;
-    if (flag) {
-        line(v, "}");
         line(v, EACH "{ %sr%u[i] = (b8)(has%u >> i & 1u); }", only, op->dst, at);
-    } else {
-        line(v, "    }");
-        line(v, "}");
+        return;
     }
+    line(v, EACH "{ %sr%u[i] = 0; }", only, op->dst);
+    line(v, EACH "{");
+    line(v, "    if (has%u >> i & 1u) {", at);
+    v->depth += 2;
+    put_ask(v, at);
+    line(v, "r%u[i] = found;", op->dst);
+    v->depth -= 2;
+    line(v, "    }");
+    line(v, "}");
 }
