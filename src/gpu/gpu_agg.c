@@ -478,16 +478,15 @@ static FALLIBLE part_end(struct job *j, struct job_agg *a) {
 /* A table of a scan over the bus is no larger than leaves room for its groups as rows, as long as
  * groups can be put aside. */
 static void cap_table(struct job *j, struct kagg *agg) {
-    struct kagg half = *agg;
+    struct kagg capped = *agg;
     i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
-    while (gpu_agg_table_bytes(agg) > room / 2 / j->plan.agg_count &&
-           agg->slot_count > AGG_LEAST_SLOTS) {
-        half.slot_count = agg->slot_count / 2;
-        half.group_limit = half.slot_count / 4 * 3;
-        if (!gpu_room_is_safe(j, &half)) {
-            return;
-        }
-        *agg = half;
+    i64 most = room / 2 / j->plan.agg_count;
+    while (gpu_agg_table_bytes(&capped) > most && capped.slot_count > AGG_LEAST_SLOTS) {
+        capped.slot_count /= 2;
+        capped.group_limit = capped.slot_count / 4 * 3;
+    }
+    if (gpu_agg_table_bytes(&capped) <= most && gpu_room_is_safe(j, &capped)) {
+        *agg = capped;
     }
 }
 
@@ -692,7 +691,8 @@ static bool runs_again(struct job *j, struct job_agg *a, const u64 *report) {
         drop_texts(j);
     } else if (report[REPORT_RETRY] & RETRY_TABLE) {
         i64 groups = (i64)report[REPORT_GROUPS];
-        a->groups_wanted = MAX_OF(groups, (i64)a->shape.agg.slot_count) * 2 * MAX_OF(j->passes, 1u);
+        i64 twice = MAX_OF(groups, (i64)a->shape.agg.slot_count) * 2 * MAX_OF(j->passes, 1u);
+        a->groups_wanted = MAX_OF(twice, 2 * a->groups_wanted);
         if (j->watches) { /* so that it does not happen again */
             a->groups_wanted = MAX_OF(a->groups_wanted, 2 * gpu_room_ahead(j));
         }

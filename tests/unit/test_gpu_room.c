@@ -217,7 +217,7 @@ static void test_passes(void **state) {
  * get more room, groups of a full table are put aside and meet again by parts of their keys. */
 static void test_aside(void **state) {
     (void)state;
-    open_db("200kB", "vm");
+    open_db("300kB", "vm");
     run("set device = cpu");
     run("set tablet_rows = 64");
     run("create table r as select i * 7919 % 6007 * 1000003 k, i * 9000000000 v, i * 9100000000 w, "
