@@ -221,8 +221,8 @@ wf_status set_build(struct exec *x, const struct step *step) {
     b.index->row_count = b.keys;
     u64 span = b.lo <= b.hi ? (u64)b.hi - (u64)b.lo : 0;
     b.index->key_lo = b.lo <= b.hi ? b.lo : 0;
-    b.index->slot_count = (i64)span + 1;
     bool bits = span < (u64)MAX_OF((i64)BITS_MIN, b.keys * BITS_PER_ROW);
+    b.index->slot_count = bits ? (i64)span + 1 : 0;
     wf_status status = bits ? bits_build(&b) : hash_build(&b, true);
     index_measure(b.index);
     return status;

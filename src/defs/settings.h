@@ -11,6 +11,7 @@ struct settings { /* INT, SIZE: the number; BOOL: 0 or 1; ENUM: index of the cho
 #undef X
 };
 
+enum { LANGUAGE_SQL, LANGUAGE_LOGIQL };
 enum { DEVICE_AUTO, DEVICE_CPU, DEVICE_GPU, DEVICE_HYBRID };
 enum { PLACE_AUTO, PLACE_CACHED, PLACE_MAPPED, PLACE_STREAMED, PLACE_SERIAL };
 enum { CODE_AUTO, CODE_VM, CODE_WOVEN };

@@ -19,11 +19,6 @@ static const char *refuses_plan(const struct gpu *g, struct exec *x, const struc
     if (step->refusal) {
         return arena_printf(x->arena, "%s", step->refusal);
     }
-    i64 beside = 4096 + 2 * plan->tile_rows; /* a kernel's own arrays, and where rows go */
-    if (plan->slot_bytes + beside > g->card->shared_max) {
-        return gpu_refusal(x->arena, REFUSE_SHARED,
-                           arena_printf(x->arena, "%lld", plan->slot_bytes));
-    }
     for (i64 i = 0; i < plan->patterns.count; i++) {
         bool zone = x->program->lit_kinds[plan->patterns.items[i].lit] == KIND_I32;
         if (gpu_ahead_table(x, &plan->patterns.items[i]).len == 0) {

@@ -345,7 +345,7 @@ static void describe_loops(struct describing *d) {
     for (u32 b = 0; b < program->block_count; b++) {
         const struct block *block = &program->blocks[b];
         firsts[b + 1] = firsts[b] + block->step_count;
-        if (block->loop_var == NO_VAR) {
+        if (!block->loop_count) {
             continue;
         }
         struct place_loop loop = {firsts[block->loop], firsts[b + 1], past_rounds(d->x->past, b)};

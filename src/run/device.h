@@ -163,6 +163,8 @@ void variable_reset(struct variable *var);
 void variable_drop_copy(struct variable *var);
 /* Keeps a heap alive as long as the variable; takes the reference. Thread-safe. */
 void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap);
+/* The same for all that rows of `from` may point to. */
+void variable_keep_heaps(struct exec *x, u32 var, u32 from);
 struct index *index_new(struct exec *x); /* in the execution's arena; thread-safe */
 void index_release(struct memory *mem, struct index *index);
 /* Only keys, heads and rows, as kernels read them; see struct index. */

@@ -259,6 +259,22 @@ static void forget_outputs(const struct bring *b, const struct step *step) {
     }
 }
 
+static FALLIBLE run_limit(struct exec *x, struct device *device, u32 step_no,
+                          const struct step *step) {
+    struct step_metric *metric = &x->metrics[step_no];
+    if (device->space) {
+        TRY(device->run(device, x, step_no, step));
+    } else {
+        TRY(limit_run(x, step));
+        metric->rows_in += x->vars[step->src].rows;
+        metric->rows_out += x->vars[step->dst].rows;
+    }
+    if (step->mark_lit) {
+        x->lits[step->mark_lit - 1].i64 = x->vars[step->src].rows;
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const struct step *step,
                        bool streams) {
     struct step_metric *metric = &x->metrics[step_no];
@@ -267,13 +283,7 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
         metric->rows_in = metric->rows_out = x->vars[step->src].rows;
         return ERR_OK;
     case STEP_LIMIT:
-        if (device->space) {
-            return device->run(device, x, step_no, step);
-        }
-        metric->rows_in = x->vars[step->src].rows;
-        TRY(limit_run(x, step));
-        metric->rows_out = x->vars[step->dst].rows;
-        return ERR_OK;
+        return run_limit(x, device, step_no, step);
     case STEP_FETCH:
         return streams ? stream_open(x, device, step_no, step) : fetch_run(x, step, step_no);
     default:
@@ -356,15 +366,36 @@ static void release_after(struct exec *x, u32 step_no) {
     }
 }
 
-/* What rounds of a loop add to starts empty. */
-static void enter_block(struct exec *x, const struct block *block) {
-    for (u32 v = 0; block->fresh_var && v < x->program->var_count; v++) {
-        bool index = x->program->vars[v].kind == VAR_INDEX &&
-                     x->program->vars[v].rows_var == block->fresh_var - 1;
-        if (index || v == block->fresh_var - 1) {
+/* A variable and its indexes. */
+static void empty_var(struct exec *x, u32 var) {
+    for (u32 v = 0; v < x->program->var_count; v++) {
+        bool index =
+            x->program->vars[v].kind == VAR_INDEX && x->program->vars[v].rows_var == var;
+        if (index || v == var) {
             variable_reset(&x->vars[v]);
         }
     }
+}
+
+/* A loop that begins here has had no rounds. */
+static void enter_block(struct exec *x, const struct block *block) {
+    for (u32 i = 0; i < block->enter_count; i++) {
+        const struct loop_var *v = &block->enter_vars[i];
+        x->lits[v->lit].i64 = 0;
+        if (v->fresh) {
+            empty_var(x, v->fresh - 1);
+        }
+    }
+}
+
+/* Whether the last round gave rows. */
+static bool goes_round(const struct exec *x, const struct block *block) {
+    bool any = false;
+    for (u32 i = 0; i < block->loop_count; i++) {
+        const struct loop_var *v = &block->loop_vars[i];
+        any = any || x->vars[v->var].rows > x->lits[v->lit].i64;
+    }
+    return any;
 }
 
 /* A limit that is NULL is none. */
@@ -380,7 +411,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
     bool loops = false;
     for (u32 b = 0; b < program->block_count; b++) {
         first_step[b + 1] = first_step[b] + program->blocks[b].step_count;
-        loops = loops || program->blocks[b].loop_var != NO_VAR;
+        loops = loops || program->blocks[b].loop_count;
     }
     u32 flows_from = streams ? stream_first(program) : 0;
     u32 b = program->block_count ? 0 : NO_VAR;
@@ -405,10 +436,9 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
                 release_after(x, step_no);
             }
         }
-        again =
-            block->loop_var != NO_VAR && x->vars[block->loop_var].rows > 0 && !has_enough(x, block);
+        again = goes_round(x, block) && !has_enough(x, block);
         rounds[b]++;
-        if (!again && block->loop_var != NO_VAR) {
+        if (!again && block->loop_count) {
             past_went_round(x->past, b, rounds[b]);
         }
         b = again ? block->loop : block->next;

@@ -68,7 +68,7 @@ u32 stream_first(const struct program *program) {
     const struct step *step = NULL;
     for (u32 b = 0; b < program->block_count; b++) {
         const struct block *block = &program->blocks[b];
-        if (block->loop_var != NO_VAR) {
+        if (block->loop_count) {
             return NO_STEP;
         }
         for (u32 s = 0; s < block->step_count; s++, no++) {

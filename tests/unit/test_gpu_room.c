@@ -235,9 +235,9 @@ static void test_aside(void **state) {
     run("set device = gpu");
     assert_true(answer_has("explain analyze select k, max(v + w - x + y) from r group by k",
                            "put aside"));
-    /* 37 bytes a row */
+    /* 24 bytes a row */
     assert_true(answer_has("explain analyze select v, w, x, y, k from r where v > 10 order by k",
-                           "Sort; device = gpu; 0.2 MB moved"));
+                           "Sort; device = gpu; 0.1 MB moved"));
     close_db();
 }
 
