@@ -8,7 +8,8 @@
  *
  * Text takes part with a few pieces; where neighbours agree in all of those, but not in all of
  * their text, the sort is done again with more. Codes are ordered by the ranks of their texts, which
- * the host knows.
+ * the host knows: those of a table's dictionary it keeps, those of texts that the statement made it
+ * has to sort, which waits until keys before them have selected rows.
  *
  * The variable's columns are replaced when everything has worked: a sort that fails leaves them. */
 #include "gpu/gpu_order.h"
@@ -39,6 +40,7 @@ struct sorter {
     struct gpu_var *gv;
     i64 n, want;
     u32 col_count; /* columns that are wanted */
+    u32 key_count; /* keys that take part so far */
     struct ksort_part *keys; /* one per key, as measured */
     u32 *text_bytes;         /* of text: the longest, without what all begin with */
     i64 pieces;              /* of a text, at most */
@@ -64,23 +66,29 @@ static int by_text(const void *a, const void *b) {
     return sv_cmp(((const struct ranked *)a)->text, ((const struct ranked *)b)->text);
 }
 
-/* Of few rows among many entries of an interner: a column of the ranks that these texts have. */
+/* Of few rows among many entries of an interner, or of those that were selected: a column of the
+ * ranks that these texts have. */
 static FALLIBLE rank_rows(struct sorter *s, const struct dict *dict, i64 len,
                           struct ksort_part *key) {
     struct exec *x = s->x;
     i64 bytes = s->n * 4;
     i32 *codes = NEW_ARRAY(x->arena, i32, s->n + 1);
+    i32 *ranks = NEW_ARRAY(x->arena, i32, s->n + 1);
+    u32 *rows = NEW_ARRAY(x->arena, u32, s->rows + 1);
     b8 *nulls = NEW_ARRAY(x->arena, b8, s->n + 1);
-    struct ranked *list = NEW_ARRAY(x->arena, struct ranked, s->n + 1);
+    struct ranked *list = NEW_ARRAY(x->arena, struct ranked, s->rows + 1);
     TRY(arena_check(x->arena, x->err));
     TRY(order_receive(&s->o, codes, (u64)(size_t)key->data, bytes));
     if (key->nulls) {
         TRY(order_receive(&s->o, nulls, (u64)(size_t)key->nulls, s->n));
     }
+    if (s->selected) {
+        TRY(order_receive(&s->o, rows, (u64)(size_t)s->selected, s->rows * 4));
+    }
     i64 count = 0;
-    for (i64 i = 0; i < s->n; i++) {
-        bool coded = !nulls[i] && codes[i] >= 0 && codes[i] < len;
-        if (coded) {
+    for (i64 k = 0; k < s->rows; k++) {
+        i64 i = s->selected ? (i64)rows[k] : k;
+        if (!nulls[i] && codes[i] >= 0 && codes[i] < len) {
             list[count++] = (struct ranked){dict_get(dict, codes[i]), i};
         }
     }
@@ -88,11 +96,11 @@ static FALLIBLE rank_rows(struct sorter *s, const struct dict *dict, i64 len,
     i32 rank = 0;
     for (i64 i = 0; i < count; i++) {
         rank += i > 0 && sv_cmp(list[i - 1].text, list[i].text) != 0;
-        codes[list[i].row] = rank;
+        ranks[list[i].row] = rank;
     }
     u64 addr = 0;
     TRY(order_block(&s->o, bytes, &addr));
-    TRY(order_send(&s->o, addr, codes, bytes));
+    TRY(order_send(&s->o, addr, ranks, bytes));
     s->o.metric->bytes_moved += 2 * bytes;
     s->o.metric->bytes_fetched += bytes;
     key->data = DEV(const u8 *, addr);
@@ -104,7 +112,8 @@ static FALLIBLE rank_key(struct sorter *s, u32 dict_no, struct ksort_part *key) 
     struct exec *x = s->x;
     struct dict *dict = x->dicts[dict_no];
     i32 len = x->dict_lens[dict_no];
-    if (x->program->dicts[dict_no].table == NO_VAR && s->n < len / FEW_OF) {
+    bool few = s->selected || s->n < len / FEW_OF;
+    if (x->program->dicts[dict_no].table == NO_VAR && few) {
         return rank_rows(s, dict, len, key);
     }
     const i32 *rank = NULL;
@@ -120,17 +129,20 @@ static FALLIBLE rank_key(struct sorter *s, u32 dict_no, struct ksort_part *key) 
     return ERR_OK;
 }
 
+/* The dictionary of a key's codes and one more; 0: it has none. */
+static u32 dict_of(const struct sorter *s, const struct sort_key *key) {
+    const struct var *def = &s->x->program->vars[s->step->src];
+    bool coded = def->dicts && def->dicts[key->col] && def->kinds[key->col] == KIND_I32 &&
+                 s->x->dicts[def->dicts[key->col] - 1];
+    return coded ? def->dicts[key->col] : 0;
+}
+
 static FALLIBLE open_key(struct sorter *s, const struct sort_key *from, struct ksort_part *key) {
-    struct exec *x = s->x;
-    const struct var *def = &x->program->vars[s->step->src];
     TRY(order_column(&s->o, s->step->src, from->col, key));
     key->descending = from->descending;
     key->nulls_first = from->nulls_first;
-    u32 dict = def->dicts ? def->dicts[from->col] : 0;
-    if (dict && key->value == SORT_I32 && x->dicts[dict - 1]) {
-        return rank_key(s, dict - 1, key);
-    }
-    return ERR_OK;
+    u32 dict = dict_of(s, from);
+    return dict ? rank_key(s, dict - 1, key) : ERR_OK;
 }
 
 static struct ksort sort_args(const struct sorter *s) {
@@ -156,7 +168,7 @@ static u128 pair(const u64 *words) {
 
 /* The bounds of every key, of what each block found. */
 static FALLIBLE measure(struct sorter *s) {
-    u32 keys = s->step->key_count;
+    u32 keys = s->key_count;
     i64 per_key = MIN_OF(order_blocks(&s->o, s->n), BOUND_BLOCKS);
     i64 bytes = per_key * keys * SORT_BOUND_WORDS * 8;
     u64 found_addr = 0;
@@ -165,6 +177,7 @@ static FALLIBLE measure(struct sorter *s) {
     struct ksort args = sort_args(s);
     args.part_count = keys;
     args.rows = s->n;
+    args.order = NULL; /* all of them, whichever are selected */
     args.words = DEV(u64 *, found_addr);
     TRY(order_start(&s->o, KERNEL_SORT_BOUNDS, per_key * keys, SORT_THREADS, &args));
     u64 *found = NEW_ARRAY(s->x->arena, u64, bytes / 8);
@@ -191,7 +204,7 @@ static FALLIBLE measure(struct sorter *s) {
 
 /* Those of the kind: few rows are sorted sooner than measured. */
 static void assume(struct sorter *s) {
-    for (u32 k = 0; k < s->step->key_count; k++) {
+    for (u32 k = 0; k < s->key_count; k++) {
         struct ksort_part *key = &s->keys[k];
         u128 hi = ~(u128)0;
         switch (key->value) {
@@ -270,7 +283,7 @@ static void add_key(struct sorter *s, u32 k) {
 static FALLIBLE make_parts(struct sorter *s) {
     s->parts.count = s->levels.count = 0;
     s->cut = 0;
-    for (u32 k = 0; k < s->step->key_count; k++) {
+    for (u32 k = 0; k < s->key_count; k++) {
         add_key(s, k);
     }
     if (s->selected || !s->parts.count) {
@@ -465,25 +478,51 @@ static FALLIBLE is_settled(struct sorter *s, bool *out) {
     return ERR_OK;
 }
 
-static FALLIBLE sort_keys(struct sorter *s) {
+/* Keys up to `count` take part. */
+static FALLIBLE take_keys(struct sorter *s, u32 count) {
     bool text = false;
-    for (u32 k = 0; k < s->step->key_count; k++) {
+    for (u32 k = s->key_count; k < count; k++) {
         TRY(open_key(s, &s->step->keys[k], &s->keys[k]));
+    }
+    s->key_count = count;
+    for (u32 k = 0; k < count; k++) {
         text = text || s->keys[k].value == SORT_STR;
     }
-    if (text) {
+    if (text && !s->o.texts.count) {
         TRY(order_texts(&s->o, s->gv));
     }
-    s->part_room = s->step->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
-    TRY(order_block(&s->o, s->part_room, &s->parts_addr));
     if (text || s->n > FEW_ROWS) {
         TRY(measure(s));
     } else {
         assume(s);
     }
-    TRY(make_parts(s));
-    if (s->n >= SELECT_LEAST && s->want < s->n / 4) {
+    return make_parts(s);
+}
+
+/* The first key but one whose codes stand for texts that the statement made; else all keys. */
+static u32 keys_before_made(const struct sorter *s) {
+    for (u32 k = 1; k < s->step->key_count; k++) {
+        u32 dict = dict_of(s, &s->step->keys[k]);
+        if (dict && s->x->program->dicts[dict - 1].table == NO_VAR) {
+            return k;
+        }
+    }
+    return s->step->key_count;
+}
+
+static FALLIBLE sort_keys(struct sorter *s) {
+    bool selects = s->n >= SELECT_LEAST && s->want < s->n / 4;
+    s->part_room = s->step->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
+    TRY(order_block(&s->o, s->part_room, &s->parts_addr));
+    TRY(take_keys(s, selects ? keys_before_made(s) : s->step->key_count));
+    if (selects) {
         TRY(select_rows(s));
+    }
+    if (s->key_count < s->step->key_count) {
+        TRY(take_keys(s, s->step->key_count));
+        if (!s->selected) {
+            TRY(select_rows(s));
+        }
     }
     i64 kept = s->o.temps.count;
     bool settled = false;
