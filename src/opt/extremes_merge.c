@@ -272,5 +272,5 @@ static void visit(struct rel *upper, void *arg) {
 }
 
 void extremes_merge(struct opt *o) {
-    rel_each(o->plan->arena, o->plan->root, visit, o);
+    rel_each_up(o->plan->arena, o->plan->root, visit, o);
 }
