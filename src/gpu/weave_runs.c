@@ -18,14 +18,12 @@ void weave_runs_functions(struct weaver *v) {
 
 void weave_runs_setup(struct weaver *v) {
     i32 bands = v->list ? 1 : v->rows / 4;
-    if (v->list) {
-        line(v, "SHARED(u32, s_heads, %d);", WOVEN_BLOCK / 32);
-    } else {
+    if (!v->list) {
         line(v, "SHARED(u32, s_sums, 32);");
         line(v, "SHARED(u64, s_base, 1);");
     }
     line(v, "SHARED(i64, s_last, %d);", WOVEN_BLOCK / 32 * bands);
-    line(v, "SHARED(u32, s_some, %d);", WOVEN_BLOCK / 32 * bands);
+    line(v, "SHARED(u32, s_some, %d);", WOVEN_BLOCK / 32 * (v->list ? 2 : bands));
     line(v, "u64 *const keys = (u64 *)s_bytes;");
     for (u32 w = 0; w < sink_of(v)->word_count; w++) {
         line(v, "u64 *const sums%u = keys + %u;", w, (1 + w) * run_places(v));
@@ -214,7 +212,7 @@ static void put_list_runs(struct weaver *v) {
     line(v, "u32 descends = 0;");
     line(v, "const struct b_listed runs = b_listed_runs(r%u[0], act, tile_runs != 0, keys, s_last,",
          sink->key);
-    line(v, "                                           s_some, s_heads, &descends);");
+    line(v, "                                           s_some, &descends);");
     put_descends(v);
     line(v, "const u32 begins = runs.heads >> t_lane() & 1u;");
     line(v, "if (begins) {");

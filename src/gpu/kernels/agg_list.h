@@ -41,12 +41,12 @@ struct b_listed {
     u32 total;   /* slots in use */
 };
 
-/* Numbers the runs of up to 256 rows. `before`: slot 0 is in use, of keys[0]. s_last, s_some and
- * s_heads: a word for each warp. Sets *descends where a key is less than the one before it. Two
- * barriers. */
+/* Numbers the runs of up to 256 rows. `before`: slot 0 is in use, of keys[0]. s_last: a word for
+ * each warp, s_some: two. Sets *descends where a key is less than the one before it. Two barriers. */
 FN struct b_listed b_listed_runs(i64 key, u32 act, u32 before, const u64 *keys, i64 *s_last,
-                                 u32 *s_some, u32 *s_heads, u32 *descends) {
+                                 u32 *s_some, u32 *descends) {
     struct b_listed runs;
+    u32 *s_heads = s_some + t_count() / 32u;
     u32 warp = t_id() / 32u;
     u32 lanes = w_ballot((i32)act);
     u32 below = lanes & ((1u << t_lane()) - 1u);
