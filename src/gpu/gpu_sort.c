@@ -7,9 +7,8 @@
  * the order of the input, as on the CPU.
  *
  * Text takes part with a few pieces; where neighbours agree in all of those, but not in all of
- * their text, the sort is done again with more. Codes are ordered by the ranks of their texts, which
- * the host knows: those of a table's dictionary it keeps, those of texts that the statement made it
- * has to sort, which waits until keys before them have selected rows.
+ * their text, the sort is done again with more. Codes of an interner on the card are texts, too;
+ * others are ordered by the ranks of their texts, which the host knows.
  *
  * The variable's columns are replaced when everything has worked: a sort that fails leaves them. */
 #include "gpu/gpu_order.h"
@@ -40,7 +39,6 @@ struct sorter {
     struct gpu_var *gv;
     i64 n, want;
     u32 col_count; /* columns that are wanted */
-    u32 key_count; /* keys that take part so far */
     struct ksort_part *keys; /* one per key, as measured */
     u32 *text_bytes;         /* of text: the longest, without what all begin with */
     i64 pieces;              /* of a text, at most */
@@ -66,29 +64,23 @@ static int by_text(const void *a, const void *b) {
     return sv_cmp(((const struct ranked *)a)->text, ((const struct ranked *)b)->text);
 }
 
-/* Of few rows among many entries of an interner, or of those that were selected: a column of the
- * ranks that these texts have. */
+/* Of few rows among many entries of an interner: a column of the ranks that these texts have. */
 static FALLIBLE rank_rows(struct sorter *s, const struct dict *dict, i64 len,
                           struct ksort_part *key) {
     struct exec *x = s->x;
     i64 bytes = s->n * 4;
     i32 *codes = NEW_ARRAY(x->arena, i32, s->n + 1);
-    i32 *ranks = NEW_ARRAY(x->arena, i32, s->n + 1);
-    u32 *rows = NEW_ARRAY(x->arena, u32, s->rows + 1);
     b8 *nulls = NEW_ARRAY(x->arena, b8, s->n + 1);
-    struct ranked *list = NEW_ARRAY(x->arena, struct ranked, s->rows + 1);
+    struct ranked *list = NEW_ARRAY(x->arena, struct ranked, s->n + 1);
     TRY(arena_check(x->arena, x->err));
     TRY(order_receive(&s->o, codes, (u64)(size_t)key->data, bytes));
     if (key->nulls) {
         TRY(order_receive(&s->o, nulls, (u64)(size_t)key->nulls, s->n));
     }
-    if (s->selected) {
-        TRY(order_receive(&s->o, rows, (u64)(size_t)s->selected, s->rows * 4));
-    }
     i64 count = 0;
-    for (i64 k = 0; k < s->rows; k++) {
-        i64 i = s->selected ? (i64)rows[k] : k;
-        if (!nulls[i] && codes[i] >= 0 && codes[i] < len) {
+    for (i64 i = 0; i < s->n; i++) {
+        bool coded = !nulls[i] && codes[i] >= 0 && codes[i] < len;
+        if (coded) {
             list[count++] = (struct ranked){dict_get(dict, codes[i]), i};
         }
     }
@@ -96,24 +88,41 @@ static FALLIBLE rank_rows(struct sorter *s, const struct dict *dict, i64 len,
     i32 rank = 0;
     for (i64 i = 0; i < count; i++) {
         rank += i > 0 && sv_cmp(list[i - 1].text, list[i].text) != 0;
-        ranks[list[i].row] = rank;
+        codes[list[i].row] = rank;
     }
     u64 addr = 0;
     TRY(order_block(&s->o, bytes, &addr));
-    TRY(order_send(&s->o, addr, ranks, bytes));
+    TRY(order_send(&s->o, addr, codes, bytes));
     s->o.metric->bytes_moved += 2 * bytes;
     s->o.metric->bytes_fetched += bytes;
     key->data = DEV(const u8 *, addr);
     return ERR_OK;
 }
 
-/* Codes are ordered by the ranks of their texts. */
+/* An interner that the card has whole: its texts are read there. */
+static bool is_interned(struct sorter *s, u32 dict_no, struct ksort_part *key) {
+    const struct dict_ref *ref = &s->x->program->dicts[dict_no];
+    const struct gpu_var *gv = ref->table == NO_VAR ? s->x->vars[ref->values].copy : NULL;
+    const struct gpu_card *card = s->o.g->card;
+    bool whole = gv && gv->card == card && gv->epoch == card->epoch && gv->intern.entries &&
+                 gv->intern_count >= s->x->dict_lens[dict_no];
+    if (whole) {
+        key->value = SORT_STR;
+        key->entries = gv->intern.entries;
+        key->heap = gv->intern.heap;
+    }
+    return whole;
+}
+
+/* Codes are ordered by their texts, or by the ranks of those. */
 static FALLIBLE rank_key(struct sorter *s, u32 dict_no, struct ksort_part *key) {
     struct exec *x = s->x;
+    if (is_interned(s, dict_no, key)) {
+        return ERR_OK;
+    }
     struct dict *dict = x->dicts[dict_no];
     i32 len = x->dict_lens[dict_no];
-    bool few = s->selected || s->n < len / FEW_OF;
-    if (x->program->dicts[dict_no].table == NO_VAR && few) {
+    if (x->program->dicts[dict_no].table == NO_VAR && s->n < len / FEW_OF) {
         return rank_rows(s, dict, len, key);
     }
     const i32 *rank = NULL;
@@ -129,20 +138,17 @@ static FALLIBLE rank_key(struct sorter *s, u32 dict_no, struct ksort_part *key) 
     return ERR_OK;
 }
 
-/* The dictionary of a key's codes and one more; 0: it has none. */
-static u32 dict_of(const struct sorter *s, const struct sort_key *key) {
-    const struct var *def = &s->x->program->vars[s->step->src];
-    bool coded = def->dicts && def->dicts[key->col] && def->kinds[key->col] == KIND_I32 &&
-                 s->x->dicts[def->dicts[key->col] - 1];
-    return coded ? def->dicts[key->col] : 0;
-}
-
 static FALLIBLE open_key(struct sorter *s, const struct sort_key *from, struct ksort_part *key) {
+    struct exec *x = s->x;
+    const struct var *def = &x->program->vars[s->step->src];
     TRY(order_column(&s->o, s->step->src, from->col, key));
     key->descending = from->descending;
     key->nulls_first = from->nulls_first;
-    u32 dict = dict_of(s, from);
-    return dict ? rank_key(s, dict - 1, key) : ERR_OK;
+    u32 dict = def->dicts ? def->dicts[from->col] : 0;
+    if (dict && key->value == SORT_I32 && x->dicts[dict - 1]) {
+        return rank_key(s, dict - 1, key);
+    }
+    return ERR_OK;
 }
 
 static struct ksort sort_args(const struct sorter *s) {
@@ -168,7 +174,7 @@ static u128 pair(const u64 *words) {
 
 /* The bounds of every key, of what each block found. */
 static FALLIBLE measure(struct sorter *s) {
-    u32 keys = s->key_count;
+    u32 keys = s->step->key_count;
     i64 per_key = MIN_OF(order_blocks(&s->o, s->n), BOUND_BLOCKS);
     i64 bytes = per_key * keys * SORT_BOUND_WORDS * 8;
     u64 found_addr = 0;
@@ -177,7 +183,6 @@ static FALLIBLE measure(struct sorter *s) {
     struct ksort args = sort_args(s);
     args.part_count = keys;
     args.rows = s->n;
-    args.order = NULL; /* all of them, whichever are selected */
     args.words = DEV(u64 *, found_addr);
     TRY(order_start(&s->o, KERNEL_SORT_BOUNDS, per_key * keys, SORT_THREADS, &args));
     u64 *found = NEW_ARRAY(s->x->arena, u64, bytes / 8);
@@ -204,7 +209,7 @@ static FALLIBLE measure(struct sorter *s) {
 
 /* Those of the kind: few rows are sorted sooner than measured. */
 static void assume(struct sorter *s) {
-    for (u32 k = 0; k < s->key_count; k++) {
+    for (u32 k = 0; k < s->step->key_count; k++) {
         struct ksort_part *key = &s->keys[k];
         u128 hi = ~(u128)0;
         switch (key->value) {
@@ -283,7 +288,7 @@ static void add_key(struct sorter *s, u32 k) {
 static FALLIBLE make_parts(struct sorter *s) {
     s->parts.count = s->levels.count = 0;
     s->cut = 0;
-    for (u32 k = 0; k < s->key_count; k++) {
+    for (u32 k = 0; k < s->step->key_count; k++) {
         add_key(s, k);
     }
     if (s->selected || !s->parts.count) {
@@ -478,51 +483,27 @@ static FALLIBLE is_settled(struct sorter *s, bool *out) {
     return ERR_OK;
 }
 
-/* Keys up to `count` take part. */
-static FALLIBLE take_keys(struct sorter *s, u32 count) {
+static FALLIBLE sort_keys(struct sorter *s) {
     bool text = false;
-    for (u32 k = s->key_count; k < count; k++) {
+    bool column = false; /* of text */
+    for (u32 k = 0; k < s->step->key_count; k++) {
         TRY(open_key(s, &s->step->keys[k], &s->keys[k]));
-    }
-    s->key_count = count;
-    for (u32 k = 0; k < count; k++) {
         text = text || s->keys[k].value == SORT_STR;
+        column = column || (s->keys[k].value == SORT_STR && !s->keys[k].entries);
     }
-    if (text && !s->o.texts.count) {
+    if (column) {
         TRY(order_texts(&s->o, s->gv));
     }
+    s->part_room = s->step->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
+    TRY(order_block(&s->o, s->part_room, &s->parts_addr));
     if (text || s->n > FEW_ROWS) {
         TRY(measure(s));
     } else {
         assume(s);
     }
-    return make_parts(s);
-}
-
-/* The first key but one whose codes stand for texts that the statement made; else all keys. */
-static u32 keys_before_made(const struct sorter *s) {
-    for (u32 k = 1; k < s->step->key_count; k++) {
-        u32 dict = dict_of(s, &s->step->keys[k]);
-        if (dict && s->x->program->dicts[dict - 1].table == NO_VAR) {
-            return k;
-        }
-    }
-    return s->step->key_count;
-}
-
-static FALLIBLE sort_keys(struct sorter *s) {
-    bool selects = s->n >= SELECT_LEAST && s->want < s->n / 4;
-    s->part_room = s->step->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
-    TRY(order_block(&s->o, s->part_room, &s->parts_addr));
-    TRY(take_keys(s, selects ? keys_before_made(s) : s->step->key_count));
-    if (selects) {
+    TRY(make_parts(s));
+    if (s->n >= SELECT_LEAST && s->want < s->n / 4) {
         TRY(select_rows(s));
-    }
-    if (s->key_count < s->step->key_count) {
-        TRY(take_keys(s, s->step->key_count));
-        if (!s->selected) {
-            TRY(select_rows(s));
-        }
     }
     i64 kept = s->o.temps.count;
     bool settled = false;
