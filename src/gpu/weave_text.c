@@ -83,11 +83,11 @@ static bool ends_in_thread(const struct gpu_plan *plan) {
 
 static i32 rows_per_thread(const struct weaver *v) {
     const struct gpu_plan *plan = v->plan;
-    if (v->w->run_rows) {
-        return v->w->run_rows;
-    }
     if (v->list) {
         return rows_before_list(v);
+    }
+    if (v->w->run_rows) {
+        return v->w->run_rows;
     }
     i32 words = live_words(plan, 0, v->pipe->op_count);
     /* Sixteen rows measured no faster, in fewer blocks, but where each filter waits for the column of
