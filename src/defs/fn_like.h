@@ -66,7 +66,7 @@ FN struct like_lead fn_like_lead(const u8 *p, u32 pi, u32 len) {
 /* The first place from `from` on where these bytes are, at the text's end perhaps not whole; len =
  * there is none. */
 FN_SLOW u32 fn_like_seek(const u8 *t, u32 from, u32 len, struct like_lead lead) {
-    i64 at = (i64)from - (i64)((u64)(t + from) & 7u);
+    i64 at = (i64)from - (i64)word8_lead(t + from);
     u64 word = fn_text_word(t, at, len);
     NO_UNROLL for (; at < (i64)len; at += 8) {
         const u64 next = fn_text_word(t, at + 8, len);
