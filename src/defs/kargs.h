@@ -411,4 +411,21 @@ struct kagg_edges {
     u64 *report;
 };
 
+/* Groups as columns of `stride` rows, key and words: those of a table (of one part of the keys, where
+ * the table names it) behind those that `counter` tells of, or `count` of them back to a table. */
+struct kagg_rows {
+    struct kagg agg;
+    u64 *rows;
+    u64 stride;
+    u64 count;
+    u64 *counter; /* AGG_PACK */
+    u64 *report;  /* AGG_MERGE */
+};
+
+/* All groups of a table to another, which is larger. */
+struct kagg_move {
+    struct kagg from, agg;
+    u64 *report;
+};
+
 #endif

@@ -24,6 +24,7 @@ set(WF_EMBEDDED
   vm_rows_small.h=gpu/kernels/vm_rows_small.h
   vm_agg.h=gpu/kernels/vm_agg.h
   agg_runs.h=gpu/kernels/agg_runs.h
+  agg_list.h=gpu/kernels/agg_list.h
   build.h=gpu/kernels/build.h
   standalone.h=gpu/kernels/standalone.h
   probe.h=gpu/kernels/probe.h
