@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum { SQL_BYTES = 4000, DIGEST_BYTES = 2000, TROUBLE_BYTES = 300 };
-enum { ROWS_WHOLE = 100000, FEW_ROWS = 1000, COMPILE_SECONDS = 3, WARMERS = 8 };
+enum { ROWS_WHOLE = 100000, FEW_ROWS = 1000, COMPILE_SECONDS = 3, WARMERS = 4 };
 enum { COL_DEVICE = 1, COL_OPERATORS, COL_NS, COL_ROWS_IN = 7, COL_ROWS_OUT };
 
 #define X(kind, name, sql) {kind, name, sql},
@@ -384,7 +384,7 @@ int bench_everyday(const struct bench_options *options) {
     int64_t rows = options->rows ? options->rows : 10000000;
     w.compiles = rows > ROWS_WHOLE;
     if (w.compiles && !option_setting(&options->settings, "gpu_workers")) {
-        (void)option_settle(&with.settings, OPTION_GPU_WORKERS, "8"); /* WARMERS */
+        (void)option_settle(&with.settings, OPTION_GPU_WORKERS, "4"); /* WARMERS */
     }
     bench_open(&w.db, &with);
     if (wf_prim_open(w.db.db, &prim) != WF_OK || !bench_sides_open(prim, options, w.sides)) {
