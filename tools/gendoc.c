@@ -233,6 +233,11 @@ static void write_gpu(FILE *out) {
 #define X(A, name, part, expr) op_name(out, #name, &count);
     WF_OPS_AHEAD(X, )
 #undef X
+    fputs("; for texts in their plain form (see above): ", out);
+    count = 0;
+#define X(A, name, part, expr) op_name(out, #name, &count);
+    WF_OPS_PARTLY(X, )
+#undef X
     fputs(".\n\n## Opcodes of woven kernels, not of the virtual machine\n\n", out);
     count = 0;
 #define X(A, name, ...) op_name(out, #name, &count);

@@ -253,9 +253,18 @@ static int by_row(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+/* Rows of a tile, the same in the texts of all layouts: their columns do not matter to it. */
+static i64 run_tile(const struct job *j) {
+    i64 rows = j->sig_count ? j->sigs[0].weave.rows_per_thread : j->aggs[0].shape.run_rows;
+    for (u32 s = 1; s < j->sig_count; s++) {
+        ASSERT(j->sigs[s].weave.rows_per_thread == rows);
+    }
+    return WOVEN_BLOCK * rows;
+}
+
 /* Numbers of the parts' first tiles: parts are grouped by layout, tiles go by rows. */
 static void number_tiles(struct job *j) {
-    i64 tile = (i64)WOVEN_BLOCK * j->aggs[0].shape.run_rows;
+    i64 tile = run_tile(j);
     struct part_place *places = NEW_ARRAY(j->x->arena, struct part_place, j->part_count + 1);
     j->tile_starts = NEW_ARRAY(j->x->arena, u64, j->part_count + 1);
     j->tile_total = 0;

@@ -693,6 +693,7 @@ struct gpu_step {
     struct arena arena;
     const char *refusal; /* NULL: the plan stands */
     _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
+    _Atomic b8 elsewhere; /* it met a text that only the host reads */
     _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
     _Atomic i64 made_bytes, made_rows; /* of strings that it made last, and of the source */
     struct gpu_plan plan;
