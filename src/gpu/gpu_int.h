@@ -72,6 +72,9 @@ i64 gpu_heap_available(
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 /* In host memory that the card reaches. */
 FALLIBLE gpu_alloc_away(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+/* On the card, or there: for rows that are written one after the other, and should not make a scan
+ * over the bus begin again. */
+FALLIBLE gpu_alloc_rows(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 /* On the card whatever the step. */
 FALLIBLE gpu_alloc_here(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
