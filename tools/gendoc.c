@@ -184,12 +184,15 @@ static void write_gpu_memory(FILE *out) {
           "| rows that only the host wants go there batch by batch | nothing |\n"
           "| columns of the table go over the bus while others are computed on | the bus, once for "
           "every column and step |\n"
-          "| groups in a hash table are made in several passes, each for a part of the keys | the source "
+          "| while columns go over the bus, groups are put aside in host memory whenever their table is "
+          "full; in the end they meet a part of the keys after the other | the bus, twice for what is "
+          "put aside |\n"
+          "| other groups in a hash table are made in several passes, each for a part of the keys | the source "
           "is read as often |\n"
           "| rows, indexes, groups and heaps for which there is no room lie in memory of the host that "
           "the card reaches | the bus, for what is read or written there |\n"
           "| columns are read where they are | the bus, as above, but nothing overlaps |\n\n"
-          "Under `SET device = auto` the last three are left out: such a step runs on the CPU. So do sorts "
+          "Under `SET device = auto` the last four are left out: such a step runs on the CPU. So do sorts "
           "and windows without room,\n"
           "under `device = gpu`, too. EXPLAIN ANALYZE says which steps had no room, and what lies in host "
           "memory. That memory is part\n"
@@ -246,6 +249,11 @@ static void write_gpu(FILE *out) {
     count = 0;
 #define X(A, name, part, expr) op_name(out, #name, &count);
     WF_OPS_AHEAD(X, )
+#undef X
+    fputs("; for texts in their plain form (see above): ", out);
+    count = 0;
+#define X(A, name, part, expr) op_name(out, #name, &count);
+    WF_OPS_PARTLY(X, )
 #undef X
     fputs(".\n\n## Opcodes of woven kernels, not of the virtual machine\n\n", out);
     count = 0;

@@ -279,6 +279,9 @@ struct kagg {
 
 #define HEAP_HEAD 256u
 
+/* In place of a fault's word: the host has to run the step. No fault of a row is 0. */
+#define ELSEWHERE_WORD 0ULL
+
 /* One report per launch or per step, in device memory. */
 enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_GROUPS, REPORT_WORDS };
 #define AGG_REPORT(number) (args.report + (number)*REPORT_WORDS)
@@ -405,6 +408,23 @@ struct kagg_edges {
     struct kagg agg;
     u64 count;  /* tiles */
     u64 *parts; /* three words a block; then the number of blocks that are done */
+    u64 *report;
+};
+
+/* Groups as columns of `stride` rows, key and words: those of a table (of one part of the keys, where
+ * the table names it) behind those that `counter` tells of, or `count` of them back to a table. */
+struct kagg_rows {
+    struct kagg agg;
+    u64 *rows;
+    u64 stride;
+    u64 count;
+    u64 *counter; /* AGG_PACK */
+    u64 *report;  /* AGG_MERGE */
+};
+
+/* All groups of a table to another, which is larger. */
+struct kagg_move {
+    struct kagg from, agg;
     u64 *report;
 };
 

@@ -70,6 +70,11 @@ i64 gpu_heap_available(
 /* Evicts cached segments as needed; ERR_DEVICE_MEMORY names bytes, budget and gpu_memory. Where the
  * card is too small for the step (TIGHT_SPILL), in host memory that it reaches over the bus. */
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+/* In host memory that the card reaches. */
+FALLIBLE gpu_alloc_away(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+/* On the card, or there: for rows that are written one after the other, and should not make a scan
+ * over the bus begin again. */
+FALLIBLE gpu_alloc_rows(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 /* On the card whatever the step. */
 FALLIBLE gpu_alloc_here(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
@@ -396,6 +401,7 @@ struct gpu {
     b8 inside;                /* in a step; by the card's lock */
     b8 had_company;           /* another worker was inside during it */
     enum gpu_tight tight;     /* of the step */
+    b8 may_spill;             /* to memory of the host, rather than leave the step to it */
     struct gpu_known known;
     i64 spilled_bytes;        /* of the step's blocks, in memory of the host */
     struct pool *pool;        /* of the step; NULL = none */
@@ -687,6 +693,7 @@ struct gpu_step {
     struct arena arena;
     const char *refusal; /* NULL: the plan stands */
     _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
+    _Atomic b8 elsewhere; /* it met a text that only the host reads */
     _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
     _Atomic i64 made_bytes, made_rows; /* of strings that it made last, and of the source */
     struct gpu_plan plan;

@@ -321,6 +321,54 @@ KERNEL(k_agg_edges, struct kagg_edges, 256) {
     agg_count(&args.agg, fresh, args.report);
 }
 
+/* Groups of a hash table, of one part of the keys, to rows. */
+KERNEL(k_agg_pack, struct kagg_rows, 256) {
+    SHARED(u32, s_sums, 32);
+    SHARED(u64, s_base, 1);
+    u64 words = 1u + args.agg.word_count;
+    u64 slots = args.agg.slot_count + 1;
+    for (u64 first = (u64)t_block() * t_count(); first < slots;
+         first += (u64)t_blocks() * t_count()) {
+        u64 slot = first + t_id();
+        const u64 *row = args.agg.state + slot * words;
+        u32 used = slot < slots && agg_in_use(&args.agg, 0, slot) && agg_is_of_part(&args.agg, row[0]);
+        struct b_place place = b_reserve(used, s_sums, s_base, args.counter);
+        for (u64 w = 0; used && w < words; w++) {
+            args.rows[w * args.stride + place.base + place.first] = row[w];
+        }
+    }
+}
+
+/* Adds a group to a table: what its words hold is at[w * stride]. */
+FN void agg_merge(const struct kagg *agg, u64 key, const u64 *words, u64 stride, u64 *report,
+                  u32 *fresh) {
+    u64 *at = agg_find(agg, agg->word_count, (i64)key, report, fresh);
+    for (u32 w = 0; at && w < agg->word_count; w++) {
+        word_atom(agg->word_ops[w], at + 1u + w, (i64)words[w * stride]);
+    }
+}
+
+KERNEL(k_agg_merge, struct kagg_rows, 256) {
+    u32 fresh = 0;
+    BUILD_ROWS(i, (i64)args.count) {
+        agg_merge(&args.agg, args.rows[i], args.rows + args.stride + i, args.stride, args.report,
+                  &fresh);
+    }
+    agg_count(&args.agg, fresh, args.report);
+}
+
+KERNEL(k_agg_move, struct kagg_move, 256) {
+    u64 words = 1u + args.from.word_count;
+    u32 fresh = 0;
+    BUILD_ROWS(i, (i64)args.from.slot_count + 1) {
+        const u64 *row = args.from.state + (u64)i * words;
+        if (agg_in_use(&args.from, 0, (u64)i)) {
+            agg_merge(&args.agg, row[0], row + 1, 1, args.report, &fresh);
+        }
+    }
+    agg_count(&args.agg, fresh, args.report);
+}
+
 /* --- few rows to the host --------------------------------------------------------------------- */
 
 KERNEL(k_fetch, struct kfetch, 256) {
