@@ -260,6 +260,7 @@ struct kagg {
     u32 shared_at; /* where its tables begin there, behind what else a kernel keeps */
     u16 key;       /* virtual machine: place of the key; KOP_CONST with no key = one group */
     u16 has_key;
+    u32 narrow; /* DENSE: words have four bytes, as sums that do not reach 2^32 */
     const u8 *word_ops;   /* enum word_op */
     const u16 *word_regs; /* virtual machine: places */
     const struct klimbs *limbs;
