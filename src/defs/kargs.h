@@ -280,6 +280,9 @@ struct kagg {
 
 #define HEAP_HEAD 256u
 
+/* In place of a fault's word: the host has to run the step. No fault of a row is 0. */
+#define ELSEWHERE_WORD 0ULL
+
 /* One report per launch or per step, in device memory. */
 enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_GROUPS, REPORT_WORDS };
 #define AGG_REPORT(number) (args.report + (number)*REPORT_WORDS)

@@ -72,6 +72,9 @@ i64 gpu_heap_available(
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 /* In host memory that the card reaches. */
 FALLIBLE gpu_alloc_away(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+/* On the card, or there: for rows that are written one after the other, and should not make a scan
+ * over the bus begin again. */
+FALLIBLE gpu_alloc_rows(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 /* On the card whatever the step. */
 FALLIBLE gpu_alloc_here(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
@@ -692,6 +695,7 @@ struct gpu_step {
     struct arena arena;
     const char *refusal; /* NULL: the plan stands */
     _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
+    _Atomic b8 elsewhere; /* it met a text that only the host reads */
     _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
     _Atomic i64 made_bytes, made_rows; /* of strings that it made last, and of the source */
     struct gpu_plan plan;

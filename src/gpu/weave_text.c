@@ -173,6 +173,8 @@ const char *gpu_part_text(const char *part) {
         {"to_char", FORMAT_PARTS "#include \"defs/fn_to_char.h\"\n"},
         {"zone", FORMAT_PARTS "#include \"defs/fn_zone.h\"\n"},
         {"parse", PARSE_PARTS},
+        {"moment", PARSE_PARTS "#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n"
+                               "#include \"defs/fn_time.h\"\n#include \"defs/fn_moment.h\"\n"},
         {"parse_real", PARSE_PARTS "#include \"defs/fn_fround.h\"\n"
                                    "#include \"defs/fn_variance.h\"\n"
                                    "#include \"defs/pow10_table.h\"\n"
@@ -189,14 +191,19 @@ const char *gpu_part_text(const char *part) {
     return NULL;
 }
 
+/* What kernels have in place of a host opcode. */
+static const struct op_ahead *in_place_of(u16 code) {
+    return op_ahead(code) ? op_ahead(code) : op_partly(code);
+}
+
 static const char *part_of(u16 code) {
-    const struct op_ahead *ahead = op_ahead(code);
-    return ahead ? ahead->part : op_infos[code].part;
+    const struct op_ahead *in_place = in_place_of(code);
+    return in_place ? in_place->part : op_infos[code].part;
 }
 
 static const char *expr_of(u16 code) {
-    const struct op_ahead *ahead = op_ahead(code);
-    return ahead ? ahead->expr : op_infos[code].expr;
+    const struct op_ahead *in_place = in_place_of(code);
+    return in_place ? in_place->expr : op_infos[code].expr;
 }
 
 static void put_functions(struct weaver *v) {
@@ -604,6 +611,12 @@ static void put_scalar(struct weaver *v, const struct op *op, u16 number) {
     line(v, EACH "{");
     line(v, "    u8 f = 0;");
     line(v, "    %s{ r%u[i] = %s; }", only, op->dst, call);
+    if (op_partly(op->code)) { /* before all faults, and no TRY catches it */
+        line(v, "    if (f == FAULT_ELSEWHERE && (act >> i & 1u)) {");
+        line(v, "        fault = ELSEWHERE_WORD;");
+        line(v, "        f = 0;");
+        line(v, "    }");
+    }
     line(v, "    if (f && (act >> i & 1u)) {");
     v->depth += 2;
     weave_fault(v, op, "f");
