@@ -13,6 +13,10 @@
 #define AGG_DENSE_SLOTS (1LL << 16) /* dense whatever the groups */
 #define AGG_DENSE_TIMES 4           /* slots for every group expected */
 #define AGG_LEAST_SLOTS 1024
+/* A table that runs out of slots costs the step a second time, a larger one next to nothing as long
+ * as the cache holds it: up to so many slots for every group expected, in so many bytes. */
+#define AGG_SPARE_TIMES 16
+#define AGG_SPARE_BYTES (4LL << 20)
 #define AGG_SHARED_BYTES (64LL << 10)
 #define AGG_TABLE_BYTES (110LL << 10) /* of a single copy, where rows are many */
 #define AGG_TABLE_ROWS 256            /* for every slot of it */
@@ -48,12 +52,14 @@ static bool comes_in_runs(const struct agg_room *room, const struct gpu_plan *pl
            !plan->pipe->regs[sink->key].is_const;
 }
 
-static void shape_hash(struct kagg *agg, i64 groups) {
+static void shape_hash(struct kagg *agg, i64 groups, i64 spare_bytes) {
     agg->form = AGG_HASH;
     agg->head = 1;
     agg->touch = 0;
     agg->slot_count = AGG_LEAST_SLOTS;
-    while (agg->slot_count < 2 * (u64)groups) {
+    u64 spare = (u64)spare_bytes / 8 / stride_of(agg);
+    while (agg->slot_count < 2 * (u64)groups ||
+           (agg->slot_count < AGG_SPARE_TIMES * (u64)groups && 2 * agg->slot_count <= spare)) {
         agg->slot_count *= 2;
     }
     agg->group_limit = agg->slot_count / 4 * 3;
@@ -62,7 +68,7 @@ static void shape_hash(struct kagg *agg, i64 groups) {
 /* Shared memory that tables may take beside a kernel's own arrays: lists of rows take most. What
  * there is of it is shared by all aggregations. */
 static i64 table_room(const struct gpu_plan *plan, i64 shared_max) {
-    return shared_max - (plan->indexes.count ? 32 << 10 : 2048);
+    return shared_max - (plan->indexes.count ? 42 << 10 : 2048);
 }
 
 /* Small tables, in shared memory. */
@@ -116,7 +122,8 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
     struct range key = gpu_key_range(x, plan, sink);
     agg->key = plan->places[sink->key];
     if (!is_dense(room, sink, key)) {
-        shape_hash(agg, MAX_OF(room->groups, MIN_OF(sink->groups, room->rows)));
+        shape_hash(agg, MAX_OF(room->groups, MIN_OF(sink->groups, room->rows)),
+                   room->is_simt ? 0 : AGG_SPARE_BYTES);
         out->run_rows = comes_in_runs(room, plan, sink) ? run_rows(sink) : 0;
         shape_front(plan, sink, room, out);
         return;
@@ -128,7 +135,7 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
     agg->slot_count = (u64)(key.hi - key.lo + 1);
     shape_shared(plan, sink, room, out);
     if (!out->own_bytes && !out->copies && comes_in_runs(room, plan, sink)) {
-        shape_hash(agg, 0);
+        shape_hash(agg, 0, 0);
         out->run_rows = run_rows(sink);
     }
     shape_front(plan, sink, room, out);
@@ -288,7 +295,7 @@ static FALLIBLE runs_begin(struct job *j) {
     struct job_agg *a = &j->aggs[0];
     const struct sink *sink = j->plan.sink;
     number_tiles(j);
-    shape_hash(&a->shape.agg, MAX_OF(2 * (i64)j->tile_total, a->groups_wanted));
+    shape_hash(&a->shape.agg, MAX_OF(2 * (i64)j->tile_total, a->groups_wanted), 0);
     j->capacity = MAX_OF(j->capacity, run_capacity(j));
     TRY(gpu_var_new(g, j->x, sink->var, 1 + sink->word_count, &a->out));
     for (u32 c = 0; c < 1 + sink->word_count; c++) {

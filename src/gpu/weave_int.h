@@ -83,6 +83,7 @@ void weave_op(struct weaver *v, u32 at); /* weave_text.c */
 /* weave_list.c */
 void weave_list_plan(struct weaver *v);  /* first of all */
 void weave_list_setup(struct weaver *v); /* before the tiles */
+void weave_list_tiles(struct weaver *v); /* the head of the loop over tiles */
 void weave_ask(struct weaver *v);        /* before opcode ask_at */
 void weave_list_end(struct weaver *v);
 bool weave_spreads(const struct weaver *v,

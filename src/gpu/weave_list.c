@@ -3,8 +3,10 @@
  * Before the first index is looked into, all bitmaps that can tell that a row has no match are
  * asked: those of later lookups too, where their keys come from the source alone and nothing in
  * between can fail. Where few rows are left then, or rows have several matches, a block lists the
- * rows of its tile that are left, and what follows is written for one row a thread: full warps, few
- * registers, and columns are loaded for rows that need them. Registers are not carried to the list:
+ * rows that are left, of one tile after the other until there is one for every thread, and what
+ * follows is written for one row a thread: full warps, few registers, and columns are loaded for
+ * rows that need them. A list names rows by their distance from the launch's first tile, which
+ * gpu_run.c keeps within 32 bits. Registers are not carried to the list:
  * they are made again from the row's number, which only opcodes before the first lookup have to
  * allow. What neither a filter nor a bitmap needs is made there only: a bitmap of one column of a
  * packed key leaves the other columns unread.
@@ -260,9 +262,15 @@ void weave_list_setup(struct weaver *v) {
     if (!v->list) {
         return;
     }
-    line(v, "SHARED(u16, s_list, TILE);");
-    line(v, "SHARED(u32, s_list_sums, 32);");
+    line(v, "SHARED(u32, s_list, TILE + %d);", WOVEN_BLOCK);
+    line(v, "SHARED(u32, s_list_counts, 3);");
     line(v, "SHARED(u32, s_match_sums, 32);");
+    line(v, "u32 list_rows = 0;");
+    line(v, "u32 list_turn = 0;");
+    line(v, "if (t_id() < 3u) {");
+    line(v, "    s_list_counts[t_id()] = 0;");
+    line(v, "}");
+    line(v, "b_sync();");
     for (u32 i = v->ask_at; i < v->pipe->op_count; i++) {
         if (!has_several(v, i)) {
             continue;
@@ -313,41 +321,63 @@ static void put_test(struct weaver *v, u32 at) {
     v->tested[at] = 1;
 }
 
-/* The row of the source that this thread has, as it is `from` the tile's first. */
-static void put_row(struct weaver *v, const char *from) {
-    line(v, "const i64 row = first + %s;", from);
+/* The row of the source that this thread has, by its place in the list. */
+static void put_row(struct weaver *v, const char *listed) {
+    line(v, "const u32 listed = %s;", listed);
+    line(v, "const u64 tile = args.tile_first + listed / %uu;", v->tile_rows * WOVEN_BLOCK);
+    line(v, "const u64 tablet = tile >> args.tile_shift;");
+    line(v, "const i64 row = (i64)(tile & (((u64)1 << args.tile_shift) - 1)) * %u +",
+         v->tile_rows * WOVEN_BLOCK);
+    line(v, "                (i64)(listed %% %uu);", v->tile_rows * WOVEN_BLOCK);
     line(v, "const i64 number = args.row_starts[tablet] + row;");
 }
 
+/* Registers that have a value at opcode `from` or later, or are made again for a list's rows. */
 static void declare_regs(struct weaver *v, u32 from) {
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         u32 first = v->plan->first[r];
         if (!v->pipe->regs[r].is_const && first <= v->plan->last[r] && first != 0xffffffffu &&
-            (first >= from || v->plan->last[r] >= from)) {
+            (first >= from || v->plan->last[r] >= from || (from == v->ask_at && v->again[first]))) {
             line(v, "%s r%u[R];", kind_names[v->pipe->regs[r].kind], r);
         }
     }
 }
 
 static void put_list(struct weaver *v) {
-    line(v, "const u32 list_rows = b_list_rows(act, R, SPAN, s_list, s_list_sums);");
-    line(v, "for (u32 list_at = 0; list_at < list_rows; list_at += %d) {", WOVEN_BLOCK);
+    line(v, "list_rows += b_list_add(act, R, SPAN, (u32)(tile - args.tile_first) * TILE, s_list,");
+    line(v, "                        list_rows, s_list_counts, &list_turn);");
+    v->depth--;
+    line(v, "}");
+    line(v, "while (list_rows >= %du || (!more && list_rows)) {", WOVEN_BLOCK);
     v->depth++;
-    line(v, "u32 act = list_at + t_id() < list_rows;");
-    put_row(v, "s_list[act ? list_at + t_id() : 0u]");
-    line(v, "#undef R");
-    line(v, "#define R 1");
-    declare_regs(v, v->ask_at);
+    line(v, "const u32 taken = list_rows < %du ? list_rows : %du;", WOVEN_BLOCK, WOVEN_BLOCK);
+    line(v, "list_rows -= taken;");
+    line(v, "u32 act = t_id() < taken;");
     v->listed = 1;
     v->tile_rows = v->rows;
     v->rows = 1;
+    put_row(v, "s_list[list_rows + (act ? t_id() : 0u)]");
+    line(v, "b_sync();"); /* the next tile's rows take these places */
+    line(v, "#undef R");
+    line(v, "#define R 1");
+    declare_regs(v, v->ask_at);
     memset(v->early, 0, v->pipe->op_count);
     memset(v->seen, 0, v->pipe->reg_count);
+    memset(v->loaded, 0, v->pipe->source.col_count);
     for (u32 i = 0; i < v->ask_at; i++) {
         if (v->again[i]) {
             weave_op(v, i);
         }
     }
+}
+
+/* The loop over tiles: once they are over, it goes round once more for what is left on the list. */
+void weave_list_tiles(struct weaver *v) {
+    line(v, "for (u64 tile = args.tile_first + t_block();; tile += t_blocks()) {");
+    v->depth++;
+    line(v, "const u32 more = tile < args.tile_count;");
+    line(v, "if (more) {");
+    v->depth++;
 }
 
 void weave_ask(struct weaver *v) {
@@ -370,6 +400,9 @@ void weave_list_end(struct weaver *v) {
         v->rows = v->tile_rows;
         line(v, "#undef R");
         line(v, "#define R %d", v->rows);
+        line(v, "if (!more) {");
+        line(v, "    break;");
+        line(v, "}");
         v->listed = 0;
     }
 }
@@ -395,7 +428,7 @@ void weave_spread(struct weaver *v, u32 at, u16 number) {
     line(v, "}");
     line(v, "s_first%u[t_id()] = before%u;", at, at);
     line(v, "s_at%u[t_id()] = at%u[0] - before%u;", at, at, at);
-    line(v, "s_row%u[t_id()] = (u32)(row - first);", at);
+    line(v, "s_row%u[t_id()] = listed;", at);
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         if (is_carried(v, r, at)) {
             line(v, "s_r%u_%u[t_id()] = r%u[0];", at, r, r);

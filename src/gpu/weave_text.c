@@ -277,9 +277,13 @@ static void put_setup(struct weaver *v) {
 }
 
 static void put_tile_head(struct weaver *v) {
-    line(v, "for (u64 tile = args.tile_first + t_block(); tile < args.tile_count;");
-    line(v, "     tile += t_blocks()) {");
-    v->depth++;
+    if (v->list) {
+        weave_list_tiles(v);
+    } else {
+        line(v, "for (u64 tile = args.tile_first + t_block(); tile < args.tile_count;");
+        line(v, "     tile += t_blocks()) {");
+        v->depth++;
+    }
     line(v, "const u64 tablet = tile >> args.tile_shift;");
     line(v, "const i64 first = (i64)(tile & (((u64)1 << args.tile_shift) - 1)) * TILE;");
     line(v, "const i64 rows = args.tablet_rows[tablet];");
@@ -865,8 +869,8 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     weave_list_plan(&v);
     v.rows = rows_per_thread(&v);
     w->rows_per_thread = v.rows;
-    i64 stage = (i64)WOVEN_BLOCK * (v.list ? 1 : v.rows) * weave_stage_bytes(plan);
-    w->shared_bytes = plan->sink->kind == SINK_ROWS ? 2 * stage : 0;
+    i64 stage = (i64)WOVEN_BLOCK * v.rows * weave_stage_bytes(plan);
+    w->shared_bytes = plan->sink->kind == SINK_ROWS && !v.list ? 2 * stage : 0;
     put_functions(&v);
     line(&v, "#define STAGE %lldu", stage);
     weave_sink_functions(&v);

@@ -102,19 +102,31 @@ FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
 
 /* --- lists of rows -------------------------------------------------------------------------- */
 
-/* The block's active rows, each as its distance from the tile's first; how many. s_sums holds 32
- * words. Two barriers. */
-FN u32 b_list_rows(u32 act, u32 rows, u32 span, u16 *s_list, u32 *s_sums) {
-    u32 all = 0;
-    u32 at = b_sum_before_u32(bits_set_u32(act), t_count(), s_sums, &all);
-    UNROLL for (u32 i = 0; i < rows; i++) {
-        if (act >> i & 1u) {
-            s_list[at] = (u16)(t_id() * 4u + i / 4u * span + i % 4u);
+/* Adds the block's active rows to a list of which `held` are waiting, each as its distance from
+ * `first`; how many are added. s_counts holds three words, all zero before the first call, of which
+ * *turn is the one for now: it is read after this barrier, and set to zero before the next but one.
+ * One barrier. */
+FN u32 b_list_add(u32 act, u32 rows, u32 span, u32 first, u32 *s_list, u32 held, u32 *s_counts,
+                  u32 *turn) {
+    u32 now = *turn;
+    *turn = now == 2u ? 0u : now + 1u;
+    if (w_ballot(act != 0)) {
+        u32 mine = bits_set_u32(act);
+        u32 upto = w_sum_upto_u32(mine);
+        u32 base = t_lane() == 31u ? atom_add_u32(&s_counts[now], upto) : 0u;
+        u32 at = held + w_from_u32(base, 31) + upto - mine;
+        UNROLL for (u32 i = 0; i < rows; i++) {
+            if (act >> i & 1u) {
+                s_list[at] = first + t_id() * 4u + i / 4u * span + i % 4u;
+            }
+            at += act >> i & 1u;
         }
-        at += act >> i & 1u;
+    }
+    if (t_id() == 0) {
+        s_counts[*turn] = 0;
     }
     b_sync();
-    return all;
+    return read_u32(&s_counts[now]);
 }
 
 /* Whose the `no`th is, when thread t's begin at s_first[t]: the last that does not begin behind
