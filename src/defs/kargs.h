@@ -189,7 +189,11 @@ struct kindex {
     const u32 *heads;
     const u32 *rows;
     struct kfilter filter;
+    /* NEAR_BITS of the keys' lowest bits, or of those of the filter's field: few enough to be copied
+     * to every block's shared memory; NULL = none. */
+    const u32 *near;
 };
+#define NEAR_BITS (1u << 18)
 
 /* Strings or pairs to dense numbers. An entry is its hash and the pair, or the length of the string
  * and where in the heap it is: eight bytes to a word, the first one highest. */

@@ -24,6 +24,8 @@
 #define FOLDED_BITS_LEAST 8
 #define FOLDED_CACHE_PART 4
 #define FOLDED_LEAST_SLOTS (1LL << 16)
+/* Of so many rows keys leave enough of the bits for shared memory unset. */
+#define NEAR_MOST_ROWS (NEAR_BITS / 5 * 3)
 
 struct build {
     struct gpu *g;
@@ -209,6 +211,29 @@ static FALLIBLE build_bits(struct build *b) {
     return start(b, KERNEL_BITS_COUNT, word_blocks(b, b->filter.count), &bits);
 }
 
+/* Bits for shared memory: lookups of keys in no order are bound by the places that a multiprocessor
+ * asks its cache for, of which it has one a cycle, and 32 of shared memory. */
+static FALLIBLE build_near(struct build *b) {
+    struct gpu *g = b->g;
+    struct error *err = b->x->err;
+    bool whole = b->args.form == KINDEX_RANK || b->args.form == KINDEX_BITS;
+    if (b->rows < 1 || b->rows > NEAR_MOST_ROWS || !(whole || b->filter.count)) {
+        return ERR_OK;
+    }
+    b->gv->near = gpu_alloc_try(g, NEAR_BITS / 8);
+    if (!b->gv->near) {
+        return g->card->broken ? gpu_alloc(g, NEAR_BITS / 8, &b->gv->near, err) : ERR_OK;
+    }
+    CU(g->api->set_bytes(b->gv->near->addr, 0, NEAR_BITS / 8, g->streams[0]));
+    struct kbits bits = bits_of(b, (struct kfilter){.bits = DEV(u32 *, b->gv->near->addr),
+                                                    .count = NEAR_BITS,
+                                                    .mask = whole ? NEAR_BITS - 1
+                                                                  : b->filter.mask & (NEAR_BITS - 1),
+                                                    .shift = b->filter.shift});
+    bits.report = NULL;
+    return start(b, KERNEL_BUILD_BITS, b->blocks, &bits);
+}
+
 static FALLIBLE record_end(struct build *b) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
@@ -276,6 +301,7 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
     u64 report[REPORT_WORDS];
     TRY(zeroed(b, REPORT_WORDS * 8, &b->temps[0]));
     b->args.report = DEV(u64 *, b->temps[0]->addr);
+    TRY(build_near(b));
     if (b->args.form == KINDEX_RANK) {
         return build_ranks(b, out_duplicate);
     }
@@ -368,7 +394,8 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
                         .slot_count = b->args.form == KINDEX_RANK ? b->span : b->args.slot_count,
                         .slots = b->args.slots,
                         .heads = b->args.heads,
-                        .rows = b->args.rows};
+                        .rows = b->args.rows,
+                        .near = b->gv->near ? DEV(const u32 *, b->gv->near->addr) : NULL};
     if (b->filter.bits) {
         b->gv->index.filter = b->filter;
         b->gv->field = b->field;

@@ -618,6 +618,7 @@ struct weave_index {
     b8 filter; /* a bitmap stands before it */
     u8 few;    /* of the keys that may be asked for are there: how few, below WEAVE_FEW */
     struct weave_field field;
+    b8 near; /* there are bits of it for shared memory */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -700,7 +701,7 @@ struct gpu_var {
     i64 rows;
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
-    struct gpu_block *slots, *heads, *index_rows, *filter;
+    struct gpu_block *slots, *heads, *index_rows, *filter, *near;
     i64 most_matches; /* of one key */
     f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
     struct weave_field field; /* that the filter is of */

@@ -329,6 +329,8 @@ static u8 how_few(f64 share) {
 /* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
 #define LISTS_LEAST_SHARED (154 << 10)
 
+/* And the lowest bits of keys beside both. */
+#define NEAR_LEAST_SHARED (LISTS_LEAST_SHARED + (int)NEAR_BITS / 8)
 /* A list names the rows of a launch by 32 bits. */
 #define LISTED_ROWS (1LL << 32)
 
@@ -341,7 +343,8 @@ static void describe_weave(struct job *j, struct sig *sig) {
         const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
         indexes[i] =
             (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL,
-                                 how_few(gv->share), gv->field};
+                                 how_few(gv->share), gv->field,
+                                 index->near && j->g->card->shared_max >= NEAR_LEAST_SHARED};
     }
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;

@@ -36,6 +36,8 @@ struct weaver {
     u32 tests[WEAVE_TESTS]; /* lookups whose bitmaps are asked before it, in order */
     u32 test_count;
     b8 few;        /* rows are left then */
+    b8 near;       /* the first of them that has bits for shared memory, near_at, asks those first */
+    u32 near_at;
     b8 list;       /* from ask_at on rows come from a list; */
     b8 listed;     /* now they do, one a thread */
     i32 tile_rows; /* rows that a thread had before */

@@ -250,6 +250,13 @@ void weave_list_plan(struct weaver *v) {
     if (v->list) {
         find_late(v);
     }
+    for (u32 n = v->list ? v->test_count : 0; n-- > 0;) {
+        if (v->w->indexes[v->plan->op_imm[v->tests[n]]].near) {
+            v->near = 1;
+            v->near_at = v->tests[n];
+        }
+    }
+    v->w->shared_bytes = v->near ? NEAR_BITS / 8 : 0;
 }
 
 /* --- before the tiles --- */
@@ -270,6 +277,13 @@ void weave_list_setup(struct weaver *v) {
     line(v, "if (t_id() < 3u) {");
     line(v, "    s_list_counts[t_id()] = 0;");
     line(v, "}");
+    if (v->near) {
+        line(v, "u32 *const s_near = (u32 *)s_bytes;");
+        line(v, "NO_UNROLL for (u32 at = t_id(); at < NEAR_BITS / 128u; at += %d) {", WOVEN_BLOCK);
+        line(v, "    store16(s_near + 4u * at, load16(x%u.near + 4u * at));",
+             v->plan->op_imm[v->near_at]);
+        line(v, "}");
+    }
     line(v, "b_sync();");
     for (u32 i = v->ask_at; i < v->pipe->op_count; i++) {
         if (!has_several(v, i)) {
@@ -304,17 +318,32 @@ static void put_test(struct weaver *v, u32 at) {
             v->early[i] = 1;
         }
     }
-    static const char *const names[] = {[KINDEX_DIRECT] = "filter_has",
-                                        [KINDEX_BITS] = "find_bits",
-                                        [KINDEX_RANK] = "rank_has",
-                                        [KINDEX_PAIRS] = "filter_has",
-                                        [KINDEX_RUNS] = "filter_has"};
+    static const char *const names[] = {[KINDEX_DIRECT] = "filter_test",
+                                        [KINDEX_BITS] = "bits_test_set",
+                                        [KINDEX_RANK] = "rank_test",
+                                        [KINDEX_PAIRS] = "filter_test",
+                                        [KINDEX_RUNS] = "filter_test"};
     operand(v, reg, key);
+    if (v->near && v->near_at == at) {
+        char by[64] = "";
+        if (v->w->indexes[number].filter) {
+            snprintf(by, sizeof by, is_field ? " & x%u.filter.mask"
+                                             : " >> x%u.filter.shift & x%u.filter.mask",
+                     number, number);
+        }
+        line(v, "{");
+        line(v, "    u32 keep = 0;");
+        line(v, "    " EACH "{ keep |= near_has(s_near, (u64)%s%s) << i; }", key, by);
+        line(v, "    act &= keep;");
+        line(v, "}");
+    }
     line(v, "{");
     line(v, "    u32 keep = 0;");
-    line(v, "    " EACH "{ keep |= (act >> i & 1u ? %s(&x%u, %s%s) : 0u) << i; }",
-         is_field ? "filter_has_field" : names[v->w->indexes[number].form], number,
+    line(v, "    " EACH "{");
+    line(v, "        keep |= %s(&x%u, %s%s, act >> i & 1u, (const u32 *)args.tablet_rows) << i;",
+         is_field ? "filter_test_field" : names[v->w->indexes[number].form], number,
          is_field ? "(u64)" : "", key);
+    line(v, "    }");
     line(v, "    act &= keep;");
     line(v, "}");
     v->filtered = 1;

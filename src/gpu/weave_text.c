@@ -866,11 +866,12 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
+    w->shared_bytes = 0;
     weave_list_plan(&v);
     v.rows = rows_per_thread(&v);
     w->rows_per_thread = v.rows;
     i64 stage = (i64)WOVEN_BLOCK * v.rows * weave_stage_bytes(plan);
-    w->shared_bytes = plan->sink->kind == SINK_ROWS && !v.list ? 2 * stage : 0;
+    w->shared_bytes += plan->sink->kind == SINK_ROWS && !v.list ? 2 * stage : 0;
     put_functions(&v);
     line(&v, "#define STAGE %lldu", stage);
     weave_sink_functions(&v);

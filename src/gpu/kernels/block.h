@@ -187,10 +187,26 @@ FN u32 filter_has(const struct kindex *ix, i64 key) {
     u64 bit = ((u64)key >> ix->filter.shift & ix->filter.mask) - (u64)ix->filter.lo;
     return bit < ix->filter.count ? ix->filter.bits[bit >> 5] >> (bit & 31u) & 1u : 0u;
 }
-/* The same of the field of a key that the bitmap is of. */
-FN u32 filter_has_field(const struct kindex *ix, u64 field) {
-    u64 bit = (field & ix->filter.mask) - (u64)ix->filter.lo;
-    return bit < ix->filter.count ? ix->filter.bits[bit >> 5] >> (bit & 31u) & 1u : 0u;
+/* The same without a branch, so that those of many rows are on their way at once: rows that do not ask
+ * (`on` is 0), or ask for what no bit stands for, read `spare`. */
+FN u32 bits_test(const u32 *bits, u64 count, u64 bit, u32 on, const u32 *spare) {
+    on &= bit < count;
+    const u32 *at = on ? bits + (bit >> 5) : spare;
+    return *at >> (bit & 31u) & on;
+}
+FN u32 filter_test(const struct kindex *ix, i64 key, u32 on, const u32 *spare) {
+    return bits_test(ix->filter.bits, ix->filter.count,
+                     ((u64)key >> ix->filter.shift & ix->filter.mask) - (u64)ix->filter.lo, on,
+                     spare);
+}
+FN u32 filter_test_field(const struct kindex *ix, u64 field, u32 on, const u32 *spare) {
+    return bits_test(ix->filter.bits, ix->filter.count,
+                     (field & ix->filter.mask) - (u64)ix->filter.lo, on, spare);
+}
+/* A block's copy of the lowest bits of keys. */
+FN u32 near_has(const u32 *s_near, u64 key) {
+    u32 bit = (u32)key & (NEAR_BITS - 1u);
+    return s_near[bit >> 5] >> (bit & 31u) & 1u;
 }
 /* The slots where searches begin. Those that go on `_from` one have loaded it already, so that the
  * first loads of many rows can overlap. A number past 32 bits is nowhere: what was seen is 0. */
@@ -223,13 +239,18 @@ FN u32 find_bits(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? ix->heads[slot >> 5] >> (slot & 31u) & 1u : 0u;
 }
+FN u32 bits_test_set(const struct kindex *ix, i64 key, u32 on, const u32 *spare) {
+    return bits_test(ix->heads, ix->slot_count, (u64)key - (u64)ix->key_lo, on, spare);
+}
 /* Keys that are there are numbered: bits of a word, and how many there are before it. */
 FN u64 rank_word(const struct kindex *ix, u64 slot) {
     return slot < ix->slot_count ? ix->slots[slot >> 5] : 0u;
 }
-FN u32 rank_has(const struct kindex *ix, i64 key) {
+FN u32 rank_test(const struct kindex *ix, i64 key, u32 on, const u32 *spare) {
     u64 slot = (u64)key - (u64)ix->key_lo;
-    return (u32)rank_word(ix, slot) >> (slot & 31u) & 1u;
+    on &= slot < ix->slot_count;
+    const u32 *at = on ? (const u32 *)&ix->slots[slot >> 5] : spare; /* the lower half */
+    return *at >> (slot & 31u) & on;
 }
 FN u32 rank_of(u64 word, u64 slot) {
     return (u32)(word >> 32) + bits_set_u32((u32)word & ((1u << (slot & 31u)) - 1u));

@@ -107,7 +107,9 @@ KERNEL(k_build_bits, struct kbits, 256) {
             atom_or_u32(&args.to.bits[word], bits);
         }
     }
-    w_report(args.report, REPORT_COUNTS, rows);
+    if (args.report) {
+        w_report(args.report, REPORT_COUNTS, rows);
+    }
 }
 
 KERNEL(k_bits_count, struct kbits, 256) {
