@@ -2,7 +2,7 @@
  *
  * Before the first index is looked into, all bitmaps that can tell that a row has no match are
  * asked: those of later lookups too, where their keys come from the source alone and nothing in
- * between can fail. Where few rows are left then, or rows have several matches, a block lists the
+ * between can fail. Where few rows are left then, or by filters alone, or rows have several matches, a block lists the
  * rows that are left, of one tile after the other until there is one for every thread, and what
  * follows is written for one row a thread: full warps, few registers, and columns are loaded for
  * rows that need them. A list names rows by their distance from the launch's first tile, which
@@ -26,16 +26,35 @@ static bool looks(const struct op *op) {
     return op_infos[op->code].roles[OPERAND_IMM] == ROLE_index;
 }
 
-static u32 first_lookup(const struct pipeline *pipe) {
+/* Whether filters are expected to leave few rows before anything is looked up. Functions of text make
+ * the code of a tile's rows long. */
+#ifdef WF_HARD
+enum { FILTERED_TIMES = 1 };
+#else
+enum { FILTERED_TIMES = 8 };
+#endif
+static bool leaves_few(const struct gpu_plan *plan) {
+    const struct pipeline *pipe = plan->pipe;
+    return pipe->filtered > 0 && !plan->has_text && !plan->interns.count && pipe->source.kind == SOURCE_TABLE &&
+           pipe->filtered <= pipe->source.rows / FILTERED_TIMES;
+}
+
+/* Where rows may go on as a list: at the first lookup, else behind the last filter, if that leaves
+ * few. */
+static u32 first_lookup(const struct gpu_plan *plan) {
+    const struct pipeline *pipe = plan->pipe;
     u32 depth = 0;
+    u32 behind = pipe->op_count;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        depth += gpu_op_guards(pipe->ops[i].code);
-        depth -= pipe->ops[i].code == OP_END;
-        if (depth == 0 && looks(&pipe->ops[i])) {
+        const struct op *op = &pipe->ops[i];
+        depth += gpu_op_guards(op->code);
+        depth -= op->code == OP_END;
+        if (depth == 0 && looks(op)) {
             return i;
         }
+        behind = depth == 0 && op->code == OP_FILTER ? i + 1 : behind;
     }
-    return pipe->op_count;
+    return leaves_few(plan) ? behind : pipe->op_count;
 }
 
 /* Opcodes that make a register from the row's number alone. */
@@ -225,7 +244,7 @@ void weave_list_plan(struct weaver *v) {
     const struct pipeline *pipe = v->pipe;
     bool several = false;
     i64 bytes = 0;
-    v->ask_at = first_lookup(pipe);
+    v->ask_at = first_lookup(v->plan);
     v->again = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
     v->early = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
     v->late = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
@@ -234,6 +253,7 @@ void weave_list_plan(struct weaver *v) {
         return;
     }
     choose_tests(v);
+    v->few |= leaves_few(v->plan);
     for (u32 i = v->ask_at; i < pipe->op_count; i++) {
         several |= has_several(v, i);
         bytes += has_several(v, i) ? carried_bytes(v, i) : 0;
