@@ -353,12 +353,13 @@ struct kbuild {
     u64 *report; /* REPORT_ROWS: the longest run */
 };
 
+#define RANK_WORDS 2048u
 struct kbits {
     const i64 *key;
     const b8 *nulls;
     i64 row_count;
     struct kfilter to; /* of zeros */
-    u32 *before;       /* RANK: how many are set in a word, then in those before it */
+    u32 *before;       /* RANK: how many are set in RANK_WORDS words, then in those before them */
     u64 *words;        /* RANK: both together */
     u64 *report;       /* REPORT_ROWS: how many are set; REPORT_COUNTS: rows that are not NULL */
 };

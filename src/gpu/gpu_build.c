@@ -81,7 +81,7 @@ static bool rank_room(struct build *b, i128 span) {
     }
     b->gv->slots = gpu_alloc_try(b->g, words * 8);
     b->temps[4] = b->gv->slots ? gpu_alloc_try(b->g, words * 4) : NULL;
-    b->temps[5] = b->temps[4] ? gpu_alloc_try(b->g, (words + 1) * 4) : NULL;
+    b->temps[5] = b->temps[4] ? gpu_alloc_try(b->g, (words / RANK_WORDS + 2) * 4) : NULL;
     if (!b->temps[5]) {
         gpu_heap_free(b->g->card, b->gv->slots);
         b->gv->slots = NULL;
@@ -282,9 +282,11 @@ static FALLIBLE build_ranks(struct build *b, bool *out_duplicate) {
     bits.words = b->args.slots;
     CU(g->api->set_bytes(b->temps[4]->addr, 0, (size_t)words * 4, g->streams[0]));
     TRY(start(b, KERNEL_BUILD_BITS, b->blocks, &bits));
-    TRY(start(b, KERNEL_RANK_COUNT, word_blocks(b, b->span), &bits));
-    TRY(scan(b, bits.before, words));
-    TRY(start(b, KERNEL_RANK_WORDS, word_blocks(b, b->span), &bits));
+    i64 parts = (words + RANK_WORDS - 1) / RANK_WORDS;
+    i64 blocks = MIN_OF(parts, g->card->sm_count * 8LL);
+    TRY(start(b, KERNEL_RANK_COUNT, blocks, &bits));
+    TRY(scan(b, bits.before, parts));
+    TRY(start(b, KERNEL_RANK_WORDS, blocks, &bits));
     TRY(read_report(b, report));
     b->set_count = (i64)report[REPORT_ROWS];
     *out_duplicate = report[REPORT_ROWS] != report[REPORT_COUNTS];
@@ -334,17 +336,24 @@ static FALLIBLE build_runs(struct build *b) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
     i64 slots = (i64)b->args.slot_count;
+    bool plain = b->args.form == KINDEX_DIRECT || b->args.form == KINDEX_RANK;
     u64 report[REPORT_WORDS];
     TRY(gpu_alloc(g, b->rows * 4, &b->gv->index_rows, err));
     TRY(gpu_alloc(g, b->rows * 4, &b->temps[1], err));
-    TRY(zeroed(b, (slots + 1) * 4, &b->temps[2]));
+    if (plain) { /* sums of what is counted are the heads */
+        CU(g->api->set_bytes(b->gv->heads->addr, 0, (size_t)(slots + 1) * 4, g->streams[0]));
+    } else {
+        TRY(zeroed(b, (slots + 1) * 4, &b->temps[2]));
+    }
     CU(g->api->set_bytes(b->temps[0]->addr, 0, REPORT_WORDS * 8, g->streams[0]));
     b->args.rows = DEV(u32 *, b->gv->index_rows->addr);
     b->args.slot_of = DEV(u32 *, b->temps[1]->addr);
-    b->args.cursor = DEV(u32 *, b->temps[2]->addr);
+    b->args.cursor = plain ? b->args.heads : DEV(u32 *, b->temps[2]->addr);
     TRY(start(b, KERNEL_BUILD_COUNT, b->blocks, &b->args));
     TRY(scan(b, b->args.cursor, slots + 1));
-    TRY(start(b, KERNEL_BUILD_STARTS, b->blocks, &b->args));
+    if (!plain) {
+        TRY(start(b, KERNEL_BUILD_STARTS, b->blocks, &b->args));
+    }
     TRY(start(b, KERNEL_BUILD_SCATTER, b->blocks, &b->args));
     TRY(read_report(b, report));
     b->most_matches = MAX_OF((i64)report[REPORT_ROWS], 1);
