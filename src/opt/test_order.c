@@ -2,8 +2,8 @@
  *
  * A condition is worth its turn by the rows it drops for every byte that has to be read for it:
  * columns of later ones are loaded only where rows are left. What can be told from the same columns
- * is tested together. Conditions that can raise come last, as they are written; lowering puts dear
- * ones, such as LIKE, behind cheap ones. */
+ * is tested together. A filter of which a condition can raise stays as it is written; lowering puts
+ * dear conditions, such as LIKE, behind cheap ones. */
 #include "opt/opt_int.h"
 
 enum { MOST_CONDS = 32 }; /* more are left as they are */
@@ -15,7 +15,6 @@ struct tests {
     u32 count;
     struct expr *conds[MOST_CONDS];
     b8 placed[MOST_CONDS];
-    b8 raises[MOST_CONDS];
 };
 
 static void note_col(u32 col, void *arg) {
@@ -52,7 +51,7 @@ static void gather_with(struct tests *t, u32 at, expr_list *out) {
     expr_each_col(t->conds[at], note_col, t->reads);
     VEC_PUSH(arena, out, t->conds[at]);
     for (u32 i = 0; i < t->count; i++) {
-        struct within w = {t->seen, t->reads, i != at && !t->placed[i] && !t->raises[i]};
+        struct within w = {t->seen, t->reads, i != at && !t->placed[i]};
         expr_each_col(t->conds[i], check_within, &w);
         if (w.ok) {
             VEC_PUSH(arena, out, t->conds[i]);
@@ -83,7 +82,7 @@ static bool place_next(struct tests *t, expr_list *out) {
     f64 most = -1.0;
     for (u32 i = 0; i < t->count; i++) {
         expr_list together = {0};
-        if (t->placed[i] || t->raises[i]) {
+        if (t->placed[i]) {
             continue;
         }
         gather_with(t, i, &together);
@@ -116,14 +115,11 @@ static void order_tests(struct rel *rel, void *arg) {
     t.reads = NEW_ARRAY(arena, b8, o->plan->cols.count + 1);
     for (u32 i = 0; i < t.count; i++) {
         t.conds[i] = conds->items[i];
-        t.raises[i] = facts_can_raise(o, t.conds[i]);
+        if (facts_can_raise(o, t.conds[i])) {
+            return;
+        }
     }
     while (place_next(&t, &ordered)) {
-    }
-    for (u32 i = 0; i < t.count; i++) {
-        if (t.raises[i]) {
-            VEC_PUSH(arena, &ordered, t.conds[i]);
-        }
     }
     *conds = ordered;
 }
