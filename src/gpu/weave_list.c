@@ -35,7 +35,7 @@ enum { FILTERED_TIMES = 8 };
 #endif
 static bool leaves_few(const struct gpu_plan *plan) {
     const struct pipeline *pipe = plan->pipe;
-    return pipe->filtered > 0 && !plan->has_text && !plan->interns.count && pipe->source.kind == SOURCE_TABLE &&
+    return pipe->filtered > 0 && !plan->has_text && !plan->interns.count &&
            pipe->filtered <= pipe->source.rows / FILTERED_TIMES;
 }
 
