@@ -156,7 +156,7 @@ static int64_t parse_rows(const char *text) {
 #define ON_ARRAYS (TAKES(ROWS) | TAKES(MARKDOWN) | TAKES(NO_GPU))
 
 static const unsigned long long all_take = TAKES(DEVICE) | TAKES(THREADS) | TAKES(MEMORY) |
-                                           TAKES(GPU_MEMORY) | TAKES(GPU_WORKERS) |
+                                           TAKES(GPU_MEMORY) | TAKES(GPU_WORKERS) | TAKES(GPU_CODE) |
                                            TAKES(RUNS) | TAKES(JSON) | TAKES(HELP) | TAKES(VERSION);
 static const struct experiment {
     const char *name;
@@ -179,6 +179,8 @@ static const struct experiment {
     {"strings", bench_strings, ON_ARRAYS, true, "sorts of texts by their average length"},
     {"weave", bench_weave, ON_ARRAYS | TAKES(ONLY) | TAKES(PLOT), true,
      "five patterns of operators, fused into one kernel and one by one; a sweep of the selection ratio"},
+    {"everyday", bench_everyday, ON_ARRAYS | TAKES(ONLY), true,
+     "group-bys and joins of the db-benchmark, windows, sorts, text, time: answers left where they are made"},
     {"papers", bench_papers, TAKES(ROWS) | TAKES(NO_GPU) | TAKES(ONLY), true,
      "tables and figures of the papers behind prim, ops, join and strings, as Markdown; "
      "--only table3, table4, fig11 to fig15, fig9 or stages"},

@@ -38,6 +38,7 @@ int bench_ops(const struct bench_options *options);
 int bench_join(const struct bench_options *options);
 int bench_strings(const struct bench_options *options);
 int bench_weave(const struct bench_options *options);
+int bench_everyday(const struct bench_options *options);
 int bench_papers(const struct bench_options *options);
 
 /* A database with one connection and the settings given; exits with a message and status 2 when it

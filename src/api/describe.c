@@ -167,7 +167,9 @@ static bool is_unique(const struct edition_entry *owner, u32 oid) {
 
 static void print_object(struct text *out, struct snapshot *snap, const struct object *object) {
     const struct edition *edition = snap->edition;
-    if (object->kind == OBJECT_VIEW) {
+    if (object->kind == OBJECT_VIEW && object->logical) {
+        text_print(out, "CALL logiql($lq$\n%s$lq$);\n", object->text);
+    } else if (object->kind == OBJECT_VIEW) {
         text_print(out, "CREATE VIEW ");
         print_place(out, snap, object);
         for (u32 i = 0; i < object->col_count; i++) {

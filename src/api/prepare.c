@@ -9,7 +9,7 @@
 #include "host/chars.h"
 
 static FALLIBLE prepare(struct wf_connection *conn, const char *sql, struct wf_statement *st) {
-    TRY(script_new(conn, sql, &st->script));
+    TRY(script_new_for(conn, sql, &st->script));
     if (st->script->list.items.count != 1) {
         FAIL(&conn->err, SYNTAX, "one statement is prepared at a time, not %lld",
              st->script->list.items.count);
@@ -226,5 +226,6 @@ wf_status wf_execute(wf_statement *st, wf_result **out_result) {
     watch_begin(&conn->watch);
     wf_status status = execute(st, out_result);
     watch_end(&conn->watch);
+    script_place(st->script, &conn->err);
     return connection_leave(conn, status, st->script->text);
 }

@@ -51,20 +51,47 @@ struct receiver {
     struct wf_result **last; /* of the last statement only */
 };
 
+/* A script that is a transaction of its own has statements for its beginning and its end, which
+ * hand out nothing; within another transaction they do not run. */
 static FALLIBLE run_all(struct wf_connection *conn, struct script *script, struct kept_text *kept,
                         const struct receiver *to) {
-    for (i64 i = 0; i < script->list.items.count; i++) {
+    i64 count = script->list.items.count;
+    bool framed = script->is_whole && !conn->tx.open;
+    for (i64 i = 0; i < count; i++) {
         struct wf_result *result = NULL;
-        bool is_last = i == script->list.items.count - 1;
-        TRY(run_item(conn, script, i, to->each || (to->last && is_last), kept, &result));
-        if (to->each && to->each(to->arg, result)) {
-            break;
+        bool frame = script->is_whole && (i == 0 || i == count - 1);
+        bool is_last = i == count - 1 - script->is_whole && !frame;
+        bool keep = !frame && (to->each || (to->last && is_last));
+        if (frame && !framed) {
+            continue;
+        }
+        TRY(run_item(conn, script, i, keep, kept, &result));
+        if (keep && to->each && to->each(to->arg, result)) {
+            return framed ? session_undo(conn) : ERR_OK;
         }
         if (to->last && is_last) {
             *to->last = result;
         }
     }
     return ERR_OK;
+}
+
+/* All of a script that is a transaction, or nothing. */
+static FALLIBLE run_script(struct wf_connection *conn, struct script *script,
+                           struct kept_text *kept, const struct receiver *to) {
+    bool inside = conn->tx.open;
+    wf_status status = run_all(conn, script, kept, to);
+    if (status && script->is_whole && !inside) {
+        if (to->last && *to->last) {
+            wf_result_close(*to->last);
+            *to->last = NULL;
+        }
+        struct error why = conn->err;
+        error_reset(&conn->err);
+        (void)!session_undo(conn);
+        conn->err = why;
+    }
+    return status;
 }
 
 static wf_status query(wf_connection *conn, const char *sql, const struct receiver *to) {
@@ -76,12 +103,13 @@ static wf_status query(wf_connection *conn, const char *sql, const struct receiv
     watch_begin(&conn->watch);
     struct kept_text *kept = texts_find(conn, sql);
     struct script *script = kept ? texts_script(kept) : NULL;
-    wf_status status = kept ? ERR_OK : script_new(conn, sql, &script);
+    wf_status status = kept ? ERR_OK : script_new_for(conn, sql, &script);
     if (!status) {
         kept = kept ? kept : texts_keep(conn, script);
-        status = run_all(conn, script, kept, to);
+        status = run_script(conn, script, kept, to);
     }
     watch_end(&conn->watch);
+    script_place(script, &conn->err);
     tx_fail(conn, status);
     status = connection_leave(conn, status, sql ? sv_from(sql) : (struct sv){NULL, 0});
     script_release(script);

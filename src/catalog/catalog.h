@@ -54,6 +54,7 @@ struct object {
     u32 schema; /* OID; 0 for schemas */
     b8 hidden;  /* made by the system: not dumped or listed with the user's */
     b8 temp;
+    b8 logical; /* VIEW: its text is clauses of LogiQL. TABLE: a predicate that LogiQL declared */
     const char *name;
     const char *comment; /* NULL = none */
     struct table *table;
@@ -209,9 +210,35 @@ struct file_reader {
      struct error *err);
 };
 
+/* Rules as relations: whoever compiles a statement knows their language, and is asked by the
+ * binder. */
+struct plan;
+struct snapshot;
+struct rel;
+struct bound_relation {
+    struct rel *rel;
+    const char **names; /* of rel->out */
+};
+struct view_binder { /* what the one who asks knows: views of its own language */
+    FALLIBLE(*bind)
+    (struct view_binder *binder, const struct object *view, struct bound_relation *out);
+};
+struct rule_request {
+    struct sv text;            /* clauses, of which those for _ make the relation; or */
+    const struct object *view; /* a derived predicate */
+    struct view_binder *views; /* NULL: the columns of views are all that is needed */
+};
+struct rule_binder {
+    /* An error's position is one of the text; -1 for what stands elsewhere. */
+    FALLIBLE(*bind)
+    (struct rule_binder *binder, struct plan *plan, struct snapshot *snap,
+     const struct rule_request *request, struct bound_relation *out, struct error *err);
+};
+
 enum { PATH_MAX_SCHEMAS = 16 };
 struct snapshot {
     struct file_reader *files;   /* NULL: no statement is being compiled */
+    struct rule_binder *rules;   /* NULL, too */
     struct evaluator *evaluator; /* of constants; NULL, too */
     struct arena *arena;
     struct catalog *catalog;

@@ -176,9 +176,6 @@ wf_status fold_run(struct exec *x, const struct step *step) {
         TRY(exec_check(x));
         first = end;
     }
-    const struct variable *src = &x->vars[step->src];
-    for (i64 i = 0; i < src->heaps.count; i++) {
-        variable_keep_heap(x, step->dst, buffer_retain(src->heaps.items[i]));
-    }
+    variable_keep_heaps(x, step->dst, step->src);
     return ERR_OK;
 }

@@ -508,8 +508,9 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
 }
 
 void pipe_note_skipped(struct pipe_run *run, u32 step_no) {
-    i64 rows = run->part_starts[run->part_count];
-    run->x->metrics[step_no].tablets_pruned_rows += rows - (run->rows_end - run->rows_first);
+    struct row_span span = exec_span(run->x, run->part_starts[run->part_count]);
+    run->x->metrics[step_no].tablets_pruned_rows +=
+        span.end - span.first - (run->rows_end - run->rows_first);
 }
 
 static void close_sinks(struct pipe_run *run) {
@@ -525,14 +526,15 @@ static void close_sinks(struct pipe_run *run) {
 }
 
 /* Rows that the variables of its sinks hold, groups among them; before it begins, only those that it
- * appends to keep any. */
+ * appends to keep any, and none where slices are taken away. */
 static i64 rows_held(const struct pipe_run *run, bool begun) {
     const struct pipeline *pipe = run->pipe.pipe;
     i64 rows = 0;
     for (u32 s = 0; s < pipe->sink_count; s++) {
         const struct sink *sink = &pipe->sinks[s];
         bool holds = sink->kind == SINK_ROWS || sink->kind == SINK_AGG;
-        rows += holds && (begun || sink->append) ? run->x->vars[sink->var].rows : 0;
+        bool kept = begun || (sink->append && !run->sliced);
+        rows += holds && kept ? run->x->vars[sink->var].rows : 0;
     }
     return rows;
 }

@@ -42,11 +42,26 @@ struct rows_worker {
     i64 heap_used; /* of the last heap */
 };
 
+/* A set of the rows' keys, in its best form. */
+static FALLIBLE set_begin(struct exec *x, const struct sink *sink) {
+    struct variable *v = &x->vars[sink->set_var - 1];
+    if (!sink->append) {
+        variable_reset(v);
+    }
+    v->on_host = 1;
+    v->keys = v->keys ? v->keys : key_set_open(x->mem, sink->key_bits);
+    bool fine = v->keys && key_set_settle(v->keys);
+    return fine ? ERR_OK : memory_refused(x->mem, x->err, 1LL << MIN_OF(sink->key_bits, 40) >> 3);
+}
+
 static FALLIBLE rows_begin(struct pipe_run *run, struct sink_run *sink) {
     if (!sink->sink->append || run->sliced) {
         variable_reset(&run->x->vars[sink->sink->var]);
     }
     run->x->vars[sink->sink->var].on_host = 1;
+    if (sink->sink->set_var) {
+        TRY(set_begin(run->x, sink->sink));
+    }
     if (run->pipe.top_at != NO_VAR) {
         run->top = top_begin(run, sink->sink);
     }
@@ -172,10 +187,7 @@ static FALLIBLE copy_rows(struct worker *w, u32 sink_no, struct rows_worker *row
     return ERR_OK;
 }
 
-static FALLIBLE rows_consume(struct worker *w, u32 sink_no, struct frame *fr) {
-    if (w->run->discard) {
-        return ERR_OK;
-    }
+static FALLIBLE take_rows(struct worker *w, u32 sink_no, struct frame *fr) {
     if (!w->sinks[sink_no]) {
         w->sinks[sink_no] = NEW(&w->arena, struct rows_worker);
     }
@@ -195,6 +207,30 @@ static FALLIBLE rows_consume(struct worker *w, u32 sink_no, struct frame *fr) {
         done += n;
     }
     return ERR_OK;
+}
+
+static FALLIBLE rows_consume(struct worker *w, u32 sink_no, struct frame *fr) {
+    const struct sink *sink = w->run->sinks[sink_no].sink;
+    if (w->run->discard) {
+        return ERR_OK;
+    }
+    if (!sink->set_var) {
+        return take_rows(w, sink_no, fr);
+    }
+    const u32 *sel = fr->sel;
+    i64 active = fr->m;
+    const i64 *keys = frame_read(w, fr, sink->key);
+    i64 m = key_set_add(w->run->x->vars[sink->set_var - 1].keys, keys, sel, active, fr->sel_alt);
+    w->probes += active;
+    if (m < 0) {
+        return rows_evict(w, sink_no, 0, active * (i64)sizeof(i64));
+    }
+    fr->sel = fr->sel_alt;
+    fr->m = m;
+    wf_status status = m ? take_rows(w, sink_no, fr) : ERR_OK;
+    fr->sel = sel;
+    fr->m = active;
+    return status;
 }
 
 /* One worker does all of a morsel, so its own sequence settles the rest. */
@@ -304,12 +340,6 @@ static i64 collect_runs(struct pipe_run *run, u32 sink_no, struct rows_run *out)
 }
 
 /* The result's strings may lie in heaps of what the pipeline read. */
-static void inherit_heaps(struct exec *x, u32 to, u32 from) {
-    for (i64 i = 0; to != from && i < x->vars[from].heaps.count; i++) {
-        variable_keep_heap(x, to, buffer_retain(x->vars[from].heaps.items[i]));
-    }
-}
-
 static void keep_heaps(struct pipe_run *run, u32 sink_no, const struct sink *sink) {
     const struct pipeline *pipe = run->pipe.pipe;
     for (i32 i = 0; i < run->worker_count; i++) {
@@ -320,11 +350,11 @@ static void keep_heaps(struct pipe_run *run, u32 sink_no, const struct sink *sin
         }
     }
     if (pipe->source.kind == SOURCE_VAR) {
-        inherit_heaps(run->x, sink->var, pipe->source.ref);
+        variable_keep_heaps(run->x, sink->var, pipe->source.ref);
     }
     for (u32 i = 0; i < pipe->op_count; i++) {
         if (pipe->ops[i].code == OP_LOADV && pipe->regs[pipe->ops[i].dst].kind == KIND_STR) {
-            inherit_heaps(run->x, sink->var, pipe->ops[i].b);
+            variable_keep_heaps(run->x, sink->var, pipe->ops[i].b);
         }
     }
 }

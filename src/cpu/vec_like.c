@@ -10,6 +10,7 @@
 
 #include "defs/host_words.h"
 
+#include "defs/fn_str.h"
 #include "defs/fn_like.h"
 
 #if defined(__AVX2__)

@@ -1,4 +1,4 @@
-/* fn_like.h: LIKE over UTF-8, or over bytes. Kernel text (see fn_int.h).
+/* fn_like.h: LIKE over UTF-8, or over bytes. Kernel text (see fn_int.h); needs fn_str.h.
  *
  * Walks pattern and text once; on a mismatch it goes back to the last % only, one character further
  * into the text, which is enough: an earlier % could only give the later one less to choose from.
@@ -44,18 +44,6 @@ FN u32 fn_like_same(u32 c, const u8 *t, u32 at, u32 len, i32 mode) {
     return folded == 'i' && len - at > 1 && t[at] == 0xc4 && t[at + 1] == 0xb0 ? 2 : 0;
 }
 
-/* Eight bytes from an aligned address, the first lowest; 0 for those outside the text. */
-FN u64 fn_like_word(const u8 *t, i64 at, i64 len) {
-    if (at >= 0 && at + 8 <= len) {
-        return word8_at(t + at);
-    }
-    u64 word = 0;
-    NO_UNROLL for (i64 i = at < 0 ? 0 : at; i < at + 8 && i < len; i++) {
-        word |= (u64)t[i] << 8 * (i - at);
-    }
-    return word;
-}
-
 /* The bytes that a text must have where the pattern's next characters are met: literal ones, as
  * many as there are of four. */
 struct like_lead {
@@ -78,10 +66,10 @@ FN struct like_lead fn_like_lead(const u8 *p, u32 pi, u32 len) {
 /* The first place from `from` on where these bytes are, at the text's end perhaps not whole; len =
  * there is none. */
 FN_SLOW u32 fn_like_seek(const u8 *t, u32 from, u32 len, struct like_lead lead) {
-    i64 at = (i64)from - (i64)((u64)(t + from) & 7u);
-    u64 word = fn_like_word(t, at, len);
+    i64 at = (i64)from - (i64)word8_lead(t + from);
+    u64 word = fn_text_word(t, at, len);
     NO_UNROLL for (; at < (i64)len; at += 8) {
-        const u64 next = fn_like_word(t, at + 8, len);
+        const u64 next = fn_text_word(t, at + 8, len);
         u32 hits = ((u32)word & lead.mask) == lead.bytes ? 1u : 0u;
         UNROLL for (u32 k = 1; k < 8; k++) {
             const u32 bytes = (u32)(word >> 8u * k | next << (64u - 8u * k));
@@ -148,16 +136,19 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
             }
             back_t = fn_like_next(t, back_t, text.len, mode);
         }
+        u32 known = 0; /* bytes that are met */
         if (lead.mask && mode != LIKE_NOCASE) {
             back_t = fn_like_seek(t, back_t, text.len, lead);
+            known = bits_set_u32(lead.mask) / 8u;
+            known = known <= text.len - back_t ? known : 0u;
         }
         while (lead.mask && mode == LIKE_NOCASE && back_t < text.len &&
                fn_like_fold(t[back_t], mode) != fn_like_fold(lead.bytes & 255u, mode) &&
                !fn_like_other(t[back_t], mode)) {
             back_t++;
         }
-        ti = back_t;
-        pi = back_p;
+        ti = back_t + known;
+        pi = back_p + known;
     }
 }
 
@@ -166,6 +157,80 @@ FN b8 fn_like_checked(str a, str b, i32 mode, u8 *f) {
     b8 r = fn_like(a, b, mode);
     *f = (u8)(r == 2 ? FAULT_LIKE_ESCAPE : *f);
     return (b8)(r == 1);
+}
+
+/* What every text that is LIKE a pattern has: two leads, the second behind the first, as many as
+ * `count` says. A lead is moved up to the end of its word, so that a word of the text times `up` is
+ * compared with it. Of texts in either case all bits of `fold` are set before. */
+struct leads {
+    u32 bytes[2];
+    u32 up[2];
+    u32 fold;
+    u32 count;
+};
+FN void fn_leads_none(struct leads *out, u32 fold) {
+    out->bytes[0] = 0;
+    out->bytes[1] = 0;
+    out->up[0] = 0;
+    out->up[1] = 0;
+    out->fold = fold;
+    out->count = 0;
+}
+FN void fn_leads_set(struct leads *out, u32 which, u32 bytes, u32 len) {
+    out->up[which] = 1u << 8u * (4u - len);
+    out->bytes[which] = (bytes | out->fold) * out->up[which];
+    out->count = which + 1u;
+}
+
+/* The first lead is of the first piece between %s that has literal bytes, the second of the piece
+ * behind that which has most of them. None of a pattern that begins with a literal: few rows come
+ * further. Letters that other characters stand for in either case are no literals here. */
+FN_SLOW void fn_like_leads(struct leads *out, str pattern, i32 mode) {
+    const u8 *p = (const u8 *)pattern.addr;
+    u32 most[2] = {0, 0};
+    u32 which = 0;
+    u32 run = 0;
+    u32 bytes = 0;
+    b8 escaped = 0;
+    fn_leads_none(out, mode == LIKE_NOCASE ? 0x20202020u : 0u);
+    if (pattern.len == 0 || p[0] != '%') {
+        return;
+    }
+    NO_UNROLL for (u32 i = 0; i < pattern.len; i++) {
+        const u32 byte = p[i];
+        const u32 low = fn_like_fold(byte, mode);
+        if (!escaped && byte == '\\') {
+            escaped = 1;
+            continue;
+        }
+        const b8 other = (b8)(mode == LIKE_NOCASE && (low == 'k' || low == 'i'));
+        if (other || (!escaped && (byte == '%' || byte == '_'))) {
+            which = !escaped && byte == '%' && most[0] ? 1u : which;
+            run = 0;
+            bytes = 0;
+        } else if (run < 4u) {
+            bytes |= byte << 8u * run++;
+            if (run > most[which]) {
+                most[which] = run;
+                fn_leads_set(out, which, bytes, run);
+            }
+        }
+        escaped = 0;
+    }
+}
+
+/* The same of a text that is found as it is. */
+FN void fn_find_leads(struct leads *out, str b) {
+    const u8 *p = (const u8 *)b.addr;
+    const u32 len = b.len < 4u ? b.len : 4u;
+    u32 bytes = 0;
+    NO_UNROLL for (u32 i = 0; i < len; i++) {
+        bytes |= (u32)p[i] << 8u * i;
+    }
+    fn_leads_none(out, 0);
+    if (len) {
+        fn_leads_set(out, 0, bytes, len);
+    }
 }
 
 #endif

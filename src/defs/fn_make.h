@@ -73,7 +73,7 @@ FN_SLOW i64 fn_replace(u8 *out, str a, str b, str c) {
     i64 n = 0;
     u32 from = 0;
     while (b.len > 0) {
-        u32 at = find_bytes(p, a.len, fn_str_ptr(b), b.len, from);
+        u32 at = fn_find(a, b, from);
         if (at > a.len || stop_due(from, at + (u64)b.len)) {
             break;
         }

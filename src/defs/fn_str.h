@@ -1,8 +1,7 @@
 /* fn_str.h: text: length, comparison, substring. Kernel text (see fn_int.h).
  *
  * Text is valid UTF-8; a character starts at every byte that is not 10xxxxxx. Eight bytes are
- * handled at a time: host compilers make one load of fn_load8, on the GPU the eight loads are
- * independent. */
+ * handled at a time. */
 #ifndef WF_DEFS_FN_STR_H
 #define WF_DEFS_FN_STR_H
 
@@ -15,6 +14,18 @@ FN const u8 *fn_str_ptr(str a) {
 FN u64 fn_load8(const u8 *p) { /* first byte highest, so that integers order like bytes */
     return (u64)p[0] << 56 | (u64)p[1] << 48 | (u64)p[2] << 40 | (u64)p[3] << 32 | (u64)p[4] << 24 |
            (u64)p[5] << 16 | (u64)p[6] << 8 | (u64)p[7];
+}
+
+/* Eight bytes from an address that word8_at takes, the first lowest; 0 for those outside the text. */
+FN u64 fn_text_word(const u8 *t, i64 at, i64 len) {
+    if (at >= 0 && at + 8 <= len) {
+        return word8_at(t + at);
+    }
+    u64 word = 0;
+    NO_UNROLL for (i64 i = at < 0 ? 0 : at; i < at + 8 && i < len; i++) {
+        word |= (u64)t[i] << 8 * (i - at);
+    }
+    return word;
 }
 
 FN u32 fn_prefix(const u8 *p, u32 len) {
@@ -32,12 +43,8 @@ FN u64 fn_tails8(u64 x) { /* 1 in the lowest bit of every byte 10xxxxxx */
 FN_TAIL i32 fn_length(str a) {
     const u8 *p = fn_str_ptr(a);
     u32 tails = 0;
-    u32 i = 0;
-    for (; i + 8 <= a.len; i += 8) {
-        tails += bits_set_u64(fn_tails8(fn_load8(p + i)));
-    }
-    for (; i < a.len; i++) {
-        tails += (u32)((p[i] & 0xc0) == 0x80);
+    for (i64 at = -(i64)word8_lead(p); at < (i64)a.len; at += 8) {
+        tails += bits_set_u64(fn_tails8(fn_text_word(p, at, a.len)));
     }
     return (i32)(a.len - tails);
 }

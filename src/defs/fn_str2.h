@@ -21,28 +21,137 @@ FN b8 fn_bytes_at(const u8 *p, const u8 *q, u32 len) {
     return 1;
 }
 
-/* The byte at or after `from` where b begins in a; a.len + 1 when nowhere. */
-FN_SLOW u32 fn_find(str a, str b, u32 from) {
-    const u8 *p = fn_str_ptr(a);
-    const u8 *q = fn_str_ptr(b);
-    if (b.len == 0) {
-        return from;
-    }
-    u64 work = 0;
-    for (u32 i = from; i + b.len <= a.len; i++) {
-        u32 same = 0;
-        while (same < b.len && p[i + same] == q[same]) {
+/* Where q begins in p, at or after byte `from`; len + 1 when nowhere. In time that grows with len and
+ * q_len, whatever they hold: places are found by two bytes in words of eight, and where too many of
+ * them are none, the two-way algorithm of Crochemore and Perrin goes on. */
+
+/* The highest bit of each byte that is 0, and perhaps of some after one. */
+FN u64 fn_zero_bytes(u64 x) {
+    return (x - 0x0101010101010101ULL) & ~x & 0x8080808080808080ULL;
+}
+
+struct cut_needle {
+    i64 cut;    /* bytes from here on are compared first, forwards */
+    i64 period; /* of those */
+};
+
+/* The greatest suffix of q, by the order of bytes or by the opposite one. */
+FN_SLOW struct cut_needle fn_greatest_suffix(const u8 *q, i64 len, b8 opposite) {
+    struct cut_needle best = {0, 1};
+    i64 rival = 1; /* another suffix, of which `same` bytes are known to be as the best one's */
+    i64 same = 0;
+    for (u64 work = 1; rival + same < len && !stop_due(work - 1, work); work++) {
+        u8 x = q[rival + same];
+        u8 y = q[best.cut + same];
+        if (x == y) {
             same++;
+            if (same == best.period) {
+                rival += same;
+                same = 0;
+            }
+        } else if ((x < y) != opposite) {
+            rival += same + 1;
+            same = 0;
+            best.period = rival - best.cut;
+        } else {
+            best.cut = rival;
+            best.period = 1;
+            rival++;
+            same = 0;
         }
-        if (same == b.len) {
-            return i;
+    }
+    return best;
+}
+
+FN_SLOW u32 fn_find_hard(const u8 *p, i64 len, const u8 *q, i64 q_len, i64 from) {
+    struct cut_needle one = fn_greatest_suffix(q, q_len, 0);
+    struct cut_needle two = fn_greatest_suffix(q, q_len, 1);
+    i64 cut = one.cut > two.cut ? one.cut : two.cut;
+    i64 period = one.cut > two.cut ? one.period : two.period;
+    i64 shared = 0; /* first bytes of q that are period bytes later, too */
+    while (shared < cut && shared + period < q_len && q[shared] == q[shared + period]) {
+        shared++;
+    }
+    b8 periodic = (b8)(shared == cut);
+    if (!periodic) {
+        period = (cut > q_len - cut ? cut : q_len - cut) + 1;
+    }
+    i64 known = 0; /* first bytes of q that are there, by what was found before */
+    u64 work = 0;
+    while (from + q_len <= len) {
+        i64 i = cut > known ? cut : known;
+        i64 first = i;
+        while (i < q_len && q[i] == p[from + i]) {
+            i++;
         }
-        if (stop_due(work, work + same + 1)) {
+        if (stop_due(work, work + (u64)(i - first) + 1)) {
             break;
         }
-        work += same + 1;
+        work += (u64)(i - first) + 1;
+        if (i < q_len) {
+            from += i - cut + 1;
+            known = 0;
+            continue;
+        }
+        i = cut;
+        while (i > known && q[i - 1] == p[from + i - 1]) {
+            i--;
+        }
+        if (i <= known) {
+            return (u32)from;
+        }
+        from += period;
+        known = periodic ? q_len - period : 0;
     }
-    return a.len + 1;
+    return (u32)len + 1;
+}
+
+FN_SLOW u32 fn_find_bytes(const u8 *p, u32 len, const u8 *q, u32 q_len, u32 from) {
+    enum { EASY = 256 }; /* bytes that may be compared in vain, and four for each one passed */
+    if (q_len == 0 || (u64)from + q_len > len) {
+        return q_len == 0 ? from : len + 1;
+    }
+    const u64 one = q[0] * 0x0101010101010101ULL;
+    const u64 two = q[q_len > 1 ? 1 : 0] * 0x0101010101010101ULL;
+    i64 at = (i64)from - (i64)word8_lead(p + from);
+    u64 word = fn_text_word(p, at, len);
+    u64 hits =
+        fn_zero_bytes(word ^ one) & (at < (i64)from ? ~0ULL << 8u * (u32)(from - at) : ~0ULL);
+    i64 vain = 0;
+    NO_UNROLL while (at + (i64)q_len <= (i64)len) {
+        const u64 next = fn_text_word(p, at + 8, len);
+        if (q_len > 1) {
+            hits &= fn_zero_bytes((word >> 8 | next << 56) ^ two);
+        }
+        NO_UNROLL for (; hits; hits &= hits - 1) {
+            const i64 i = at + (i64)((63u - zeros_above_u64(hits & (0 - hits))) >> 3);
+            u32 same = 0;
+            if (i + (i64)q_len > (i64)len) {
+                return len + 1;
+            }
+            while (same < q_len && p[i + same] == q[same]) {
+                same++;
+            }
+            if (same == q_len) {
+                return (u32)i;
+            }
+            vain += same + 1;
+            if (vain > 4 * (i - (i64)from) + EASY) {
+                return fn_find_hard(p, len, q, q_len, i + 1);
+            }
+        }
+        at += 8;
+        if (stop_due((u64)at - 8u, (u64)at)) {
+            break;
+        }
+        word = next;
+        hits = fn_zero_bytes(word ^ one);
+    }
+    return len + 1;
+}
+
+FN u32 fn_find(str a, str b, u32 from) {
+    return fn_find_bytes(fn_str_ptr(a), a.len, fn_str_ptr(b), b.len, from);
 }
 
 FN i32 fn_strpos(str a, str b) {

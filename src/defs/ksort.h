@@ -29,6 +29,8 @@ struct ksort_part {
     const u8 *data;
     const b8 *nulls; /* or 0 */
     const i32 *rank; /* of codes; or 0 */
+    const u64 *entries; /* STR: codes of an interner's entries, whose words are in `heap`; or 0 */
+    const u8 *heap;
     u64 lo[2], hi[2];
     u64 null_number; /* WHOLE */
     u32 value;       /* enum sort_value */

@@ -49,7 +49,7 @@ static void sink_reads(struct sink *sink, reg_fn *visit, void *arg) {
             visit(arg, &sink->cols[i].null_reg);
         }
     }
-    bool keyed = sink->kind == SINK_AGG || sink->kind == SINK_MARK;
+    bool keyed = sink->kind == SINK_AGG || sink->kind == SINK_MARK || sink->set_var;
     if (keyed && sink->key != NO_REG) {
         visit(arg, &sink->key);
     }

@@ -87,6 +87,8 @@ struct sink {
     i64 limit;        /* ROWS: stop after that many rows; -1 = all */
     b8 append;        /* ROWS: behind what the variable holds; else the variable starts anew */
     u32 rows_var;     /* MARK */
+    u32 set_var;      /* ROWS: variable + 1, a SET: a row whose `key` it has is dropped, others add theirs; it starts
+                       * anew where the rows do; 0 = none */
     /* ROWS: the variable is sorted next by top_keys (their col: a column of the sink) and only the first `top` rows of
      * that order matter; a device may drop the others. 0 keys: all rows matter. */
     u32 top_key_count;
@@ -94,8 +96,8 @@ struct sink {
     i64 top;
     u32 col_count;    /* ROWS: columns; LUT: 1 (value and NULL flag); the fault goes to fault_var */
     struct sink_col *cols;
-    u16 key;          /* AGG: i64 key register, or NO_REG for one group; MARK: i64 row register */
-    u8 key_bits;      /* AGG: keys lie in [0, 2^key_bits); 64 = any value */
+    u16 key;          /* AGG: i64 key register, or NO_REG for one group; MARK: i64 row register; ROWS: of set_var */
+    u8 key_bits;      /* AGG, set_var: keys lie in [0, 2^key_bits); 64 = any value */
     u32 word_count;   /* AGG: the state */
     u8 *words;        /* enum word_op */
     u16 *word_regs;   /* i64 inputs, already the identity where the input is NULL */
@@ -132,7 +134,7 @@ struct pipeline {
     i64 filtered; /* estimate of the rows that filters leave before anything is looked up; 0 = there are none */
 };
 
-enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN };
+enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN, VAR_SET };
 struct var {
     u8 kind;         /* enum var_kind */
     b8 in_order;     /* ROWS: their order means something to whoever reads them */
@@ -203,7 +205,9 @@ struct step {
     /* BUILD: dst = index over src, key column `col` (i64, within key_range); grow: of a set, src only gets more
      * rows until both are emptied, so a device may keep dst and add what is new. SORT: src in place; limit
      * (-1 = all) says that only so many first rows are wanted, col_count (0 = all) that only so many first
-     * columns are. LIMIT: dst = rows [offset, offset + limit) of src.
+     * columns are. LIMIT: dst = rows [offset, offset + limit) of src; shares:
+     * src only gets more rows as long as dst has these, and holds what they point to; mark_lit, a literal + 1
+     * (0 = none), becomes how many src has.
      * RANK: dst = LUT (i32) code -> position in byte order, of dictionary `dict`; dst2 = its inverse.
      * WINDOW: src is sorted by `keys`, the first part_count of which partition it; dst = its columns and one
      * for every window_fn. FOLD: src is sorted by column `col` (i64) and then as the aggregate asks; dst = one row
@@ -225,6 +229,8 @@ struct step {
     u8 fold;
     b8 distinct;
     b8 grow;
+    b8 shares;
+    u32 mark_lit;
     u32 args[2];
     u32 table;
     struct fetched_col *fetches; /* as many as dst has columns */
@@ -245,15 +251,24 @@ struct deferral {
     i32 position; /* of that fault */
 };
 
-/* A block ends by falling through, jumping, or jumping when a variable is not empty (recursion). */
+/* Rows that the rounds of a loop append to a variable. The literal says how many of them a round has taken; it is 0,
+ * and `fresh` (a variable + 1; 0 = none) and its index are empty, when the loop is entered. */
+struct loop_var {
+    u32 var;
+    u32 lit;
+    u32 fresh;
+};
+
+/* A block ends by falling through, jumping, or jumping back (recursion). */
 struct block {
     u32 step_count;
     struct step *steps;
     u32 next;     /* block index; NO_VAR = end of program */
-    u32 loop_var; /* go to `loop` while this variable has rows; NO_VAR = never */
+    u32 loop_count; /* go to `loop` while one of these has rows that no round has taken; 0 = never */
+    struct loop_var *loop_vars;
     u32 loop;
-    u32 fresh_var; /* variable + 1 that rounds of a loop append to: it and its index are emptied when the
-                    * block is entered from before the loop; 0 = none */
+    u32 enter_count; /* those of the loop that begins here */
+    struct loop_var *enter_vars;
     u32 stop_var; /* variable + 1: no further round when it has stop_lit rows (a literal); 0 = never */
     u32 stop_lit;
 };

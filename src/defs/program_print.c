@@ -363,6 +363,13 @@ static void print_sink(struct text *out, const struct program *program, const st
     if (sink->append) {
         add(&p, ", appended");
     }
+    if (sink->kind == SINK_ROWS && sink->set_var) {
+        add(&p, ", new to ");
+        add_var(&p, program, sink->set_var - 1);
+        add(&p, " by ");
+        add_reg(&p, pipe, sink->key);
+        add(&p, " of %u bits", sink->key_bits);
+    }
     if (sink->kind == SINK_MARK) {
         add(&p, " at row ");
         add_reg(&p, pipe, sink->key);
@@ -548,6 +555,7 @@ static void print_primitive(struct text *out, const struct program *program,
         add(&p, " from ");
         add_var(&p, program, step->src);
         add_limits(&p, program, step);
+        add(&p, step->shares ? ", shared" : "");
         break;
     case STEP_FETCH:
         add_fetch(&p, program, step);
@@ -588,7 +596,7 @@ static void print_primitive(struct text *out, const struct program *program,
 }
 
 static void print_var(struct text *out, const struct program *program, u32 number) {
-    static const char *const kinds[] = {"rows", "groups", "index", "table", "interner"};
+    static const char *const kinds[] = {"rows", "groups", "index", "table", "interner", "set"};
     const struct var *var = &program->vars[number];
     struct piece p = {.len = 0};
     if (var->kind == VAR_ROWS || var->kind == VAR_AGG) {
@@ -604,7 +612,7 @@ static void print_var(struct text *out, const struct program *program, u32 numbe
         add(&p, "of %s", kind_names[var->lut_kind]);
     }
     text_print(out, "  v%-4u %-9s %-16s %s\n", number,
-               var->kind <= VAR_INTERN ? kinds[var->kind] : "?", var->name ? var->name : "",
+               var->kind <= VAR_SET ? kinds[var->kind] : "?", var->name ? var->name : "",
                p.text);
 }
 
@@ -625,8 +633,11 @@ void program_print(struct text *out, const struct program *program, bool with_op
                 print_primitive(out, program, step);
             }
         }
-        if (block->loop_var != NO_VAR) {
-            text_print(out, "  while v%u has rows go to block %u\n", block->loop_var, block->loop);
+        for (u32 i = 0; i < block->loop_count; i++) {
+            text_print(out, "%sv%u", i ? " or " : "  while ", block->loop_vars[i].var);
+        }
+        if (block->loop_count) {
+            text_print(out, " has new rows go to block %u\n", block->loop);
         }
     }
     if (program->var_count) {

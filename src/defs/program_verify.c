@@ -226,6 +226,11 @@ static wf_status check_rows_sink(struct check *c, const struct sink *sink) {
         }
         NEED(col->dict <= c->program->dict_count, "a dictionary that does not exist is named");
     }
+    if (sink->kind == SINK_ROWS && sink->set_var) {
+        TRY(check_var(c, sink->set_var - 1, 1 << VAR_SET));
+        TRY(check_read(c, sink->key, KIND_I64));
+        NEED(sink->key_bits <= 64, "a key has more than 64 bits");
+    }
     const u32 flags[2] = {sink->kind == SINK_LUT ? sink->null_var : NO_VAR,
                           sink->kind == SINK_LUT ? sink->fault_var : NO_VAR};
     for (u32 i = 0; i < 2; i++) {
@@ -443,6 +448,10 @@ static wf_status check_fetch(struct check *c, const struct step *step) {
     return ERR_OK;
 }
 
+static bool is_i64_lit(const struct check *c, u32 lit) {
+    return lit < c->program->lit_count && c->program->lit_kinds[lit] == KIND_I64;
+}
+
 static wf_status check_primitive(struct check *c, const struct step *step) {
     const struct program *program = c->program;
     switch (step->kind) {
@@ -479,6 +488,7 @@ static wf_status check_primitive(struct check *c, const struct step *step) {
         TRY(check_var(c, step->dst, MASK_ROWS));
         TRY(check_literal_limit(c, step->offset_lit));
         TRY(check_literal_limit(c, step->limit_lit));
+        NEED(!step->mark_lit || is_i64_lit(c, step->mark_lit - 1), "a mark that is not i64");
         NEED(program->vars[step->dst].col_count == program->vars[step->src].col_count,
              "a limit changes the columns");
         c->vars_set[step->dst] = 1;
@@ -517,7 +527,7 @@ static wf_status check_primitive(struct check *c, const struct step *step) {
 static wf_status check_vars(struct check *c) {
     for (u32 i = 0; i < c->program->var_count; i++) {
         const struct var *var = &c->program->vars[i];
-        NEED(var->kind <= VAR_INTERN, "a variable of unknown kind");
+        NEED(var->kind <= VAR_SET, "a variable of unknown kind");
         bool rows = var->kind == VAR_ROWS || var->kind == VAR_AGG;
         for (u32 j = 0; rows && j < var->col_count; j++) {
             NEED(var->kinds[j] < KIND_COUNT, "a variable's column of unknown kind");
@@ -563,10 +573,12 @@ static wf_status check_steps(struct check *c) {
         }
         NEED(block->next == NO_VAR || block->next < c->program->block_count,
              "a jump to a block that does not exist");
-        if (block->loop_var != NO_VAR) {
-            TRY(check_var(c, block->loop_var, MASK_ROWS));
-            NEED(block->loop < c->program->block_count, "a loop to a block that does not exist");
+        for (u32 i = 0; i < block->loop_count; i++) {
+            TRY(check_var(c, block->loop_vars[i].var, MASK_ROWS));
+            NEED(is_i64_lit(c, block->loop_vars[i].lit), "a loop whose literal is not i64");
         }
+        NEED(!block->loop_count || block->loop < c->program->block_count,
+             "a loop to a block that does not exist");
     }
     NEED(results == 1, "a program has one result");
     return ERR_OK;

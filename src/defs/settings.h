@@ -11,6 +11,7 @@ struct settings { /* INT, SIZE: the number; BOOL: 0 or 1; ENUM: index of the cho
 #undef X
 };
 
+enum { LANGUAGE_SQL, LANGUAGE_LOGIQL };
 enum { DEVICE_AUTO, DEVICE_CPU, DEVICE_GPU, DEVICE_HYBRID };
 enum { PLACE_AUTO, PLACE_CACHED, PLACE_MAPPED, PLACE_STREAMED, PLACE_SERIAL };
 enum { CODE_AUTO, CODE_VM, CODE_WOVEN };
@@ -24,6 +25,10 @@ static inline const char *setting_device(const struct settings *s) {
 }
 static inline const char *setting_device_title(const struct settings *s) {
     return s->device == DEVICE_CPU ? "CPU" : "GPU";
+}
+/* Whether several devices may share a scan. */
+static inline bool setting_shares(const struct settings *s) {
+    return s->device == DEVICE_HYBRID;
 }
 /* Whether answers stay where they were made. */
 static inline bool setting_keeps_result(const struct settings *s) {

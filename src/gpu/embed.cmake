@@ -16,6 +16,7 @@ set(WF_EMBEDDED
   prelude.h=gpu/kernels/prelude.h
   block.h=gpu/kernels/block.h
   text.h=gpu/kernels/text.h
+  seek.h=gpu/kernels/seek.h
   words.h=gpu/kernels/words.h
   intern.h=gpu/kernels/intern.h
   vm.h=gpu/kernels/vm.h

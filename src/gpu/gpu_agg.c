@@ -215,8 +215,9 @@ void gpu_agg_keeps(const struct job *j, u32 number, struct kkeep *out) {
     const struct plan_keeps *keeps = &j->plan.keeps[number];
     for (u32 i = 0; i < keeps->count; i++) {
         const struct prune *p = keeps->items[i];
-        i128 lo = p->lo_lit == NO_LIT ? I64_MIN : bound_of(j->x, p, p->lo_lit);
-        i128 hi = p->hi_lit == NO_LIT ? I64_MAX : bound_of(j->x, p, p->hi_lit);
+        bool open = j->x->whole != NULL; /* states of a share are not whole yet */
+        i128 lo = open || p->lo_lit == NO_LIT ? I64_MIN : bound_of(j->x, p, p->lo_lit);
+        i128 hi = open || p->hi_lit == NO_LIT ? I64_MAX : bound_of(j->x, p, p->hi_lit);
         bool some = lo <= I64_MAX && hi >= I64_MIN;
         out[i].lo = some ? (i64)MAX_OF(lo, I64_MIN) : I64_MAX;
         out[i].hi = some ? (i64)MIN_OF(hi, I64_MAX) : I64_MIN;

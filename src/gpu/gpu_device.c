@@ -19,11 +19,6 @@ static const char *refuses_plan(const struct gpu *g, struct exec *x, const struc
     if (step->refusal) {
         return arena_printf(x->arena, "%s", step->refusal);
     }
-    i64 beside = 4096 + 2 * plan->tile_rows; /* a kernel's own arrays, and where rows go */
-    if (plan->slot_bytes + beside > g->card->shared_max) {
-        return gpu_refusal(x->arena, REFUSE_SHARED,
-                           arena_printf(x->arena, "%lld", plan->slot_bytes));
-    }
     for (i64 i = 0; i < plan->patterns.count; i++) {
         bool zone = x->program->lit_kinds[plan->patterns.items[i].lit] == KIND_I32;
         if (gpu_ahead_table(x, &plan->patterns.items[i]).len == 0) {
@@ -67,17 +62,26 @@ static bool is_here(const struct gpu *g, const struct variable *v) {
     return v->copy && v->copy_space == g->device.space;
 }
 
+/* Of the rows of a table, those that the execution reads. */
+static i64 span_rows(const struct exec *x, i64 rows) {
+    struct row_span span = exec_span(x, rows);
+    return span.end - span.first;
+}
+
 /* Bytes of the source that a pipeline reads. */
 static f64 source_bytes(struct gpu *g, const struct exec *x, const struct pipeline *pipe,
                         const struct gpu_plan *plan, const struct expected *vars) {
     f64 read = 0;
     const struct source *source = &pipe->source;
+    i64 all = source->kind == SOURCE_TABLE ? x->versions[source->ref]->rows : 0;
+    f64 share = all > 0 ? (f64)span_rows(x, all) / (f64)all : 1;
     for (u32 c = 0; c < source->col_count; c++) {
         if (plan->col_used[c] && source->kind == SOURCE_VAR) {
             const struct var *var = &x->program->vars[source->ref];
             read += (f64)vars[source->ref].rows * kind_bytes[var->kinds[source->cols[c]]];
         } else if (plan->col_used[c] && source->kind == SOURCE_TABLE) {
-            read += (f64)gpu_column_of(g->card, x->versions[source->ref], source->cols[c]).bytes;
+            read += share *
+                    (f64)gpu_column_of(g->card, x->versions[source->ref], source->cols[c]).bytes;
         }
     }
     return read;
@@ -87,7 +91,7 @@ static i64 source_rows(const struct exec *x, const struct pipeline *pipe,
                        const struct expected *vars) {
     const struct source *source = &pipe->source;
     return source->kind == SOURCE_VAR     ? vars[source->ref].rows
-           : source->kind == SOURCE_TABLE ? x->versions[source->ref]->rows
+           : source->kind == SOURCE_TABLE ? span_rows(x, x->versions[source->ref]->rows)
                                           : 0;
 }
 
@@ -196,8 +200,9 @@ static void gpu_column(struct device *dev, const struct table_version *version, 
     struct gpu *g = dev->self;
     struct device_rates rates = usable_rates(dev, NULL);
     f64 ns = 1 / (rates.bus_bytes_per_ns * KERNELS_REACH) + PIN_NS_PER_BYTE;
-    i64 missing = gpu_column_of(g->card, version, col).missing_bytes;
-    *out = (struct column_place){missing, (f64)missing * ns};
+    struct gpu_column column = gpu_column_of(g->card, version, col);
+    *out =
+        (struct column_place){column.bytes, column.missing_bytes, (f64)column.missing_bytes * ns};
 }
 
 static void gpu_lacks(struct device *dev, struct table_version *version, u32 col, f64 lost_ns) {

@@ -514,7 +514,7 @@ struct gpu_plan {
     b8 *host_text;   /* registers of text that keep the host's address: only rows take them */
     u8 *count_after; /* by opcode: the place, + 1, where rows are counted behind it; 0 = none */
     u32 count_places;
-    const char *woven_op; /* an opcode that the virtual machine does not have; NULL: it has all */
+    const char *woven_op; /* what the virtual machine lacks: an opcode, or the room; NULL: nothing */
 };
 /* Why something stays on the host; the texts are in refusal.def. */
 enum gpu_refusal {
@@ -646,6 +646,16 @@ struct gpu_col {
     struct gpu_block *data, *nulls;
     u64 addr, nulls_addr;
 };
+/* Strings that a step made, on the card. They have their addresses on the host from the beginning, but
+ * come there only when rows that may point to them do. */
+struct gpu_far {
+    _Atomic i32 refs;
+    struct gpu_card *card;
+    struct gpu_block *block; /* HEAP_HEAD, and the bytes */
+    struct buffer *host;
+    i64 used;
+    _Atomic b8 is_here; /* on the host, too */
+};
 /* Bytes that views in a variable point to: a tablet's, or others that stay where they are on the
  * host as long as the statement, or as long as `heap`. */
 struct gpu_str {
@@ -655,6 +665,7 @@ struct gpu_str {
     const u8 *host;
     i64 bytes;
     struct buffer *heap;     /* or NULL; counted */
+    struct gpu_far *far;     /* heap's bytes are there, or NULL; counted */
     struct gpu_block *block; /* no tablet: the copy on the card, made when it is needed */
 };
 struct gpu_str_list {
@@ -678,6 +689,7 @@ struct gpu_step {
     const char *refusal; /* NULL: the plan stands */
     _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
     _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
+    _Atomic i64 made_bytes, made_rows; /* of strings that it made last, and of the source */
     struct gpu_plan plan;
     struct gpu_woven_form *woven;
     struct gpu_scan *scans; /* the one used last first */
@@ -741,13 +753,18 @@ struct row_fetch {
 FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, const struct row_fetch *fetch,
                            i64 *moved);
 
-/* --- text (gpu_str.c) --- */
+/* --- text (gpu_str.c, gpu_made.c) --- */
+
+void gpu_far_release(struct gpu_far *far); /* NULL is fine */
+FALLIBLE gpu_far_fetch(struct gpu *g, struct exec *x, struct gpu_far *far);
 
 /* Copies the bytes of n views into one buffer and lets the views point there. */
 FALLIBLE gpu_str_gather(struct memory *mem, str *views, i64 n, struct buffer **out,
                         struct error *err);
 /* Takes the reference to the heap. */
 void gpu_str_add(struct arena *arena, struct gpu_str_list *list, struct gpu_str text);
+/* The same, for another variable: counted once more, without the copy on the card. */
+void gpu_str_share(struct arena *arena, struct gpu_str_list *list, struct gpu_str text);
 void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list);
 /* The text's address on the card, copied there when missing. */
 FALLIBLE gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved);

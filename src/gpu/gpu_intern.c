@@ -210,34 +210,35 @@ wf_status gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text, 
 
 /* --- to the host --- */
 
-/* An entry's string, out of the heap's words. */
-static FALLIBLE add_text(struct exec *x, struct dict *dict, const u64 *words, i64 len,
-                         i64 *out_number) {
-    char small[64];
-    char *text = len <= (i64)sizeof small ? small : mem_alloc(x->mem, len);
-    if (!text) {
-        return memory_refused(x->mem, x->err, len);
+/* Strings in the heap's words, whose first bytes are highest and become the first. */
+static FALLIBLE add_texts(struct exec *x, struct dict *dict, i64 have, i64 count,
+                          const u64 *entries, u64 *heap, i64 heap_words) {
+    i64 bytes = (count - have) * (i64)(sizeof(str) + sizeof(i32));
+    str *texts = mem_alloc(x->mem, bytes);
+    if (!texts) {
+        return memory_refused(x->mem, x->err, bytes);
     }
-    for (i64 k = 0; k < len; k++) {
-        text[k] = (char)(words[k / 8] >> (56 - 8 * (k % 8)));
+    i32 *codes = (i32 *)(void *)(texts + (count - have));
+    for (i64 i = 0; i < heap_words; i++) {
+        heap[i] = __builtin_bswap64(heap[i]);
     }
-    *out_number = dict_add(dict, (struct sv){text, len});
-    if (text != small) {
-        mem_free(x->mem, text, len);
+    for (i64 i = 0; i < count - have; i++) {
+        const u64 *entry = entries + i * INTERN_WORDS;
+        texts[i] = str_from((struct sv){(const char *)(heap + entry[2] / 8), (i64)entry[1]});
     }
-    return ERR_OK;
+    bool fine = dict_add_many(dict, texts, NULL, count - have, codes);
+    for (i64 i = 0; fine && i < count - have; i++) {
+        CHECK(codes[i] == have + i);
+    }
+    mem_free(x->mem, texts, bytes);
+    return fine ? ERR_OK : memory_refused(x->mem, x->err, 64);
 }
 
-static FALLIBLE add_to_host(struct exec *x, struct variable *v, bool is_text, i64 have, i64 count,
-                            const u64 *entries, const u64 *heap) {
+static FALLIBLE add_pairs(struct exec *x, struct pair_map *pairs, i64 have, i64 count,
+                          const u64 *entries) {
     for (i64 i = have; i < count; i++) {
         const u64 *entry = entries + (i - have) * INTERN_WORDS;
-        i64 number = -1;
-        if (is_text) {
-            TRY(add_text(x, v->dict, heap + entry[2] / 8, (i64)entry[1], &number));
-        } else {
-            number = pair_map_add(v->pairs, (i64)entry[1], (i64)entry[2]);
-        }
+        i64 number = pair_map_add(pairs, (i64)entry[1], (i64)entry[2]);
         if (number < 0) {
             return memory_refused(x->mem, x->err, 64);
         }
@@ -273,8 +274,9 @@ wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
         int done = g->api->stream_synchronize(g->streams[0]);
         wf_status status = gpu_check(g->card, code ? code : done, "copy_to_host", err);
         if (!status) {
-            status = add_to_host(x, v, is_text, have, gv->intern_count, copy,
-                                 copy + rest * INTERN_WORDS);
+            u64 *heap = copy + rest * INTERN_WORDS;
+            status = is_text ? add_texts(x, v->dict, have, gv->intern_count, copy, heap, heap_bytes / 8)
+                             : add_pairs(x, v->pairs, have, gv->intern_count, copy);
         }
         mem_free(x->mem, copy, entry_bytes + heap_bytes);
         *moved += entry_bytes + heap_bytes;

@@ -170,7 +170,7 @@ struct job {
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
     struct gpu_block *made;        /* strings that the step makes: HEAP_HEAD and the bytes, */
     i64 made_bytes;                /* which there is room for */
-    struct buffer *made_host; /* where they will be on the host; NULL: they are not handed on */
+    struct gpu_far *far;      /* and where they will be on the host; NULL: they are not handed on */
     i64 made_text;            /* which of the texts they are; 0 = none, else its number + 1 */
     struct gpu_block *bests;  /* the best texts so far, for INTERN that has a key */
     u32 mark_count;

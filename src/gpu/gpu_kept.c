@@ -197,6 +197,12 @@ static void trim(struct gpu_card *card, i64 bytes) {
     }
 }
 
+/* Registers of so many rows that the tile of the virtual machine has no room for them. */
+static bool is_wide(const struct gpu_card *card, const struct gpu_plan *plan) {
+    i64 beside = 4096 + 2 * plan->tile_rows; /* a kernel's own arrays, and where rows go */
+    return plan->slot_bytes + beside > card->shared_max;
+}
+
 static FALLIBLE make_step(struct gpu_card *card, struct exec *x, const struct pipeline *pipe,
                           struct gpu_step **out) {
     struct gpu_step *step = mem_alloc(&card->kept.mem, (i64)sizeof *step);
@@ -210,6 +216,9 @@ static FALLIBLE make_step(struct gpu_card *card, struct exec *x, const struct pi
     step->users = 1;
     step->refusal = gpu_plan_make(&step->arena, x->program, pipe, x->counts_rows, &step->plan);
     step->plan.pipe = pipe; /* a refused plan names it, too */
+    if (!step->refusal && !step->plan.woven_op && is_wide(card, &step->plan)) {
+        step->plan.woven_op = "so wide a pipeline";
+    }
     wf_status status = arena_check(&step->arena, x->err);
     if (status) {
         step_free(card, step);

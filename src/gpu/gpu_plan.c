@@ -159,6 +159,9 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     if (sink->kind == SINK_LUT) {
         return gpu_refusal(arena, REFUSE_TABLE, "");
     }
+    if (sink->set_var) {
+        return gpu_refusal(arena, REFUSE_STEP, "");
+    }
     for (u32 s = 0; s < pipe->sink_count; s++) {
         if (pipe->sinks[s].kind == SINK_AGG && pipe->sinks[s].word_count > AGG_MAX_WORDS) {
             return refuse_count(arena, REFUSE_WORDS, pipe->sinks[s].word_count);

@@ -7,8 +7,8 @@
  * the order of the input, as on the CPU.
  *
  * Text takes part with a few pieces; where neighbours agree in all of those, but not in all of
- * their text, the sort is done again with more. Codes are ordered by the ranks of their texts, which
- * the host knows.
+ * their text, the sort is done again with more. Codes of an interner on the card are texts, too;
+ * others are ordered by the ranks of their texts, which the host knows.
  *
  * The variable's columns are replaced when everything has worked: a sort that fails leaves them. */
 #include "gpu/gpu_order.h"
@@ -99,9 +99,27 @@ static FALLIBLE rank_rows(struct sorter *s, const struct dict *dict, i64 len,
     return ERR_OK;
 }
 
-/* Codes are ordered by the ranks of their texts. */
+/* An interner that the card has whole: its texts are read there. */
+static bool is_interned(struct sorter *s, u32 dict_no, struct ksort_part *key) {
+    const struct dict_ref *ref = &s->x->program->dicts[dict_no];
+    const struct gpu_var *gv = ref->table == NO_VAR ? s->x->vars[ref->values].copy : NULL;
+    const struct gpu_card *card = s->o.g->card;
+    bool whole = gv && gv->card == card && gv->epoch == card->epoch && gv->intern.entries &&
+                 gv->intern_count >= s->x->dict_lens[dict_no];
+    if (whole) {
+        key->value = SORT_STR;
+        key->entries = gv->intern.entries;
+        key->heap = gv->intern.heap;
+    }
+    return whole;
+}
+
+/* Codes are ordered by their texts, or by the ranks of those. */
 static FALLIBLE rank_key(struct sorter *s, u32 dict_no, struct ksort_part *key) {
     struct exec *x = s->x;
+    if (is_interned(s, dict_no, key)) {
+        return ERR_OK;
+    }
     struct dict *dict = x->dicts[dict_no];
     i32 len = x->dict_lens[dict_no];
     if (x->program->dicts[dict_no].table == NO_VAR && s->n < len / FEW_OF) {
@@ -467,11 +485,13 @@ static FALLIBLE is_settled(struct sorter *s, bool *out) {
 
 static FALLIBLE sort_keys(struct sorter *s) {
     bool text = false;
+    bool column = false; /* of text */
     for (u32 k = 0; k < s->step->key_count; k++) {
         TRY(open_key(s, &s->step->keys[k], &s->keys[k]));
         text = text || s->keys[k].value == SORT_STR;
+        column = column || (s->keys[k].value == SORT_STR && !s->keys[k].entries);
     }
-    if (text) {
+    if (column) {
         TRY(order_texts(&s->o, s->gv));
     }
     s->part_room = s->step->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);

@@ -46,9 +46,19 @@ void gpu_str_add(struct arena *arena, struct gpu_str_list *list, struct gpu_str 
     VEC_PUSH(arena, list, text);
 }
 
+void gpu_str_share(struct arena *arena, struct gpu_str_list *list, struct gpu_str text) {
+    text.block = NULL;
+    text.heap = text.heap ? buffer_retain(text.heap) : NULL;
+    if (text.far) {
+        atomic_fetch_add(&text.far->refs, 1);
+    }
+    gpu_str_add(arena, list, text);
+}
+
 void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list) {
     for (i64 i = 0; i < list->count; i++) {
         buffer_release(list->items[i].heap);
+        gpu_far_release(list->items[i].far);
         gpu_heap_free(card, list->items[i].block);
     }
     list->count = 0;
@@ -56,6 +66,10 @@ void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list) {
 
 /* A tablet's is the cache's, or a copy of its own where that has no room. */
 wf_status gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved) {
+    if (text->far) {
+        *out = text->far->block->addr + HEAP_HEAD;
+        return ERR_OK;
+    }
     if (text->tablet && !text->block) {
         struct cached *cached = NULL;
         wf_status status =
@@ -157,9 +171,23 @@ void gpu_job_literals(struct job *j, u8 *to, u64 addr) {
 
 struct sv gpu_ahead_table(struct exec *x, const struct gpu_plan_ahead *ahead) {
     const union lit *lit = &x->lits[ahead->lit];
-    return ahead->code == OP_REGEX_STR    ? regex_table_make(x->arena, lit->str)
-           : ahead->code == OP_TO_CHAR_TS ? to_char_program(x->arena, lit->str)
-                                          : zone_table_get(x->arena, lit->i32);
+    switch (ahead->code) {
+    case OP_REGEX_STR:
+        return regex_table_make(x->arena, lit->str, REGEX_ASK_TEST);
+    case OP_REGEX_COUNT:
+        return regex_table_make(x->arena, lit->str, REGEX_ASK_COUNT);
+    case OP_REGEX_SPLIT:
+        return regex_table_make(x->arena, lit->str, REGEX_ASK_SPLIT);
+    case OP_REGEX_INSTR:
+    case OP_REGEX_SUBSTR:
+        return regex_table_make(x->arena, lit->str, REGEX_ASK_PART);
+    case OP_REGEX_REPLACE:
+        return regex_table_make(x->arena, lit->str, REGEX_ASK_ALL);
+    case OP_TO_CHAR_TS:
+        return to_char_program(x->arena, lit->str);
+    default:
+        return zone_table_get(x->arena, lit->i32);
+    }
 }
 
 /* Each is a text of its own, so that it is aligned. */
@@ -420,8 +448,7 @@ void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
             variable_keep_heap(x, var, buffer_retain(text.heap));
         }
         if (out) {
-            text.heap = text.heap ? buffer_retain(text.heap) : NULL;
-            gpu_str_add(x->arena, &out->texts, text);
+            gpu_str_share(x->arena, &out->texts, text);
         }
     }
 }

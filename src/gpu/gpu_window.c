@@ -184,7 +184,7 @@ static FALLIBLE check_reports(struct windower *w) {
 static bool read_last(const struct windower *w) {
     const struct program *program = w->x->program;
     for (u32 b = 0; b < program->block_count; b++) {
-        if (program->blocks[b].loop_var != NO_VAR) {
+        if (program->blocks[b].loop_count) {
             return false;
         }
     }
@@ -220,21 +220,23 @@ static FALLIBLE copy_rows(struct order_step *o, const struct gpu_var *from, cons
     return ERR_OK;
 }
 
-/* Text that rows of `src` point to is kept by `dst`, too. */
-static void pass_texts(struct exec *x, u32 src, u32 dst, const struct gpu_var *from,
+/* Text that rows of a step's source point to is kept by what it makes of them, too. */
+static void pass_texts(struct exec *x, const struct step *step, const struct gpu_var *from,
                        struct gpu_var *out) {
+    u32 src = step->src;
+    u32 dst = step->dst;
+    bool shares = step->kind == STEP_LIMIT && step->shares;
     for (i64 i = 0; i < from->texts.count; i++) {
         struct gpu_str text = from->texts.items[i];
-        text.block = NULL;
-        text.heap = text.heap ? buffer_retain(text.heap) : NULL;
-        gpu_str_add(x->arena, &out->texts, text);
-        if (text.heap) {
+        gpu_str_share(x->arena, &out->texts, text);
+        if (text.heap && !shares) {
             variable_keep_heap(x, dst, buffer_retain(text.heap));
         }
     }
-    const struct variable *v = &x->vars[src];
-    for (i64 i = 0; i < v->heaps.count; i++) {
-        variable_keep_heap(x, dst, buffer_retain(v->heaps.items[i]));
+    if (shares) {
+        x->vars[dst].view_of = src + 1;
+    } else {
+        variable_keep_heaps(x, dst, src);
     }
 }
 
@@ -313,7 +315,7 @@ wf_status gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struc
         variable_reset(&x->vars[step->dst]);
         return status;
     }
-    pass_texts(x, step->src, step->dst, w.from, w.out);
+    pass_texts(x, step, w.from, w.out);
     if (read_last(&w)) {
         take_over(&w);
     }
@@ -359,7 +361,7 @@ wf_status gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct
         variable_reset(&x->vars[step->dst]);
         return status;
     }
-    pass_texts(x, step->src, step->dst, l.from, l.out);
+    pass_texts(x, step, l.from, l.out);
     l.out->rows = x->vars[step->dst].rows = l.rows;
     l.o.metric->rows_in += rows;
     l.o.metric->rows_out += l.rows;

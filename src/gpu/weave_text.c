@@ -172,7 +172,8 @@ const char *gpu_part_text(const char *part) {
                                    "#include \"defs/fn_variance.h\"\n"
                                    "#include \"defs/pow10_table.h\"\n"
                                    "#include \"defs/fn_parse_real.h\"\n"},
-        {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_regex.h\"\n"},
+        {"regex", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"
+                  "#include \"defs/fn_regex.h\"\n"},
         {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
     };
     for (i32 i = 0; i < COUNT_OF(parts); i++) {
@@ -199,6 +200,9 @@ static void put_functions(struct weaver *v) {
     line(v, "#include \"defs/fault.h\"");
     if (v->plan->has_text || v->plan->interns.count) {
         line(v, "#include \"%s.h\"", v->plan->interns.count ? "intern" : "text");
+    }
+    if (v->any_seeks) {
+        line(v, "#include \"seek.h\"");
     }
     if (v->plan->has_words) {
         line(v, "#include \"words.h\"");
@@ -280,6 +284,7 @@ static void put_setup(struct weaver *v) {
         line(v, "const struct kcol t%lld = args.luts[%lld];", i, i);
     }
     weave_list_setup(v);
+    weave_seek_setup(v);
     weave_sink_setup(v);
 }
 
@@ -315,7 +320,7 @@ static void put_tile_head(struct weaver *v) {
     }
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         if (!v->pipe->regs[r].is_const && v->plan->first[r] <= v->plan->last[r] &&
-            v->plan->first[r] != 0xffffffffu) {
+            v->plan->first[r] != 0xffffffffu && !weave_seek_hides(v, (u16)r)) {
             line(v, "%s r%u[R];", kind_text(v->pipe->regs[r].kind), r);
         }
     }
@@ -437,7 +442,9 @@ static void put_load_text(struct weaver *v, const struct op *op) {
 
 static void put_load(struct weaver *v, u32 at, const struct op *op) {
     if (v->pipe->regs[op->dst].kind == KIND_STR) {
-        put_load_text(v, op);
+        if (!weave_seek_hides(v, op->dst)) {
+            put_load_text(v, op);
+        }
         return;
     }
     u8 form = v->w->cols[op->imm].form;
@@ -811,6 +818,17 @@ static void put_intern(struct weaver *v, const struct op *op, u16 number) {
 
 /* --- the body --- */
 
+/* Opcodes that make a value of values. */
+static void put_plain(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    if (op_infos[op->code].flags & OP_MAKES) {
+        put_make(v, at, op);
+    } else if (v->seeks[at] && !v->listed) {
+        weave_seek(v, at);
+    } else if (!v->plan->is_limb[op->dst]) {
+        put_scalar(v, op, number);
+    }
+}
+
 void weave_op(struct weaver *v, u32 at) {
     const struct op *op = &v->pipe->ops[at];
     u16 number = v->plan->op_imm[at];
@@ -872,11 +890,7 @@ void weave_op(struct weaver *v, u32 at) {
         weave_emit(v, op->imm);
         break;
     default:
-        if (op_infos[op->code].flags & OP_MAKES) {
-            put_make(v, at, op);
-        } else if (!v->plan->is_limb[op->dst]) {
-            put_scalar(v, op, number);
-        }
+        put_plain(v, at, op, number);
         break;
     }
     if (op->dst != NO_REG) {
@@ -899,6 +913,7 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     w->shared_bytes = 0;
     weave_list_plan(&v);
+    weave_seek_plan(&v);
     v.rows = rows_per_thread(&v);
     w->rows_per_thread = v.rows;
     i64 stage = (i64)WOVEN_BLOCK * v.rows * weave_stage_bytes(plan);

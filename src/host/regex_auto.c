@@ -22,15 +22,12 @@
 #include "host/chars.h"
 
 enum auto_kind { AUTO_TEST, AUTO_SPAN, AUTO_PARTS };
-enum { AUTO_BEGIN = 1, AUTO_NEWLINE = 2, AUTO_WORD = 4 };
 
 enum {
     AUTO_GROUP = 0x8000,
-    AUTO_NEW = 0xffff,
     SLOTS = 2 * REGEX_GROUPS_MAX,
     CLASS_END = AUTO_END_CLASS,
     FIRST_SHIFT = 4,
-    DEAD_STATE = 1,
     NEEDED_CALLS = 16,
     TRIES = 64,
     SIGN_WORD = 254,
@@ -48,7 +45,7 @@ _Static_assert((int)AUTO_ROWS_MAX >= (int)REGEX_INSTS_MAX,
 static void forget(struct regex_auto *m) {
     memset(m->slots, 0, sizeof m->slots);
     memset(m->starts, 0, sizeof m->starts);
-    m->state_count = DEAD_STATE + 1;
+    m->state_count = AUTO_DEAD + 1;
     m->list_count = m->step_count = m->move_count = 0;
     memset(m->next, 0, sizeof m->next[0] * ((size_t)m->state_count << m->shift));
 }
@@ -321,7 +318,7 @@ static u32 build(struct regex_auto *m, u32 *s, u32 class) {
     bool done = (m->draft_count == 0 && !seek) || (state.kind == AUTO_TEST && r.match >= 0);
     struct auto_state then = {
         .list_count = (u16)m->draft_count, .kind = state.kind, .before = r.after, .seek = seek};
-    u32 to = done ? (u32)DEAD_STATE << m->shift : intern(m, then, m->draft);
+    u32 to = done ? (u32)AUTO_DEAD << m->shift : intern(m, then, m->draft);
     bool skip = !done && m->draft_count == 0 && m->prefix.len > 1;
     bool same = done || stays(m, state.kind);
     u32 out = to;
@@ -474,7 +471,7 @@ static void scan(struct regex_auto *m, struct scan *c, u32 s, const u8 *p) {
             after += last - p;
             p = last;
         }
-        if (step->to == (u32)DEAD_STATE << m->shift) {
+        if (step->to == (u32)AUTO_DEAD << m->shift) {
             return;
         }
         if (step->move_count > 0) {
@@ -686,25 +683,29 @@ u32 auto_class(struct regex_auto *m, u32 c) {
     return find_class(m, c);
 }
 
-u32 auto_start(struct regex_auto *m) {
+void auto_classes_end(struct regex_auto *m) {
     while (m->class_count > 1 << m->shift) {
         m->shift++;
     }
     forget(m);
-    return start_state(m, AUTO_TEST, m->context & AUTO_BEGIN) >> m->shift;
 }
 
-i32 auto_next(struct regex_auto *m, u32 state, u32 class) {
+u32 auto_start(struct regex_auto *m, i32 parts, u8 before) {
+    u8 kind = parts == 0 ? AUTO_TEST : parts == 1 ? AUTO_SPAN : AUTO_PARTS;
+    return start_state(m, kind, before & m->context) >> m->shift;
+}
+
+const struct auto_step *auto_next(struct regex_auto *m, u32 state, u32 class) {
     u32 s = state << m->shift;
     m->step_count = m->move_count = 0; /* nobody comes back to them */
     if (is_full(m)) {
-        return -1;
+        return NULL;
     }
     u32 t = build(m, &s, class);
-    const struct auto_step *step = t & SLOW ? &m->steps[t & ~SLOW] : NULL;
-    if (m->failed || (step && step->match >= 0)) {
-        return m->failed ? -1 : 1;
+    struct auto_step *step = &m->steps[0];
+    if (!(t & SLOW)) {
+        *step = (struct auto_step){.to = t, .match = -1};
     }
-    u32 to = (step ? step->to : t) >> m->shift;
-    return to == DEAD_STATE ? 0 : (i32)to;
+    step->to >>= m->shift;
+    return m->failed ? NULL : step;
 }

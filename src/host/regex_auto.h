@@ -20,6 +20,8 @@ enum {
     AUTO_HASH_SLOTS = 1 << 12,
     AUTO_CHARS_KEPT = 256,
     AUTO_LITERAL_MAX = 64,
+    AUTO_NEW = 0xffff,
+    AUTO_DEAD = 1, /* the state from which no match comes any more */
 };
 
 /* Ways through the pattern that a text so far allows, before what they may reach unread. */
@@ -99,16 +101,31 @@ u8 regex_auto_compile(struct regex_auto *out, struct sv pattern, struct sv flags
  * there is a match. Slots of parts beyond the pattern's are -1. */
 bool regex_auto_search(struct regex_auto *m, struct sv text, i64 from, i64 *slots, i32 parts);
 
-/* For regex_table.c, which finishes an automaton that answers whether there is a match. */
-enum { AUTO_END_CLASS = 1 };          /* of the text's end; those of characters follow */
+/* For regex_table.c, which finishes an automaton: all classes, then states to begin with, then what
+ * follows each. */
+enum { AUTO_END_CLASS = 1 }; /* of the text's end; those of characters follow */
+enum { AUTO_BEGIN = 1, AUTO_NEWLINE = 2, AUTO_WORD = 4 }; /* what is before a place */
 bool auto_begin(struct regex_auto *m); /* false: the pattern tests too many characters */
 u32 auto_class(struct regex_auto *m, u32 code_point); /* 0: there are too many */
-/* The state to begin with, once all classes are known; states are numbered from 2 on. */
-u32 auto_start(struct regex_auto *m);
-/* The state behind a class: 0 = there will be no match, 1 = there is one; -1: there are too many. */
-i32 auto_next(struct regex_auto *m, u32 state, u32 class);
+void auto_classes_end(struct regex_auto *m);
+/* The state to begin with behind that; states are numbered from 2 on. `parts` as for
+ * regex_auto_search. */
+u32 auto_start(struct regex_auto *m, i32 parts, u8 before);
+/* The step from a state over a class, to AUTO_DEAD where no match will come any more; NULL: there are
+ * too many states. Step and moves are there until the next one is asked for. */
+const struct auto_step *auto_next(struct regex_auto *m, u32 state, u32 class);
+
+/* What the options in front of a pattern say, beside its letters. */
+struct regex_call {
+    i64 start;  /* character to begin at, from 1 */
+    i64 number; /* which match; 0 = all (replace) */
+    i64 part;   /* parenthesised part */
+    b8 end;     /* instr: behind the match */
+    b8 all;     /* replace: every match */
+    b8 global;  /* the letter g is there */
+};
 /* As regex_auto_compile, for a pattern as opcodes have it, with its options (regex_ops.c). */
-u8 regex_ops_compile(struct regex_auto *out, str pattern);
+u8 regex_ops_compile(struct regex_auto *out, str pattern, struct regex_call *out_call);
 
 /* regex_literal.c: bytes that every match begins with, and (once a pattern has proved to be
  * used often) bytes that every match has. */

@@ -104,6 +104,13 @@ static struct kept *find_kept(struct sv s, bool *out_new) {
     return oldest;
 }
 
+static u8 check_options(struct call *call) {
+    call->part = call->first_part ? 0 : call->part;
+    bool bad =
+        call->start < 1 || call->number < 0 || call->part < 0 || call->end < 0 || call->end > 1;
+    return bad ? FAULT_REGEX_START : FAULT_NONE;
+}
+
 static bool prepare(str pattern, struct call *call, u8 *f) {
     struct sv s = sv_of(pattern);
     bool fresh;
@@ -113,12 +120,10 @@ static bool prepare(str pattern, struct call *call, u8 *f) {
         return true;
     }
     struct sv text = read_options(s, call);
-    call->part = call->first_part ? 0 : call->part;
-    if (call->start < 1 || call->number < 0 || call->part < 0 || call->end < 0 || call->end > 1) {
-        *f = FAULT_REGEX_START; /* before the pattern is looked at */
-        return false;
-    }
-    u8 fault = kept ? regex_auto_compile(&kept->re, text, call->flags) : FAULT_REGEX_MEMORY;
+    u8 fault = check_options(call); /* before the pattern is looked at */
+    fault = fault  ? fault
+            : kept ? regex_auto_compile(&kept->re, text, call->flags)
+                   : FAULT_REGEX_MEMORY;
     if (fault) {
         *f = fault;
         return false;
@@ -133,10 +138,31 @@ static bool prepare(str pattern, struct call *call, u8 *f) {
     return true;
 }
 
-u8 regex_ops_compile(struct regex_auto *out, str pattern) {
+static i64 asked_part(const struct call *call) {
+    return call->first_part && call->re->re.group_count > 0 ? 1 : call->part;
+}
+
+static bool is_global(const struct call *call) {
+    return memchr(call->flags.ptr, 'g', (size_t)call->flags.len) != NULL;
+}
+
+static bool replaces_all(const struct call *call) {
+    return call->numbered ? call->number == 0 : is_global(call);
+}
+
+u8 regex_ops_compile(struct regex_auto *out, str pattern, struct regex_call *out_call) {
     struct call call;
     struct sv text = read_options(sv_of(pattern), &call);
-    return regex_auto_compile(out, text, call.flags);
+    u8 fault = check_options(&call);
+    fault = fault ? fault : regex_auto_compile(out, text, call.flags);
+    call.re = out;
+    *out_call = (struct regex_call){.start = call.start,
+                                    .number = call.number,
+                                    .part = fault ? 0 : asked_part(&call),
+                                    .end = call.end != 0,
+                                    .all = replaces_all(&call),
+                                    .global = is_global(&call)};
+    return fault;
 }
 
 b8 fn_regex(str a, str b, u8 *f) {
@@ -167,10 +193,6 @@ static i64 start_byte(struct sv s, i64 start) {
         }
     }
     return at;
-}
-
-static i64 asked_part(const struct call *call) {
-    return call->first_part && call->re->re.group_count > 0 ? 1 : call->part;
 }
 
 /* Match number call->number; false when there are not so many. */
@@ -286,8 +308,7 @@ static i32 parts_named(struct sv s) {
 
 static void replace_all(struct replacing *r, const struct call *call, struct sv s, struct sv c) {
     i64 slots[2 * REGEX_GROUPS_MAX];
-    bool global = memchr(call->flags.ptr, 'g', (size_t)call->flags.len) != NULL;
-    bool all = call->numbered ? call->number == 0 : global;
+    bool all = replaces_all(call);
     i64 from = start_byte(s, call->start), copied = 0;
     i32 parts = parts_named(c);
     for (i64 i = 1; from <= s.len && regex_auto_search(call->re, s, from, slots, parts); i++) {
@@ -345,7 +366,7 @@ void mt_regex_split(struct made *made, str a, str b, u8 *f) {
     if (!prepare(b, &call, f)) {
         return;
     }
-    if (memchr(call.flags.ptr, 'g', (size_t)call.flags.len)) {
+    if (is_global(&call)) {
         *f = FAULT_REGEX_OPTION;
         return;
     }

@@ -1,9 +1,11 @@
 /* fix.c: recursion as a loop of the program.
  *
- * A FIX has two variables: all rows found so far, and those of the last round, which WORK reads.
- * The first term fills both. Then come the steps of the second term, once a round: they leave the
- * new rows in a third variable, from which they are appended to the first and replace the second.
- * The block of these steps is run again while the second has rows (struct block).
+ * A relation of a FIX is one variable that only gets more rows. The first term fills it, and a round
+ * appends what it finds. What WORK reads are shares of that variable, cut anew when a round begins:
+ * the rows that the last round appended, those before them, or both. A literal says where the last
+ * round ended. The block of a round's steps is run again while a relation has rows behind its
+ * literal (struct loop_var). So no row is copied, and a round sees what there was before it,
+ * whatever it appends itself.
  *
  * Columns of the variables have the kinds of their types. What values they hold is guessed: those
  * of the first term. Where a round makes others of them, the guess is widened and all is lowered
@@ -11,53 +13,62 @@
  * value. Steps of the loop that depend on no round, such as building the other side of a join, are
  * moved before it.
  *
- * UNION asks of every new row whether it was found before. That set of keys grows: a round adds
- * those of the last round's rows, and looks at no others (fix_seen). */
+ * A relation whose rows are distinct has a set of their keys, to which the pipelines that make rows
+ * add: what was there is dropped, so that neither repeats nor rows of earlier rounds cost a step of
+ * their own. Where a device cannot do that, a round asks of every row whether it was found before
+ * (the plan's anti join), and then removes repeats; that set of keys grows, too, where it can: a round
+ * adds those of the last round's rows, and looks at no others (fix_is_seen). */
 #include "lower/lower_int.h"
 
 enum { ANY_ROWS = 60, WIDENINGS = 2 };
 
+/* what columns hold */
+
 /* Nothing is known of how many rows there will be. */
 static void take_guess(struct lower *l, u32 number, const struct fix_guess *guess) {
-    u32 count = l->vars.items[number].col_count;
     struct var_info *info = &l->var_infos.items[number];
     info->max_rows = (i64)1 << ANY_ROWS;
-    for (u32 i = 0; i < count; i++) {
+    for (u32 i = 0; i < guess->col_count; i++) {
         info->ranges[i] = guess->ranges[i];
         info->nullable[i] = guess->nullable[i];
     }
 }
 
-/* What a variable's columns hold becomes part of the guess; how many of them it had not. */
-static i64 widen(struct lower *l, struct fix_guess *guess, u32 number) {
-    const struct var *var = &l->vars.items[number];
-    const struct var_info *info = &l->var_infos.items[number];
-    i64 wider = 0;
-    for (u32 i = 0; i < var->col_count; i++) {
-        bool nulls = info->nullable[i] && !guess->nullable[i];
-        if (!guess->open[i] && !range_within(info->ranges[i], guess->ranges[i])) {
-            guess->open[i] = guess->widened >= WIDENINGS;
-            guess->ranges[i] = guess->open[i] ? range_of_type(var->types[i])
-                                              : range_union(guess->ranges[i], info->ranges[i]);
-            wider++;
-        }
-        wider += nulls;
-        guess->nullable[i] |= nulls;
+/* What a column holds becomes part of the guess; whether it had not been. */
+static bool widen(struct fix_guess *guess, u32 col, struct range range, bool nulls,
+                  struct type type) {
+    bool wider = nulls && !guess->nullable[col];
+    if (guess->none) {
+        guess->ranges[col] = range;
+        guess->nullable[col] = nulls;
+        return true;
+    }
+    guess->nullable[col] |= nulls;
+    if (!guess->open[col] && !range_within(range, guess->ranges[col])) {
+        guess->open[col] = guess->widened >= WIDENINGS;
+        guess->ranges[col] =
+            guess->open[col] ? range_of_type(type) : range_union(guess->ranges[col], range);
+        wider = true;
     }
     return wider;
 }
 
-/* The guess for a recursion whose first term is in `number`. */
-static i64 guess_at(struct lower *l, u32 fix, u32 number) {
+/* The guess for a relation whose first term is in `number`; none: without rows. */
+static i64 guess_at(struct lower *l, u32 fix, u32 relation, u32 number, bool none) {
+    u32 count = l->vars.items[number].col_count;
+    const struct var_info *info = &l->var_infos.items[number];
     for (i64 i = 0; i < l->guesses.count; i++) {
-        if (l->guesses.items[i].fix == fix) {
-            (void)widen(l, &l->guesses.items[i], number); /* it may read another recursion */
+        struct fix_guess *guess = &l->guesses.items[i];
+        if (guess->fix == fix && guess->relation == relation) {
+            for (u32 c = 0; !none && c < count; c++) { /* it may read another recursion */
+                (void)widen(guess, c, info->ranges[c], info->nullable[c],
+                            l->vars.items[number].types[c]);
+            }
             return i;
         }
     }
-    u32 count = l->vars.items[number].col_count;
-    const struct var_info *info = &l->var_infos.items[number];
-    struct fix_guess guess = {.fix = fix};
+    struct fix_guess guess = {
+        .fix = fix, .relation = relation, .col_count = count, .none = none};
     guess.ranges = NEW_ARRAY(l->arena, struct range, count + 1);
     guess.nullable = NEW_ARRAY(l->arena, b8, count + 1);
     guess.open = NEW_ARRAY(l->arena, b8, count + 1);
@@ -67,43 +78,265 @@ static i64 guess_at(struct lower *l, u32 fix, u32 number) {
     return l->guesses.count - 1;
 }
 
-static struct out_col *term_cols(struct builder *b, const u32 *cols, i64 count) {
-    struct out_col *out = NEW_ARRAY(b->l->arena, struct out_col, count + 1);
-    for (i64 i = 0; i < count && !b->l->status; i++) {
-        out[i].value = lower_col(b, cols[i]);
-        out[i].type = b->l->plan->cols.items[cols[i]].type;
-        if (type_kind(out[i].type) == KIND_STR && !b->l->status) { /* codes of one round only */
-            out[i].value.reg = string_view(b, out[i].value.reg);
+/* The recursion of a number, where it was begun. */
+static struct loop *fix_find(const struct lower *l, u32 number) {
+    for (i64 i = 0; i < l->working.count; i++) {
+        if (l->working.items[i]->rel->fix.number == number) {
+            return l->working.items[i];
         }
     }
+    return NULL;
+}
+
+/* terms */
+
+static struct out_col *term_cols(struct builder *b, const col_list *list, u32 *out_count) {
+    struct out_col *out = NEW_ARRAY(b->l->arena, struct out_col, list->count + 1);
+    for (i64 i = 0; i < list->count && !b->l->status; i++) {
+        out[i].value = lower_col(b, list->items[i]);
+        out[i].type = b->l->plan->cols.items[list->items[i]].type;
+        if (type_kind(out[i].type) == KIND_STR && !b->l->status) { /* codes of one round only */
+            out[i].value.reg = string_view(b, out[i].value.reg);
+        } else if (!b->l->status) {
+            out[i].value.reg = lower_canonical(b, out[i].value, out[i].type);
+        }
+    }
+    if (list->count == 0 && !b->l->status) { /* rows are counted by one */
+        out[0].value = (struct value){build_bool(b, false), NO_REG};
+        out[0].type = type_of(TYPE_BOOLEAN);
+    }
+    *out_count = (u32)MAX_OF(list->count, 1);
     return out;
 }
 
-/* A pipeline from one variable into another with the same columns. */
-static void copy_rows(struct lower *l, u32 from, u32 to, bool append, i64 rows) {
-    struct builder *b = lower_over(l, from, rows);
-    u32 count = l->vars.items[from].col_count;
-    struct sink_col *cols = NEW_ARRAY(l->arena, struct sink_col, count + 1);
+static bool is_none(const struct rel *rel) {
+    const struct expr *cond = rel->kind == REL_FILTER && rel->filter.conds.count == 1
+                                  ? rel->filter.conds.items[0]
+                                  : NULL;
+    return cond && cond->kind == EXPR_CONST && (cond->is_null || !cond->value.b8);
+}
+
+/* The plan of a term without what makes its rows distinct, and its columns for those of the
+ * relation. */
+struct term {
+    const struct rel *rel;
+    col_list cols;
+};
+
+/* One column under another name; false where it is computed. */
+static bool name_below(const struct rel *rel, u32 *io_col) {
+    const expr_list *exprs = rel_exprs(rel);
+    for (i64 i = 0; exprs && i < exprs->count; i++) {
+        if (rel->out.items[i] == *io_col) {
+            *io_col = exprs->items[i]->col;
+            return exprs->items[i]->kind == EXPR_COL;
+        }
+    }
+    return !exprs;
+}
+
+static bool names_below(struct term *t) {
+    bool all = true;
+    for (i64 i = 0; i < t->cols.count && all; i++) {
+        all = name_below(t->rel, &t->cols.items[i]);
+    }
+    return all;
+}
+
+static bool is_distinct(const struct rel *rel) {
+    return rel->kind == REL_AGG && rel->agg.calls.count == 0 && rel->agg.keys.count > 0;
+}
+
+static struct term term_of(struct lower *l, const struct rel *fix, i32 input) {
+    struct term t = {.rel = fix->inputs[input]};
+    const col_list *cols = rel_cols(fix, input);
+    for (i64 i = 0; i < cols->count; i++) {
+        VEC_PUSH(l->arena, &t.cols, cols->items[i]);
+    }
+    return t;
+}
+
+/* Takes off projections that only name columns, and what makes their rows distinct. */
+static struct term peel(struct lower *l, const struct rel *fix, i32 input, bool *out_distinct) {
+    struct term t = term_of(l, fix, input);
+    *out_distinct = false;
+    while (t.rel->kind == REL_PROJECT || is_distinct(t.rel)) {
+        struct term below = term_of(l, fix, input);
+        below.rel = t.rel;
+        memcpy(below.cols.items, t.cols.items, sizeof(u32) * (size_t)t.cols.count);
+        if (!names_below(&below)) {
+            break;
+        }
+        *out_distinct = *out_distinct || is_distinct(t.rel);
+        memcpy(t.cols.items, below.cols.items, sizeof(u32) * (size_t)t.cols.count);
+        t.rel = rel_input(t.rel);
+    }
+    return t;
+}
+
+/* Whether the term is rows that its relation does not have, by all columns; then it becomes all rows
+ * there may be. */
+static bool is_new(struct term *t, const struct rel *fix, u32 relation) {
+    const struct rel *join = t->rel;
+    const struct rel *seen = join->kind == REL_JOIN && join->join.kind == JOIN_ANTI &&
+                                     join->join.conds.count == 0 && !join->join.lazy
+                                 ? rel_right(join)
+                                 : NULL;
+    bool all = seen && seen->kind == REL_WORK && seen->work.fix == fix->fix.number &&
+               seen->work.relation == relation && seen->work.part == WORK_ALL &&
+               join->join.left_keys.count == t->cols.count &&
+               join->join.null_safe.count == t->cols.count && t->cols.count > 0;
+    for (i64 i = 0; all && i < t->cols.count; i++) {
+        const struct expr *left = join->join.left_keys.items[i];
+        const struct expr *right = join->join.right_keys.items[i];
+        all = left->kind == EXPR_COL && left->col == t->cols.items[i] &&
+              right->kind == EXPR_COL && right->col == seen->out.items[i] &&
+              join->join.null_safe.items[i];
+    }
+    t->rel = all ? rel_left(join) : t->rel;
+    return all;
+}
+
+/* Keys of the relation's rows, by what its columns hold. */
+static void begin_set(struct lower *l, struct loop_rel *r) {
+    struct builder *b = lower_over(l, r->all, 0);
+    u32 count = l->vars.items[r->all].col_count;
+    r->layout = NEW(l->arena, struct key_layout);
+    r->layout->fields = NEW_ARRAY(l->arena, struct key_field, count + 1);
     for (u32 i = 0; i < count && !l->status; i++) {
-        struct value v = lower_source_value(b, i);
-        cols[i] = (struct sink_col){
-            .reg = v.reg, .null_reg = v.null, .type = l->vars.items[from].types[i]};
+        struct type type = l->vars.items[r->all].types[i];
+        r->layout->fields[r->layout->count++] =
+            key_field_of(b, lower_source_value(b, i), type);
+    }
+    key_place(l, r->layout);
+    r->set = lower_var(l, VAR_SET, "set") + 1;
+}
+
+/* Rows of a term become the relation's first ones, or go behind the others. */
+static void end_rows(struct builder *b, const struct out_col *cols, u32 count,
+                     const struct loop_rel *r, bool append) {
+    struct lower *l = b->l;
+    struct fix_guess *guess = &l->guesses.items[r->guess];
+    struct sink_col *out = NEW_ARRAY(l->arena, struct sink_col, count);
+    struct value *values = NEW_ARRAY(l->arena, struct value, count);
+    bool wider = false;
+    for (u32 i = 0; i < count && !l->status; i++) {
+        struct value v = cols[i].value;
+        v.null = build_is_bool(b, v.null, false) ? (u16)NO_REG : v.null;
+        values[i] = v;
+        out[i] = (struct sink_col){.reg = v.reg, .null_reg = v.null, .type = cols[i].type};
+        wider |= append && widen(guess, i, reg_range(b, v.reg), v.null != NO_REG, cols[i].type);
+    }
+    if (wider) {
+        guess->widened += !guess->none;
+        guess->none = 0;
+        l->guessed_wrong = 1;
     }
     struct sink sink = {.kind = SINK_ROWS,
-                        .var = to,
+                        .var = r->all,
                         .limit = -1,
                         .append = append,
                         .col_count = count,
-                        .cols = cols,
+                        .cols = out,
                         .key = NO_REG,
                         .null_var = NO_VAR,
                         .fault_var = NO_VAR};
-    if (!l->status) {
-        build_label(b, rel_names[REL_FIX]);
-        build_sink(b, sink);
-        build_finish(b);
+    if (r->set && !wider && !l->status) { /* what is lowered again needs none */
+        sink.set_var = r->set;
+        sink.key = key_pack(b, r->layout, values, false, NULL);
+        sink.key_bits = (u8)MIN_OF(r->layout->bits, 64);
+    }
+    build_sink(b, sink);
+    build_finish(b);
+}
+
+/* The variable of a relation that begins with these rows. */
+static void begin_rows(struct builder *b, const struct out_col *cols, u32 count, struct loop_rel *r) {
+    struct lower *l = b->l;
+    r->all = lower_rows_var(l, "recursion", count);
+    struct var *var = &l->vars.items[r->all];
+    struct var_info *info = &l->var_infos.items[r->all];
+    var->rows = b->rows;
+    for (u32 i = 0; i < count; i++) {
+        u16 null = cols[i].value.null;
+        var->types[i] = cols[i].type;
+        var->kinds[i] = b->regs.items[cols[i].value.reg].kind;
+        info->ranges[i] = reg_range(b, cols[i].value.reg);
+        info->nullable[i] = null != NO_REG && !build_is_bool(b, null, false);
     }
 }
+
+/* Rows of the first term. */
+static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
+                           struct loop_rel *r) {
+    static const union lit none = {0};
+    i32 input = 2 * (i32)relation;
+    u32 count = 0;
+    bool distinct = false;
+    *r = (struct loop_rel){.parts = {NO_VAR, NO_VAR, NO_VAR}};
+    struct term rule = peel(l, rel, input + 1, &distinct);
+    bool counts_once = l->limits->sets_grow && !l->defer && is_new(&rule, rel, relation);
+    struct term first = counts_once ? peel(l, rel, input, &distinct) : term_of(l, rel, input);
+    struct builder *b = lower_rel(l, first.rel);
+    if (l->status) {
+        return;
+    }
+    build_label(b, rel_names[REL_FIX]);
+    struct out_col *cols = term_cols(b, &first.cols, &count);
+    if (l->status) {
+        return;
+    }
+    begin_rows(b, cols, count, r);
+    r->lit = lower_lit_new(l, KIND_I64, none);
+    r->guess = guess_at(l, rel->fix.number, relation, r->all, is_none(rel->inputs[input]));
+    take_guess(l, r->all, &l->guesses.items[r->guess]);
+    if (counts_once) {
+        begin_set(l, r);
+    }
+    end_rows(b, cols, count, r, false);
+}
+
+/* Rows of a round. A union has a pipeline for each of its inputs. */
+static void lower_term(struct lower *l, struct term t, const struct loop_rel *r) {
+    u32 count = 0;
+    if (t.rel->kind == REL_UNION && !weave_cuts_after(l, t.rel)) {
+        for (i32 side = 0; side < t.rel->input_count; side++) {
+            struct term arm = {.rel = t.rel->inputs[side]};
+            for (i64 i = 0; i < t.cols.count; i++) {
+                i64 at = 0;
+                while (t.rel->out.items[at] != t.cols.items[i]) {
+                    at++;
+                }
+                VEC_PUSH(l->arena, &arm.cols, t.rel->arms.cols[side].items[at]);
+            }
+            lower_term(l, arm, r);
+        }
+        return;
+    }
+    struct builder *b = l->status ? NULL : lower_rel(l, t.rel);
+    if (l->status) {
+        return;
+    }
+    build_label(b, rel_names[REL_FIX]);
+    struct out_col *cols = term_cols(b, &t.cols, &count);
+    if (!l->status) {
+        end_rows(b, cols, count, r, true);
+    }
+}
+
+static void lower_rules(struct lower *l, struct loop *loop, u32 relation) {
+    struct loop_rel *r = &loop->rels[relation];
+    i32 input = 2 * (i32)relation + 1;
+    bool distinct = false;
+    struct term t = term_of(l, loop->rel, input);
+    if (r->set) {
+        t = peel(l, loop->rel, input, &distinct);
+        (void)is_new(&t, loop->rel, relation);
+    }
+    lower_term(l, t, r);
+}
+
+/* the loop */
 
 static u32 like_var(struct lower *l, u32 from, const char *name) {
     u32 to = lower_rows_var(l, name, l->vars.items[from].col_count);
@@ -113,6 +346,45 @@ static u32 like_var(struct lower *l, u32 from, const char *name) {
         var->kinds[i] = l->vars.items[from].kinds[i];
     }
     return to;
+}
+
+/* The steps that cut what a round reads go first of all. Nothing is wanted of a relation that nobody
+ * reads but how far its rows go. */
+static void cut_parts(struct lower *l, struct loop *loop) {
+    i64 before = l->steps.count;
+    for (u32 i = 0; i < loop->count; i++) {
+        struct loop_rel *r = &loop->rels[i];
+        bool read = r->parts[WORK_OLD] != NO_VAR || r->parts[WORK_ALL] != NO_VAR;
+        if (r->parts[WORK_DELTA] == NO_VAR && !read) {
+            r->parts[WORK_DELTA] = like_var(l, r->all, "delta");
+        }
+        struct step *last = NULL;
+        for (u32 part = WORK_DELTA; part <= WORK_ALL; part++) {
+            if (r->parts[part] == NO_VAR) {
+                continue;
+            }
+            last = lower_step(l, STEP_LIMIT, rel_names[REL_FIX]);
+            last->src = r->all;
+            last->dst = r->parts[part];
+            last->shares = 1;
+            last->offset_lit = part == WORK_DELTA ? r->lit : NO_LIT;
+            last->limit_lit = part == WORK_OLD ? r->lit : NO_LIT;
+        }
+        last->mark_lit = r->lit + 1;
+    }
+    i64 cuts = l->steps.count - before;
+    struct step *moved = NEW_ARRAY(l->arena, struct step, cuts + 1);
+    memcpy(moved, l->steps.items + before, sizeof(struct step) * (size_t)cuts);
+    memmove(l->steps.items + loop->first + cuts, l->steps.items + loop->first,
+            sizeof(struct step) * (size_t)(before - loop->first));
+    memcpy(l->steps.items + loop->first, moved, sizeof(struct step) * (size_t)cuts);
+    for (i64 i = 0; i < l->loops.count; i++) { /* inner ones */
+        struct loop *inner = l->loops.items[i];
+        if (inner->first >= loop->first) {
+            inner->first += cuts;
+            inner->end += cuts;
+        }
+    }
 }
 
 struct dependence {
@@ -135,7 +407,9 @@ static void hoist(struct lower *l, struct loop *loop) {
     i64 count = loop->end - loop->first;
     struct step *sorted = NEW_ARRAY(l->arena, struct step, count + 1);
     b8 *stays = NEW_ARRAY(l->arena, b8, count + 1);
-    d.vars[loop->work] = d.vars[loop->all] = 1;
+    for (u32 i = 0; i < loop->count; i++) {
+        d.vars[loop->rels[i].all] = 1;
+    }
     for (i64 i = 0; i < count; i++) {
         const struct step *step = &l->steps.items[loop->first + i];
         d.found = false;
@@ -159,102 +433,156 @@ static void hoist(struct lower *l, struct loop *loop) {
     loop->first += moved;
 }
 
-struct builder *lower_fix(struct lower *l, const struct rel *rel) {
-    i64 count = rel->out.count;
-    i64 inner = l->loops.count;
-    struct builder *b = lower_rel(l, rel_left(rel));
-    struct loop loop = {.fix = rel->fix.number, .stop_lit = NO_LIT};
-    if (rel->fix.limit && rel->fix.limit->kind == EXPR_CONST && !rel->fix.limit->is_null) {
-        loop.stop_lit = lower_lit(l, KIND_I64, rel->fix.limit->value);
-    } else if (rel->fix.limit && rel->fix.limit->kind == EXPR_PARAM) {
-        loop.stop_lit = lower_param_lit(l, rel->fix.limit->param);
+static u32 limit_lit(struct lower *l, const struct expr *limit) {
+    if (limit && limit->kind == EXPR_CONST && !limit->is_null) {
+        return lower_lit(l, KIND_I64, limit->value);
     }
-    if (l->status) {
-        return b;
-    }
-    build_label(b, rel_names[REL_FIX]);
-    struct out_col *cols = term_cols(b, rel->fix.cols[0].items, count);
-    loop.all = lower_rows(b, "recursion", cols, (u32)count, true, -1);
-    if (l->status) {
-        return b;
-    }
-    i64 guess = guess_at(l, rel->fix.number, loop.all);
-    take_guess(l, loop.all, &l->guesses.items[guess]);
-    loop.work = like_var(l, loop.all, "work");
-    take_guess(l, loop.work, &l->guesses.items[guess]);
-    copy_rows(l, loop.all, loop.work, false, rel_left(rel)->rows);
-    loop.first = l->steps.count;
-    inner = l->loops.count;
-    VEC_PUSH(l->arena, &l->working, loop);
-    i64 own = l->working.count - 1;
-    struct builder *again = l->status ? b : lower_rel(l, rel_right(rel));
-    if (l->status) {
-        return b;
-    }
-    loop.fresh = l->working.items[own].fresh;
-    cols = term_cols(again, rel->fix.cols[1].items, count);
-    u32 found = lower_rows(again, "new", cols, (u32)count, true, -1);
-    if (!l->status && widen(l, &l->guesses.items[guess], found)) {
-        l->guesses.items[guess].widened++;
-        l->guessed_wrong = 1;
-    }
-    copy_rows(l, found, loop.all, true, rel->rows);
-    copy_rows(l, found, loop.work, false, rel->rows);
-    loop.end = l->steps.count;
-    if (!l->status && inner == l->loops.count && !l->defer) {
-        hoist(l, &loop);
-    }
-    VEC_PUSH(l->arena, &l->loops, loop);
-    struct builder *out = lower_over(l, loop.all, rel->rows);
-    for (i64 i = 0; i < count && !l->status; i++) {
-        bind_source(out, rel->out.items[i], (u32)i);
-    }
-    return out;
+    return limit && limit->kind == EXPR_PARAM ? lower_param_lit(l, limit->param) : NO_LIT;
 }
 
-struct builder *lower_work(struct lower *l, const struct rel *rel) {
-    for (i64 i = 0; i < l->working.count; i++) {
-        const struct loop *loop = &l->working.items[i];
-        if (loop->fix == rel->work.fix) {
-            struct builder *b = lower_over(l, rel->work.whole ? loop->all : loop->work, rel->rows);
-            for (i64 k = 0; k < rel->out.count && !l->status; k++) {
-                bind_source(b, rel->out.items[k], (u32)k);
-            }
-            return b;
-        }
-    }
-    lower_fail(l, ERR_INTERNAL, rel->position, "lowering: working rows outside of a recursion");
-    return build_new(l, SOURCE_ONE, 0, 1, 1);
+struct search {
+    const struct lower *l;
+    bool found;
+};
+
+static void note_round(struct rel *rel, void *arg) {
+    struct search *s = arg;
+    s->found = s->found || (rel->kind == REL_WORK && fix_find(s->l, rel->work.fix));
 }
 
-bool fix_is_seen(const struct lower *l, const struct rel *rel) {
-    bool all = l->limits->sets_grow && rel->kind == REL_WORK && rel->work.whole;
-    for (i64 i = 0; all && i < l->working.count; i++) {
-        if (l->working.items[i].fix == rel->work.fix) {
-            return l->working.items[i].fresh == 0 && !l->defer;
-        }
+/* Other recursions that a round reads, and that read nothing of a round, run before it. */
+static bool make_before(struct rel *rel, void *arg) {
+    struct lower *l = arg;
+    const struct rel *fix = rel_shares(rel) ? rel_input(rel) : NULL;
+    if (!fix || fix->kind != REL_FIX || l->status) {
+        return !l->status;
+    }
+    struct search s = {l, false};
+    rel_each(l->arena, rel_input(rel), note_round, &s);
+    if (!s.found) {
+        fix_before(l, fix);
     }
     return false;
 }
 
+static void fix_make(struct lower *l, const struct rel *rel) {
+    struct loop *loop = NEW(l->arena, struct loop);
+    loop->rel = rel;
+    loop->count = (u32)rel->input_count / 2;
+    loop->rels = NEW_ARRAY(l->arena, struct loop_rel, loop->count);
+    loop->stop_lit = limit_lit(l, rel->fix.limit);
+    for (u32 i = 0; i < loop->count && !l->status; i++) {
+        begin_relation(l, rel, i, &loop->rels[i]);
+    }
+    VEC_PUSH(l->arena, &l->working, loop);
+    for (i32 i = 1; i < rel->input_count && !l->status; i += 2) {
+        rel_walk(l->arena, rel->inputs[i], make_before, l);
+    }
+    if (l->status) {
+        return;
+    }
+    loop->first = l->steps.count;
+    i64 inner = l->loops.count;
+    for (u32 i = 0; i < loop->count && !l->status; i++) {
+        lower_rules(l, loop, i);
+    }
+    if (l->status) {
+        return;
+    }
+    cut_parts(l, loop);
+    loop->end = l->steps.count;
+    if (inner == l->loops.count && !l->defer) {
+        hoist(l, loop);
+    }
+    loop->done = 1;
+    VEC_PUSH(l->arena, &l->loops, loop);
+}
+
+void fix_before(struct lower *l, const struct rel *rel) {
+    if (!fix_find(l, rel->fix.number)) {
+        fix_make(l, rel);
+    }
+}
+
+/* readers */
+
+static struct builder *over(struct lower *l, u32 var, i64 rows) {
+    struct builder *b = l->status ? NULL : lower_over(l, var, rows);
+    return b ? b : build_new(l, SOURCE_ONE, 0, 1, 1);
+}
+
+struct builder *lower_fix(struct lower *l, const struct rel *rel) {
+    fix_make(l, rel);
+    const struct loop *loop = fix_find(l, rel->fix.number);
+    struct builder *b = over(l, loop ? loop->rels[0].all : 0, rel->rows);
+    for (i64 i = 0; i < rel->out.count && !l->status; i++) {
+        bind_source(b, rel->out.items[i], (u32)i);
+    }
+    return b;
+}
+
+struct builder *fix_relation_rows(struct lower *l, const struct rel *shared) {
+    const struct rel *fix = rel_input(shared);
+    fix_before(l, fix);
+    const struct loop *loop = fix_find(l, fix->fix.number);
+    u32 relation = shared->shared.relation;
+    struct builder *b = over(l, loop ? loop->rels[relation].all : 0, shared->rows);
+    const u32 *cols = rel_copied(fix, 2 * (i32)relation);
+    for (i64 i = 0; i < shared->out.count && !l->status; i++) {
+        u32 at = 0;
+        while (cols[at] != shared->shared.cols->items[i]) {
+            at++;
+        }
+        bind_source(b, shared->out.items[i], at);
+    }
+    return b;
+}
+
+static struct builder *read_part(struct lower *l, const struct rel *rel, u32 part) {
+    struct loop *loop = fix_find(l, rel->work.fix);
+    if (!loop || loop->done) {
+        lower_fail(l, ERR_INTERNAL, rel->position, "lowering: working rows outside of a recursion");
+        return build_new(l, SOURCE_ONE, 0, 1, 1);
+    }
+    static const char *const names[] = {"delta", "old", "found"};
+    struct loop_rel *r = &loop->rels[rel->work.relation];
+    if (r->parts[part] == NO_VAR) {
+        r->parts[part] = like_var(l, r->all, names[part]);
+        take_guess(l, r->parts[part], &l->guesses.items[r->guess]);
+    }
+    struct builder *b = over(l, r->parts[part], rel->rows);
+    for (i64 k = 0; k < rel->out.count && !l->status; k++) {
+        bind_source(b, rel->out.items[k], (u32)k);
+    }
+    return b;
+}
+
+struct builder *lower_work(struct lower *l, const struct rel *rel) {
+    return read_part(l, rel, rel->work.part);
+}
+
+/* rows found before */
+
+bool fix_is_seen(const struct lower *l, const struct rel *rel) {
+    bool all = l->limits->sets_grow && rel->kind == REL_WORK && rel->work.part == WORK_ALL;
+    const struct loop *loop = all ? fix_find(l, rel->work.fix) : NULL;
+    return loop && loop->rels[rel->work.relation].fresh == 0 && !l->defer;
+}
+
 struct builder *fix_last_round(struct lower *l, const struct rel *rel) {
-    struct rel last = *rel;
-    last.work.whole = 0;
-    return lower_work(l, &last);
+    return read_part(l, rel, WORK_DELTA);
 }
 
 void fix_keep_seen(struct lower *l, const struct rel *rel, struct step *build) {
-    for (i64 i = 0; i < l->working.count; i++) {
-        if (l->working.items[i].fix == rel->work.fix) {
-            l->working.items[i].fresh = build->src + 1;
-        }
-    }
+    fix_find(l, rel->work.fix)->rels[rel->work.relation].fresh = build->src + 1;
     build->grow = 1;
 }
 
+/* blocks */
+
 static bool is_edge(const struct lower *l, i64 step) {
     for (i64 i = 0; i < l->loops.count; i++) {
-        if (l->loops.items[i].first == step || l->loops.items[i].end == step) {
+        if (l->loops.items[i]->first == step || l->loops.items[i]->end == step) {
             return true;
         }
     }
@@ -267,6 +595,15 @@ static u32 block_at(const struct lower *l, i64 step) {
         number += is_edge(l, i);
     }
     return number;
+}
+
+static struct loop_var *loop_vars(struct lower *l, const struct loop *loop) {
+    struct loop_var *vars = NEW_ARRAY(l->arena, struct loop_var, loop->count);
+    for (u32 i = 0; i < loop->count; i++) {
+        const struct loop_rel *r = &loop->rels[i];
+        vars[i] = (struct loop_var){r->all, r->lit, r->fresh};
+    }
+    return vars;
 }
 
 void fix_blocks(struct lower *l, struct program *p) {
@@ -282,17 +619,19 @@ void fix_blocks(struct lower *l, struct program *p) {
         struct block *block = &p->blocks[number++];
         *block = (struct block){.step_count = (u32)(i - first),
                                 .steps = l->steps.items + first,
-                                .next = number < p->block_count ? number : NO_VAR,
-                                .loop_var = NO_VAR};
+                                .next = number < p->block_count ? number : NO_VAR};
         for (i64 k = 0; k < l->loops.count; k++) {
-            if (l->loops.items[k].first == first && l->loops.items[k].fresh) {
-                block->fresh_var = l->loops.items[k].fresh;
+            const struct loop *loop = l->loops.items[k];
+            if (loop->first == first) {
+                block->enter_count = loop->count;
+                block->enter_vars = loop_vars(l, loop);
             }
-            if (l->loops.items[k].end == i) {
-                block->loop_var = l->loops.items[k].work;
-                block->loop = block_at(l, l->loops.items[k].first);
-                block->stop_lit = l->loops.items[k].stop_lit;
-                block->stop_var = block->stop_lit != NO_LIT ? l->loops.items[k].all + 1 : 0;
+            if (loop->end == i) {
+                block->loop_count = loop->count;
+                block->loop_vars = loop_vars(l, loop);
+                block->loop = block_at(l, loop->first);
+                block->stop_lit = loop->stop_lit;
+                block->stop_var = loop->stop_lit != NO_LIT ? loop->rels[0].all + 1 : 0;
             }
         }
         first = i;

@@ -191,6 +191,9 @@ static void each_pipeline_var(const struct lower *l, const struct pipeline *pipe
         if (sink->kind == SINK_MARK) {
             each_var(l, sink->rows_var, fn, arg);
         }
+        if (sink->set_var) {
+            each_var(l, sink->set_var - 1, fn, arg);
+        }
         if (sink->kind == SINK_LUT) {
             each_var(l, sink->null_var, fn, arg);
             each_var(l, sink->fault_var, fn, arg);

@@ -364,6 +364,8 @@ static struct value lower_function(struct builder *b, const struct expr *expr) {
     switch (expr->func) {
     case FUNC_TRY:
         return lower_try(b, expr);
+    case FUNC_DEFINED:
+        return lower_defined(b, expr);
     case FUNC_COALESCE:
         return lower_coalesce(b, expr, 0);
     case FUNC_GREATEST:

@@ -106,21 +106,36 @@ struct ranks { /* STEP_RANK made already */
     u32 rank_var, code_var;
 };
 
-struct loop {       /* a recursion */
-    u32 fix;        /* its number in the plan */
-    u32 all, work;  /* its rows: so far, of the last round */
-    i64 first, end; /* steps of a round */
-    u32 stop_lit;   /* rows that are enough; NO_LIT = all */
-    u32 fresh;      /* variable + 1 of the keys seen so far; 0 = none */
+struct key_layout;
+struct loop_rel {     /* a relation of a recursion */
+    u32 all;          /* its rows: rounds append to them */
+    u32 parts[3];     /* by enum work_part: what a round reads of them; NO_VAR = nobody does */
+    u32 lit;          /* how many of them rounds have taken */
+    u32 fresh;        /* variable + 1 of the keys seen so far; 0 = none */
+    u32 set;          /* variable + 1 of the keys of its rows, which pipelines add to; 0 = none */
+    struct key_layout *layout; /* of these keys */
+    i64 guess;        /* its number */
 };
 
-/* What the columns of a recursion are taken to hold, whatever the round. A round that makes more
- * widens it, and lowering begins again. */
+struct loop {         /* a recursion */
+    const struct rel *rel;
+    u32 count;
+    struct loop_rel *rels;
+    i64 first, end; /* steps of a round */
+    u32 stop_lit;   /* rows that are enough; NO_LIT = all */
+    b8 done;
+};
+
+/* What the columns of a recursion's relation are taken to hold, whatever the round. A round that
+ * makes more widens it, and lowering begins again. */
 struct fix_guess {
     u32 fix; /* its number in the plan */
+    u32 relation;
+    u32 col_count;
     struct range *ranges;
     b8 *nullable;
     b8 *open;    /* any value of the type */
+    b8 none;     /* nothing so far: it begins without rows */
     i32 widened; /* how often */
 };
 
@@ -153,8 +168,8 @@ struct lower {
     VEC(const struct rel *) apart;  /* inputs whose aggregations are too large for one pipeline */
     VEC(struct agg_state *) aggs;   /* made together with others, not yet read */
     b8 again;                       /* apart has grown */
-    VEC(struct loop) loops;         /* done */
-    VEC(struct loop) working;       /* all, for those who read their rows */
+    VEC(struct loop *) loops;       /* recursions, those of inner ones first */
+    VEC(struct loop *) working;     /* all, for those who read their rows */
     VEC(struct fix_guess) guesses;  /* of this try and those before it */
     b8 guessed_wrong;               /* begin again */
     VEC(struct deferral) deferrals;
@@ -343,6 +358,7 @@ struct value lower_floor(struct builder *b, const struct expr *expr, struct valu
 struct value lower_time(struct builder *b, enum exec_time time);
 struct value lower_random(struct builder *b, const struct expr *expr);
 struct value lower_try(struct builder *b, const struct expr *expr);
+struct value lower_defined(struct builder *b, const struct expr *expr);
 struct value lower_to_number(struct builder *b, const struct expr *expr, const struct value *v);
 struct value lower_dates(struct builder *b, const struct expr *expr, const struct value *v);
 /* What equal intervals share, and what they order by; other types as they are. */
@@ -407,6 +423,9 @@ struct builder *lower_union(struct lower *l, const struct rel *rel);
 struct builder *lower_shared(struct lower *l, const struct rel *rel);
 struct builder *lower_table_func(struct lower *l, const struct rel *rel);
 /* fix.c */
+void fix_before(struct lower *l, const struct rel *rel); /* now, unless it was made */
+/* Rows of one of its relations, which a SHARED reads. */
+struct builder *fix_relation_rows(struct lower *l, const struct rel *shared);
 /* Whether these are all rows of a recursion so far, of which a set may be kept from round to round;
  * then its rows of the last round, which are new to the set; then that `build` makes the set. */
 bool fix_is_seen(const struct lower *l, const struct rel *rel);

@@ -300,11 +300,8 @@ struct value lower_random(struct builder *b, const struct expr *expr) {
     return v;
 }
 
-struct value lower_try(struct builder *b, const struct expr *expr) {
-    const struct expr *cast = expr->args[0];
-    struct value v = lower_expr(b, cast->args[0]);
-    struct scope scope = build_try(b);
-    v = lower_cast(b, v, cast->args[0]->type, cast->type);
+/* What was computed since `scope` began, NULL where that failed. */
+static struct value lower_tried(struct builder *b, struct scope scope, struct value v) {
     u16 failed = build_try_end(b, scope);
     if (b->l->status || failed == NO_REG) {
         return v;
@@ -313,6 +310,18 @@ struct value lower_try(struct builder *b, const struct expr *expr) {
     v.reg = build_sel(b, failed, zero, v.reg);
     v.null = build_null_or(b, v.null, failed);
     return reg_kind(b, v.reg) == KIND_B8 ? lower_bool(b, v.reg, v.null) : v;
+}
+
+struct value lower_try(struct builder *b, const struct expr *expr) {
+    const struct expr *cast = expr->args[0];
+    struct value v = lower_expr(b, cast->args[0]);
+    struct scope scope = build_try(b);
+    return lower_tried(b, scope, lower_cast(b, v, cast->args[0]->type, cast->type));
+}
+
+struct value lower_defined(struct builder *b, const struct expr *expr) {
+    struct scope scope = build_try(b);
+    return lower_tried(b, scope, lower_expr(b, expr->args[0]));
 }
 
 struct value lower_to_number(struct builder *b, const struct expr *expr, const struct value *v) {

@@ -273,7 +273,8 @@ static void note_user(struct rel *rel, void *arg) {
     while (below->kind == REL_PROJECT) {
         below = rel_input(below);
     }
-    if (rel->kind == REL_AGG && rel_shares(below) && agg_is_plain(rel)) {
+    if (rel->kind == REL_AGG && rel_shares(below) && rel_input(below)->kind != REL_FIX &&
+        agg_is_plain(rel)) {
         struct shared *shared = shared_find(l, rel_input(below));
         VEC_PUSH(l->arena, &shared->aggs, (const struct rel *)rel);
     } else if (rel->kind == REL_JOIN && rel->join.lazy) {
@@ -310,7 +311,9 @@ static u32 shared_rows(struct lower *l, const struct rel *input) {
 
 void shared_make(struct lower *l, const struct rel *input, i64 uses) {
     struct shared *shared = shared_find(l, input);
-    if (shared && !shared->made && shared->uses > uses) {
+    if (shared && shared->uses > uses && input->kind == REL_FIX) {
+        fix_before(l, input);
+    } else if (shared && !shared->made && shared->uses > uses) {
         u32 var = shared_rows(l, input);
         shared = shared_find(l, input); /* more of them may have come */
         shared->var = var;
@@ -343,6 +346,9 @@ void shared_bind(struct builder *b, const struct rel *rel, bool read) {
 
 struct builder *lower_shared(struct lower *l, const struct rel *rel) {
     const struct rel *input = rel_input(rel);
+    if (input->kind == REL_FIX) { /* its rows are in variables anyway */
+        return fix_relation_rows(l, rel);
+    }
     const struct shared *shared = shared_find(l, input);
     bool read = shared && shared->uses > 1;
     if (read) {

@@ -525,6 +525,14 @@ static i64 union_rows(const struct rel *rel) {
     return to_rows(rows);
 }
 
+static i64 fix_rows(const struct rel *rel) {
+    f64 rows = 0.0;
+    for (i32 i = 0; i < rel->input_count; i += 2) {
+        rows += (f64)rel->inputs[i]->rows * 10.0;
+    }
+    return to_rows(rows);
+}
+
 static void estimate_one(struct rel *rel, void *arg) {
     struct opt *o = arg;
     i64 in = rel->input_count == 1 ? rel_input(rel)->rows : 0;
@@ -539,7 +547,7 @@ static void estimate_one(struct rel *rel, void *arg) {
     case REL_WORK:
         break;
     case REL_FIX:
-        rel->rows = to_rows((f64)rel_left(rel)->rows * 10.0);
+        rel->rows = fix_rows(rel);
         break;
     case REL_FILTER:
         rel->rows = filtered(o, rel, in);

@@ -112,7 +112,7 @@ static void push_arms(const struct wish *w, struct rel *rel) {
 static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
     for (;;) {
         struct rel *at = parent->inputs[which];
-        if (at->kind == REL_FIX && w.order.count == 0) {
+        if (at->kind == REL_FIX && at->input_count == 2 && w.order.count == 0) {
             at->fix.limit = w.limit;
             return;
         }

@@ -253,6 +253,7 @@ static struct rel *second_use(struct plan *plan, struct place at, u32 *out_col) 
         col = rel->out.items[i] == at.col ? rel->shared.cols->items[i] : col;
     }
     struct rel *use = rel_shared(plan, input, &col, NULL, 1);
+    use->shared.relation = shared ? rel->shared.relation : 0;
     *out_col = use->out.items[0];
     if (!shared) {
         opt_share(plan, at.rel, at.which);

@@ -801,6 +801,11 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
     case REL_SHARED:
         return push_shared(u, rel, cols);
     case REL_FIX:
+        if (rel->input_count > 2) {
+            (void)error_set(u->o->err, ERR_NOT_SUPPORTED, rel->position,
+                            "mutual recursion that uses columns of an outer query is not supported");
+            return push_plain(u, rel, cols);
+        }
         return push_fix(u, rel, cols);
     case REL_WORK:
         return push_work(u, rel, cols);
@@ -905,7 +910,7 @@ static void rewrite(struct unnest *u) {
 static bool goes_on(const struct unnest *u, struct rel *rel, u32 fix) {
     switch (rel->kind) {
     case REL_WORK:
-        return rel->work.fix == fix && !rel->work.whole;
+        return rel->work.fix == fix && rel->work.part == WORK_DELTA;
     case REL_PROJECT:
     case REL_FILTER:
         return goes_on(u, rel_input(rel), fix);
@@ -926,7 +931,7 @@ static bool starts(const struct unnest *u, struct rel *rel, bool recursive) {
     case REL_FILTER:
         return starts(u, rel_input(rel), recursive);
     case REL_FIX:
-        return !recursive && goes_on(u, rel_right(rel), rel->fix.number) &&
+        return !recursive && rel->input_count == 2 && goes_on(u, rel_right(rel), rel->fix.number) &&
                starts(u, rel_left(rel), true);
     case REL_VALUES:
         return recursive && (rel->out.count == 0 || rel->values.exprs.count == rel->out.count);

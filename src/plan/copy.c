@@ -12,6 +12,7 @@ struct copying {
     struct plan *plan;
     struct expr **map; /* by column: what stands for it in the copy; NULL = itself */
     i64 map_count;
+    u32 round;      /* what reads the rows of this recursion is copied, too; 0 = none */
     VEC(u32) fixes; /* recursions that are copied, and the copies' numbers */
     VEC(u32) new_fixes;
     VEC(struct rel *) shared; /* inputs of SHARED that are copied, and the copies */
@@ -36,6 +37,10 @@ static u32 fix_of(const struct copying *c, u32 fix) {
     return fix;
 }
 
+static bool is_copied(const struct copying *c, u32 fix) {
+    return fix == c->round || fix_of(c, fix) != fix;
+}
+
 struct work_walk {
     const struct copying *c;
     bool found;
@@ -43,7 +48,7 @@ struct work_walk {
 
 static void note_work(struct rel *rel, void *arg) {
     struct work_walk *w = arg;
-    w->found = w->found || (rel->kind == REL_WORK && fix_of(w->c, rel->work.fix) != rel->work.fix);
+    w->found = w->found || (rel->kind == REL_WORK && is_copied(w->c, rel->work.fix));
 }
 
 static struct rel *copy_shared_input(struct copying *c, struct rel *input) {
@@ -149,7 +154,11 @@ static struct rel *copy_rel(struct copying *c, struct rel *rel) {
     return copy;
 }
 
-struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map) {
-    struct copying c = {.plan = plan, .map = map, .map_count = plan->cols.count};
+struct rel *rel_copy_round(struct plan *plan, struct rel *rel, struct expr **map, u32 fix) {
+    struct copying c = {.plan = plan, .map = map, .map_count = plan->cols.count, .round = fix};
     return copy_rel(&c, rel);
+}
+
+struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map) {
+    return rel_copy_round(plan, rel, map, 0);
 }

@@ -40,7 +40,7 @@ struct expr *expr_call(struct arena *arena, u16 func, struct type type, i32 posi
 
 /* Of a function that may be NULL otherwise than by an argument, or be none in spite of one. */
 static bool call_nullable(const struct plan *plan, const struct expr *expr) {
-    if (expr->func == FUNC_TRY || expr->func == FUNC_NULLIF) {
+    if (expr->func == FUNC_TRY || expr->func == FUNC_DEFINED || expr->func == FUNC_NULLIF) {
         return true;
     }
     for (i32 i = 0; i < expr->arg_count; i++) {

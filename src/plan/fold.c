@@ -461,5 +461,9 @@ struct expr *expr_fold(const struct plan *plan, struct expr *expr) {
             args[i] = arg;
         }
     }
+    if (call && expr->func == FUNC_DEFINED) { /* what cannot fail is what it is */
+        struct expr *inner = args ? args[0] : expr->args[0];
+        return !expr_can_raise(inner) ? inner : args ? with_args(plan->arena, expr, args, 1) : expr;
+    }
     return fold_node(plan, args ? with_args(plan->arena, expr, args, expr->arg_count) : expr);
 }

@@ -27,6 +27,6 @@ i32 func_arg_count(u16 func) {
 }
 
 bool func_is_strict(u16 func) {
-    return func != FUNC_TRY && func != FUNC_GREATEST && func != FUNC_LEAST &&
+    return func != FUNC_TRY && func != FUNC_DEFINED && func != FUNC_GREATEST && func != FUNC_LEAST &&
            func != FUNC_COALESCE && func != FUNC_NULLIF;
 }

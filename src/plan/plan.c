@@ -51,7 +51,7 @@ u32 plan_col_like(struct plan *plan, u32 col) {
 
 static void set_kind(struct plan *plan, struct rel *rel, enum rel_kind kind, struct rel **inputs,
                      i32 count) {
-    CHECK(count == rel_infos[kind].inputs);
+    CHECK(rel_infos[kind].inputs == PAIRS ? count % 2 == 0 : count == rel_infos[kind].inputs);
     rel->kind = (u8)kind;
     rel->inputs = inputs;
     rel->input_count = count;
@@ -87,6 +87,14 @@ col_list *rel_cols(const struct rel *rel, i32 input) {
     col_list **cols = field_of(rel, FIELD_COLS);
     ASSERT(input < rel->input_count);
     return cols ? *cols + input : NULL;
+}
+
+const u32 *rel_copied(const struct rel *rel, i32 input) {
+    i64 first = 0;
+    for (i32 i = 0; rel->kind == REL_FIX && i + 1 < input; i += 2) {
+        first += rel_cols(rel, i)->count;
+    }
+    return rel->out.items + first;
 }
 
 struct rel *rel_over(struct plan *plan, enum rel_kind kind, struct rel *const *inputs, i32 count) {
@@ -136,6 +144,9 @@ struct rel *rel_shared(struct plan *plan, struct rel *input, const u32 *cols, co
 
 void rel_unshare(struct plan *plan, struct rel *shared) {
     const col_list *cols = shared->shared.cols;
+    if (rel_input(shared)->kind == REL_FIX && rel_input(shared)->input_count > 2) {
+        return; /* it has one relation of several */
+    }
     rel_become(plan, shared, REL_PROJECT, rel_input(shared));
     for (i64 i = 0; i < cols->count; i++) {
         VEC_PUSH(plan->arena, &shared->project.exprs, expr_col(plan, cols->items[i], -1));

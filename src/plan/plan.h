@@ -18,6 +18,7 @@
 enum rel_kind { WF_RELS(X, ) REL_COUNT };
 #undef X
 enum rel_flag { PASSES = 1, SHARES = 2 }; /* see rel.def */
+enum { PAIRS = 255 };
 #define X(A, name, text, fewest, most, doc) TABLE_FUNC_##name,
 enum table_func { WF_TABLE_FUNCS(X, ) TABLE_FUNC_END };
 #undef X
@@ -153,6 +154,10 @@ enum join_kind {
     JOIN_MARK,
     JOIN_SINGLE
 };
+
+/* Which rows of a relation WORK reads: those that were new in the last round, those before them, or
+ * both. None of them changes while a round goes on. */
+enum work_part { WORK_DELTA, WORK_OLD, WORK_ALL };
 
 #define NO_COL 0xffffffffu
 #define ROWID_COL 0xffffffffu /* scan_col.table_col: the row's 64-bit id, for UPDATE and DELETE */
@@ -330,6 +335,8 @@ static inline void rel_set_right(struct rel *rel, struct rel *right) {
 expr_list *rel_conds(const struct rel *rel);
 expr_list *rel_exprs(const struct rel *rel);
 col_list *rel_cols(const struct rel *rel, i32 input);
+/* The columns of `out` that have the values of rel_cols. */
+const u32 *rel_copied(const struct rel *rel, i32 input);
 bool rel_has_out(const struct rel *rel, u32 col);
 /* `out` are columns of its inputs, and those it makes besides. */
 bool rel_passes(const struct rel *rel);
@@ -344,8 +351,30 @@ static inline bool rel_is_serial(const struct rel *rel) {
 }
 /* copy.c: the operators below and including rel once more; every column they make has a new number,
  * which map[old number] names afterwards. The map has plan->cols.count + 1 entries, NULL where it
- * says nothing yet; entries that are set stand for columns from elsewhere. */
+ * says nothing yet; entries that are set stand for columns from elsewhere. What is shared below is
+ * copied where it reads rows of the recursion `fix` (0 = none), or of one that is copied. */
 struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map);
+struct rel *rel_copy_round(struct plan *plan, struct rel *rel, struct expr **map, u32 fix);
+/* fix.c: a recursion of `count` relations, which rules make of each other.
+ *
+ * Each relation gets its columns (`cols`: names and types) first; distinct: a row is in it once,
+ * NULLs being equal. A rule's plan names relations by atoms, each of which is an operator with
+ * columns of its own, and has the columns of its relation in `out`, in their order and types.
+ * fix_base takes plans without atoms. fix_rule takes those that have some, and makes one for every
+ * atom of them: where that one reads what is new, those before it read what is old, and those behind
+ * it both, so that the same rows meet once. So a plan with atoms gives more rows for more rows of
+ * theirs, and no others: none is below an aggregate, a window, a limit, a SHARED, or on a side of a
+ * join that is asked whether there is no row. Of relations that are not distinct a rule has one atom.
+ * fix_close gives the FIX, which fix_read reads: one SHARED for every reader. */
+struct fix_draft;
+struct fix_draft *fix_open(struct plan *plan, u32 count);
+void fix_relation(struct fix_draft *f, u32 relation, const struct plan_col *cols, i64 count,
+                  bool distinct);
+struct rel *fix_atom(struct fix_draft *f, u32 relation);
+void fix_base(struct fix_draft *f, u32 relation, struct rel *term);
+void fix_rule(struct fix_draft *f, u32 relation, struct rel *term);
+struct rel *fix_close(struct fix_draft *f);
+struct rel *fix_read(struct plan *plan, struct rel *fix, u32 relation);
 /* equal.c: whether two parts of a plan have the same rows, up to the numbers of columns; the map
  * then says for columns of b which of a's they are (see rel_copy). What is volatile is equal to
  * nothing. */

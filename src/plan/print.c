@@ -468,6 +468,14 @@ static i64 shared_number(struct shared_list *list, const struct rel *input, bool
 }
 
 /* Operators whose fields are not simply printed one after the other. */
+static void print_work(struct text *out, const struct rel_WORK *work) {
+    static const char *const parts[] = {"", ", old", ", all"};
+    if (work->relation > 0) {
+        text_print(out, " of relation %u", work->relation + 1);
+    }
+    text_print(out, "%s", parts[work->part]);
+}
+
 static void print_detail(struct text *out, const struct plan *plan, const struct rel *rel) {
     switch (rel->kind) {
     case REL_SCAN:
@@ -481,6 +489,14 @@ static void print_detail(struct text *out, const struct plan *plan, const struct
         break;
     case REL_FUNC:
         print_func(out, plan, rel);
+        break;
+    case REL_WORK:
+        print_work(out, &rel->work);
+        break;
+    case REL_SHARED:
+        if (rel_input(rel)->kind == REL_FIX && rel_input(rel)->input_count > 2) {
+            text_print(out, ", relation %u", rel->shared.relation + 1);
+        }
         break;
     default:
         EACH_FIELD(field, rel) {

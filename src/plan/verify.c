@@ -148,20 +148,28 @@ static FALLIBLE check_conds(struct verify *v, const expr_list *conds) {
     return ERR_OK;
 }
 
-static FALLIBLE check_copies(struct verify *v, const struct rel *rel, const col_list *cols) {
-    if (cols->count != rel->out.count) {
+/* An operator copies all its columns from every input, a recursion each from those of a relation. */
+static FALLIBLE check_copies(struct verify *v, const struct rel *rel, i32 input) {
+    const col_list *cols = rel_cols(rel, input);
+    const u32 *out = rel_copied(rel, input);
+    i64 made = rel->out.count;
+    if (rel->kind == REL_FIX) {
+        bool last = input / 2 == rel->input_count / 2 - 1;
+        made = last ? rel->out.items + rel->out.count - out : rel_cols(rel, input / 2 * 2)->count;
+    }
+    if (cols->count != made) {
         FAIL(v->err, INTERNAL, "plan: %s of %lld columns makes %lld", rel_names[rel->kind],
-             cols->count, rel->out.count);
+             cols->count, made);
     }
     for (i64 i = 0; i < cols->count; i++) {
         u32 col = cols->items[i];
-        bool known = col < v->plan->cols.count && rel->out.items[i] < v->plan->cols.count;
+        bool known = col < v->plan->cols.count && out[i] < v->plan->cols.count;
         if (!known || v->scope[col] != v->stamp) {
             FAIL(v->err, INTERNAL, "plan: %s takes column %u, which it does not get",
                  rel_names[rel->kind], col);
         }
         struct type from = v->plan->cols.items[col].type;
-        struct type to = v->plan->cols.items[rel->out.items[i]].type;
+        struct type to = v->plan->cols.items[out[i]].type;
         bool open = to.id != TYPE_DECIMAL && type_eq(to, type_of((enum type_id)from.id));
         if (!type_eq(from, to) && !open) { /* a length or precision may be left open */
             FAIL(v->err, INTERNAL, "plan: %s changes the type of column %u", rel_names[rel->kind],
@@ -273,7 +281,7 @@ static FALLIBLE check_field(struct verify *v, const struct rel *rel, const struc
     case FIELD_COLS:
         for (i32 i = 0; i < rel->input_count; i++) {
             open_scope(v, rel, i, i + 1);
-            TRY(check_copies(v, rel, *(col_list *const *)at + i));
+            TRY(check_copies(v, rel, i));
         }
         return ERR_OK;
     case FIELD_FLAGS:
@@ -318,6 +326,30 @@ static FALLIBLE check_agg(struct verify *v, const struct rel *rel) {
     return ERR_OK;
 }
 
+/* Columns that a SHARED takes of a recursion are one relation's. */
+static FALLIBLE check_shared(struct verify *v, const struct rel *rel) {
+    const struct rel *fix = rel_input(rel);
+    if (fix->kind != REL_FIX) {
+        return ERR_OK;
+    }
+    if (rel->shared.relation >= (u32)fix->input_count / 2) {
+        FAIL(v->err, INTERNAL, "plan: no relation %u", rel->shared.relation);
+    }
+    i32 input = 2 * (i32)rel->shared.relation;
+    const u32 *out = rel_copied(fix, input);
+    v->stamp++;
+    for (i64 i = 0; i < rel_cols(fix, input)->count; i++) {
+        v->scope[out[i]] = v->stamp;
+    }
+    for (i64 i = 0; i < rel->shared.cols->count; i++) {
+        if (v->scope[rel->shared.cols->items[i]] != v->stamp) {
+            FAIL(v->err, INTERNAL, "plan: column %u is another relation's",
+                 rel->shared.cols->items[i]);
+        }
+    }
+    return ERR_OK;
+}
+
 /* What the table of operators does not say. */
 static FALLIBLE check_own(struct verify *v, const struct rel *rel) {
     switch (rel->kind) {
@@ -327,6 +359,8 @@ static FALLIBLE check_own(struct verify *v, const struct rel *rel) {
         return check_values(v, rel);
     case REL_AGG:
         return check_agg(v, rel);
+    case REL_SHARED:
+        return check_shared(v, rel);
     default:
         return ERR_OK;
     }
@@ -383,6 +417,9 @@ static FALLIBLE check_inputs(struct verify *v, const struct rel *rel) {
         if (!input) {
             FAIL(v->err, INTERNAL, "plan: %s without input", rel_names[rel->kind]);
         }
+        if (input->kind == REL_FIX && input->input_count > 2 && !rel_shares(rel)) {
+            FAIL(v->err, INTERNAL, "plan: %s of several relations", rel_names[rel->kind]);
+        }
         if (rel_shares(rel) && checked_before(v, input)) {
             continue;
         }
@@ -402,7 +439,8 @@ static FALLIBLE check_rel(struct verify *v, const struct rel *rel) {
     if (rel->kind >= REL_COUNT) {
         FAIL(v->err, INTERNAL, "plan: no operator %d", (int)rel->kind);
     }
-    if (rel->input_count != rel_infos[rel->kind].inputs) {
+    i32 inputs = rel_infos[rel->kind].inputs;
+    if (inputs == PAIRS ? rel->input_count % 2 || !rel->input_count : rel->input_count != inputs) {
         FAIL(v->err, INTERNAL, "plan: %s with %d inputs", rel_names[rel->kind],
              (int)rel->input_count);
     }

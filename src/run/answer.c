@@ -119,23 +119,54 @@ static struct chunk *slice_chunk(struct exec *x, const struct slice *slice) {
     return to;
 }
 
+static FALLIBLE add_slice(struct exec *x, u32 var, struct slice slice) {
+    struct chunk *chunk = slice_chunk(x, &slice);
+    if (!chunk) {
+        return memory_refused(x->mem, x->err, 256);
+    }
+    chunk->rows = slice.rows;
+    chunk->order = x->vars[var].chunks.count;
+    variable_append(x, var, chunk);
+    return ERR_OK;
+}
+
+/* A loop may ask for the last rows of many a hundred thousand times: what is behind them is found
+ * from the end. */
+static FALLIBLE share_rows(struct exec *x, const struct step *step) {
+    const struct variable *src = &x->vars[step->src];
+    i64 skip = 0;
+    i64 limit = -1;
+    TRY(step_bounds(x, step, &skip, &limit));
+    i64 end = limit < 0 ? src->rows : MIN_OF(skip + limit, src->rows);
+    i64 at = src->chunks.count; /* the first chunk with such rows, and the row it begins with */
+    i64 row = src->rows;
+    while (at > 0 && row > skip) {
+        row -= src->chunks.items[--at]->rows;
+    }
+    for (; at < src->chunks.count && row < end; at++) {
+        const struct chunk *chunk = src->chunks.items[at];
+        i64 first = MAX_OF(skip - row, 0);
+        i64 rows = MIN_OF(chunk->rows, end - row) - first;
+        if (rows > 0) {
+            TRY(add_slice(x, step->dst, (struct slice){chunk, first, rows}));
+        }
+        row += chunk->rows;
+    }
+    x->vars[step->dst].view_of = step->src + 1;
+    return ERR_OK;
+}
+
 wf_status limit_run(struct exec *x, const struct step *step) {
     struct answer kept;
-    TRY(cut(x, step, &kept));
     variable_reset(&x->vars[step->dst]);
     x->vars[step->dst].on_host = 1;
+    if (step->shares) {
+        return share_rows(x, step);
+    }
+    TRY(cut(x, step, &kept));
     for (i64 i = 0; i < kept.slice_count; i++) {
-        struct chunk *chunk = slice_chunk(x, &kept.slices[i]);
-        if (!chunk) {
-            return memory_refused(x->mem, x->err, 256);
-        }
-        chunk->rows = kept.slices[i].rows;
-        chunk->order = i;
-        variable_append(x, step->dst, chunk);
+        TRY(add_slice(x, step->dst, kept.slices[i]));
     }
-    const struct variable *src = &x->vars[step->src];
-    for (i64 i = 0; i < src->heaps.count; i++) {
-        variable_keep_heap(x, step->dst, buffer_retain(src->heaps.items[i]));
-    }
+    variable_keep_heaps(x, step->dst, step->src);
     return ERR_OK;
 }

@@ -211,7 +211,7 @@ static struct table_version *columns_of(const struct exec *x, const struct step 
     return table ? x->versions[pipe->source.ref] : NULL;
 }
 
-static struct expected *all_as_they_are(struct exec *x) {
+struct expected *auto_expected(struct exec *x) {
     struct expected *vars = NEW_ARRAY(x->arena, struct expected, x->program->var_count + 1);
     for (u32 v = 0; v < x->program->var_count; v++) {
         vars[v] = as_it_is(x, v);
@@ -221,12 +221,12 @@ static struct expected *all_as_they_are(struct exec *x) {
 
 struct step_cost auto_cost(struct exec *x, struct device *device, const struct step *step) {
     struct device_rates rates = {0};
-    const struct expected *vars = all_as_they_are(x);
+    const struct expected *vars = auto_expected(x);
     struct table_version *version = device->column ? columns_of(x, step) : NULL;
     if (device->space && device->rates) {
         device->rates(device, x, &rates);
     }
-    struct step_cost cost = {device->estimate_ns(device, x, step, vars), 0};
+    struct step_cost cost = {.ns = device->estimate_ns(device, x, step, vars), .here = 1};
     struct reading r = {.x = x, .step = step, .vars = vars, .rates = &rates};
     read_vars(&r);
     for (i64 i = 0; i < r.uses.count; i++) {
@@ -236,11 +236,17 @@ struct step_cost auto_cost(struct exec *x, struct device *device, const struct s
         cost.move_ns += device->space && !here ? r.uses.items[i].up_ns : 0;
         cost.move_ns += !on_host && !here ? r.uses.items[i].down_ns : 0;
     }
+    f64 bytes = 0;
+    f64 missing = 0;
     for (u32 c = 0; version && c < step->pipeline->source.col_count; c++) {
         struct column_place place;
         device->column(device, version, step->pipeline->source.cols[c], &place);
-        cost.move_ns += place.ns;
+        cost.column_ns += place.ns;
+        bytes += (f64)place.bytes;
+        missing += (f64)place.missing_bytes;
     }
+    cost.move_ns += cost.column_ns;
+    cost.here = bytes > 0 ? 1 - missing / bytes : 1;
     return cost;
 }
 
@@ -345,7 +351,7 @@ static void describe_loops(struct describing *d) {
     for (u32 b = 0; b < program->block_count; b++) {
         const struct block *block = &program->blocks[b];
         firsts[b + 1] = firsts[b] + block->step_count;
-        if (block->loop_var == NO_VAR) {
+        if (!block->loop_count) {
             continue;
         }
         struct place_loop loop = {firsts[block->loop], firsts[b + 1], past_rounds(d->x->past, b)};
@@ -518,7 +524,7 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
         return;
     }
     struct device *device = devices->list[out->number];
-    p->running_ns = x->past ? device->estimate_ns(device, x, step, all_as_they_are(x)) : 0;
+    p->running_ns = x->past ? device->estimate_ns(device, x, step, auto_expected(x)) : 0;
     out->why = "estimated";
     if (x->profiles) {
         put_why(x, devices, step_no, place, out);

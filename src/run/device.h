@@ -43,6 +43,8 @@ struct step_metric {
     struct kernel_use kernel; /* only where exec.profiles */
     i64 tablets_pruned_rows;
     i64 *marks; /* rows at each mark of the pipeline; -1 = not counted */
+    const struct step_metric *shares; /* of a step that several devices ran, each a part of it */
+    u32 share_count;
 };
 
 /* What a device does at most, as measured once: all its units together. 0 = not known. */
@@ -61,6 +63,11 @@ struct work {
     _Atomic i64 before, step,
         after;                    /* of the steps that have ended, the one that runs, the others */
     _Atomic i64 rows, rows_total; /* that the running step has done, and has to do; 0 = unknown */
+};
+
+/* Rows of a source, by their numbers. */
+struct row_span {
+    i64 first, end;
 };
 
 /* One execution of a program. Everything in it lives until exec_close. */
@@ -105,6 +112,12 @@ struct exec {
     struct stream *stream;       /* the answer is computed as it is read; NULL = it is all there */
     struct past *past;           /* what earlier runs of the program took; NULL = nobody kept it */
     struct placed *placed;       /* where its steps run, under auto; NULL = not decided */
+    /* Shares of one scan (hybrid.c). A share is an execution of its own that runs one step, over
+     * `span` of its table; faults and progress are those of the whole. */
+    struct exec *whole;           /* NULL = this is no share */
+    const struct row_span *span;  /* NULL = all rows; its ends are those of tablets or zones */
+    const _Atomic i32 *halted;    /* 1: another share failed */
+    struct shares *shares;        /* of the whole: kept from step to step; NULL = none yet */
 };
 
 /* The provider a pipeline's rows come from; NULL when they are tablets or a variable's. */
@@ -112,6 +125,11 @@ static inline struct scan_provider *exec_provider(const struct exec *x,
                                                   const struct pipeline *pipe) {
     bool table = pipe->source.kind == SOURCE_TABLE && x->providers;
     return table ? x->providers[pipe->source.ref] : NULL;
+}
+
+/* The rows of `all` that the execution reads. */
+static inline struct row_span exec_span(const struct exec *x, i64 all) {
+    return x->span ? *x->span : (struct row_span){0, all};
 }
 
 static inline struct stop exec_stop(const struct exec *x) {
@@ -163,6 +181,8 @@ void variable_reset(struct variable *var);
 void variable_drop_copy(struct variable *var);
 /* Keeps a heap alive as long as the variable; takes the reference. Thread-safe. */
 void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap);
+/* The same for all that rows of `from` may point to. */
+void variable_keep_heaps(struct exec *x, u32 var, u32 from);
 struct index *index_new(struct exec *x); /* in the execution's arena; thread-safe */
 void index_release(struct memory *mem, struct index *index);
 /* Only keys, heads and rows, as kernels read them; see struct index. */
@@ -178,6 +198,7 @@ struct expected {
 };
 /* A column of a table, to a device with memory of its own. */
 struct column_place {
+    i64 bytes;         /* of all rows */
     i64 missing_bytes; /* that are not there */
     f64 ns;            /* to bring them */
 };
@@ -224,7 +245,8 @@ struct device {
 
 /* The running step has dealt with so many more rows. */
 static inline void work_rows(struct exec *x, i64 rows) {
-    atomic_fetch_add_explicit(&x->work.rows, rows, memory_order_relaxed);
+    struct exec *whole = x->whole ? x->whole : x;
+    atomic_fetch_add_explicit(&whole->work.rows, rows, memory_order_relaxed);
 }
 /* It deals with so many in all, each as often as it reads it. */
 static inline void work_expect(struct exec *x, i64 rows) {

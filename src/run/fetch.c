@@ -213,7 +213,6 @@ static i64 row_bytes(const struct exec *x, u32 var) {
 /* Rows [first, end) of src replace those of dst. */
 static FALLIBLE fetch_window(struct fetcher *f, i64 first, i64 end) {
     struct exec *x = f->x;
-    const struct variable *src = &x->vars[f->step->src];
     struct variable *dst = &x->vars[f->step->dst];
     f->first = first;
     f->end = end;
@@ -233,9 +232,7 @@ static FALLIBLE fetch_window(struct fetcher *f, i64 first, i64 end) {
         return memory_refused(x->mem, x->err, bytes);
     }
     variable_order(x, f->step->dst);
-    for (i64 i = 0; i < src->heaps.count; i++) {
-        variable_keep_heap(x, f->step->dst, buffer_retain(src->heaps.items[i]));
-    }
+    variable_keep_heaps(x, f->step->dst, f->step->src);
     struct step_metric *metric = &x->metrics[f->step_no];
     work_rows(x, end - first);
     metric->rows_in += end - first;

@@ -9,6 +9,7 @@
 #include "run/run_int.h"
 
 void exec_fault(struct exec *x, u64 key) {
+    x = x->whole ? x->whole : x;
     u64 seen = atomic_load_explicit(&x->fault, memory_order_relaxed);
     while (key < seen && !atomic_compare_exchange_weak_explicit(
                              &x->fault, &seen, key, memory_order_relaxed, memory_order_relaxed)) {
@@ -17,11 +18,14 @@ void exec_fault(struct exec *x, u64 key) {
 
 wf_status exec_check(struct exec *x) {
     struct stop stop = exec_stop(x);
-    if (!stop_asked_of(&stop)) {
+    bool asked = stop_asked_of(&stop);
+    bool halted = x->halted && atomic_load_explicit(x->halted, memory_order_relaxed);
+    if (!asked && !halted) {
         return ERR_OK;
     }
     mutex_lock(&x->lock);
-    wf_status status = stop_check_of(&stop, x->err);
+    wf_status status = asked ? stop_check_of(&stop, x->err)
+                             : error_set(x->err, ERR_CANCELLED, -1, "another share failed");
     mutex_unlock(&x->lock);
     return status;
 }
@@ -65,7 +69,7 @@ void refresh_dicts(struct exec *x) {
     }
 }
 
-static u32 step_total(const struct program *program) {
+u32 step_total(const struct program *program) {
     u32 count = 0;
     for (u32 b = 0; b < program->block_count; b++) {
         count += program->blocks[b].step_count;
@@ -154,6 +158,7 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
 
 void exec_close(struct exec *x) {
     stream_close(x);
+    shares_close(x);
     for (u32 v = 0; x->vars && v < x->program->var_count; v++) {
         variable_release(&x->vars[v]);
     }
@@ -259,6 +264,22 @@ static void forget_outputs(const struct bring *b, const struct step *step) {
     }
 }
 
+static FALLIBLE run_limit(struct exec *x, struct device *device, u32 step_no,
+                          const struct step *step) {
+    struct step_metric *metric = &x->metrics[step_no];
+    if (device->space) {
+        TRY(device->run(device, x, step_no, step));
+    } else {
+        TRY(limit_run(x, step));
+        metric->rows_in += x->vars[step->src].rows;
+        metric->rows_out += x->vars[step->dst].rows;
+    }
+    if (step->mark_lit) {
+        x->lits[step->mark_lit - 1].i64 = x->vars[step->src].rows;
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const struct step *step,
                        bool streams) {
     struct step_metric *metric = &x->metrics[step_no];
@@ -267,13 +288,7 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
         metric->rows_in = metric->rows_out = x->vars[step->src].rows;
         return ERR_OK;
     case STEP_LIMIT:
-        if (device->space) {
-            return device->run(device, x, step_no, step);
-        }
-        metric->rows_in = x->vars[step->src].rows;
-        TRY(limit_run(x, step));
-        metric->rows_out = x->vars[step->dst].rows;
-        return ERR_OK;
+        return run_limit(x, device, step_no, step);
     case STEP_FETCH:
         return streams ? stream_open(x, device, step_no, step) : fetch_run(x, step, step_no);
     default:
@@ -282,6 +297,15 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
         }
         return device->run(device, x, step_no, step);
     }
+}
+
+/* All that the step reads to the host, where every share finds it. */
+static FALLIBLE run_shared(struct exec *x, const struct run_devices *devices, u32 step_no,
+                           const struct step *step, const struct share_plan *shares) {
+    struct bring bring = {x, devices, 0, ERR_OK};
+    step_inputs(step, bring_one, &bring);
+    TRY(bring.status);
+    return hybrid_run(x, devices, step_no, step, shares);
 }
 
 static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no,
@@ -301,24 +325,21 @@ static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, u32 
     return run_on(x, device, step_no, step, streams);
 }
 
-static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 step_no,
-                         const struct step *step, bool streams) {
-    TRY(exec_check(x));
-    if (defer_skips(x, step)) {
-        return ERR_OK;
-    }
-    struct chosen chosen;
-    TRY(choose_device(x, devices, step_no, step, &chosen));
+/* On one device, or, where that has no room and the session does not insist, on the host. */
+static FALLIBLE run_whole(struct exec *x, const struct run_devices *devices, u32 step_no,
+                          const struct step *step, const struct chosen *chosen, bool streams) {
     struct step_metric *metric = &x->metrics[step_no];
-    u32 number = device_take(devices, chosen.number);
+    u32 number = device_take(devices, chosen->number);
     metric->device_no = number;
     metric->device = devices->list[number]->name;
-    metric->why = chosen.why;
+    if (metric->shares) { /* of an earlier round */
+        metric->shares = NULL;
+        metric->share_count = 0;
+        metric->how = NULL;
+    }
     struct step_metric untouched = *metric;
-    i64 start = clock_ns();
-    work_begin(x, step_no, step, streams);
     struct pool *pool = x->pool;
-    x->pool = chosen.alone && !streams ? NULL : pool;
+    x->pool = chosen->alone && !streams ? NULL : pool;
     wf_status status = run_here(x, devices, number, step_no, step, streams);
     x->pool = pool;
     device_give(devices, number);
@@ -331,14 +352,31 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
         error_reset(x->err);
         status = run_here(x, devices, 0, step_no, step, streams);
     }
-    TRY(status);
+    return status;
+}
+
+static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 step_no,
+                         const struct step *step, bool streams) {
+    TRY(exec_check(x));
+    if (defer_skips(x, step)) {
+        return ERR_OK;
+    }
+    struct chosen chosen;
+    TRY(choose_device(x, devices, step_no, step, &chosen));
+    struct step_metric *metric = &x->metrics[step_no];
+    metric->why = chosen.why;
+    bool shared = chosen.shares && !streams;
+    i64 start = clock_ns();
+    work_begin(x, step_no, step, streams);
+    TRY(shared ? run_shared(x, devices, step_no, step, chosen.shares)
+               : run_whole(x, devices, step_no, step, &chosen, streams));
     if (!streams && step->kind != STEP_RESULT) { /* whoever takes the answer has yet to do so */
         work_end(x);
     }
     i64 ns = clock_ns() - start;
     metric->ns += ns;
-    if (!streams) {
-        auto_ran(x, devices, metric->device_no, step_no, ns);
+    if (!streams) { /* shares have been learnt from, and left on the host what they made */
+        auto_ran(x, devices, shared ? 0 : metric->device_no, step_no, shared ? 0 : ns);
     }
     if (!defer_fault(x, step)) {
         TRY(raise_fault(x, step));
@@ -356,15 +394,36 @@ static void release_after(struct exec *x, u32 step_no) {
     }
 }
 
-/* What rounds of a loop add to starts empty. */
-static void enter_block(struct exec *x, const struct block *block) {
-    for (u32 v = 0; block->fresh_var && v < x->program->var_count; v++) {
-        bool index = x->program->vars[v].kind == VAR_INDEX &&
-                     x->program->vars[v].rows_var == block->fresh_var - 1;
-        if (index || v == block->fresh_var - 1) {
+/* A variable and its indexes. */
+static void empty_var(struct exec *x, u32 var) {
+    for (u32 v = 0; v < x->program->var_count; v++) {
+        bool index =
+            x->program->vars[v].kind == VAR_INDEX && x->program->vars[v].rows_var == var;
+        if (index || v == var) {
             variable_reset(&x->vars[v]);
         }
     }
+}
+
+/* A loop that begins here has had no rounds. */
+static void enter_block(struct exec *x, const struct block *block) {
+    for (u32 i = 0; i < block->enter_count; i++) {
+        const struct loop_var *v = &block->enter_vars[i];
+        x->lits[v->lit].i64 = 0;
+        if (v->fresh) {
+            empty_var(x, v->fresh - 1);
+        }
+    }
+}
+
+/* Whether the last round gave rows. */
+static bool goes_round(const struct exec *x, const struct block *block) {
+    bool any = false;
+    for (u32 i = 0; i < block->loop_count; i++) {
+        const struct loop_var *v = &block->loop_vars[i];
+        any = any || x->vars[v->var].rows > x->lits[v->lit].i64;
+    }
+    return any;
 }
 
 /* A limit that is NULL is none. */
@@ -380,7 +439,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
     bool loops = false;
     for (u32 b = 0; b < program->block_count; b++) {
         first_step[b + 1] = first_step[b] + program->blocks[b].step_count;
-        loops = loops || program->blocks[b].loop_var != NO_VAR;
+        loops = loops || program->blocks[b].loop_count;
     }
     u32 flows_from = streams ? stream_first(program) : 0;
     u32 b = program->block_count ? 0 : NO_VAR;
@@ -405,10 +464,9 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
                 release_after(x, step_no);
             }
         }
-        again =
-            block->loop_var != NO_VAR && x->vars[block->loop_var].rows > 0 && !has_enough(x, block);
+        again = goes_round(x, block) && !has_enough(x, block);
         rounds[b]++;
-        if (!again && block->loop_var != NO_VAR) {
+        if (!again && block->loop_count) {
             past_went_round(x->past, b, rounds[b]);
         }
         b = again ? block->loop : block->next;

@@ -68,7 +68,7 @@ u32 stream_first(const struct program *program) {
     const struct step *step = NULL;
     for (u32 b = 0; b < program->block_count; b++) {
         const struct block *block = &program->blocks[b];
-        if (block->loop_var != NO_VAR) {
+        if (block->loop_count) {
             return NO_STEP;
         }
         for (u32 s = 0; s < block->step_count; s++, no++) {
@@ -93,7 +93,7 @@ wf_status stream_possible(struct exec *x, const struct run_devices *devices, u32
             struct chosen chosen = {0};
             if (no >= step_no && block->steps[s].kind == STEP_PIPELINE) {
                 TRY(choose_device(x, devices, no, &block->steps[s], &chosen));
-                *out = devices->list[chosen.number]->slices_open != NULL;
+                *out = devices->list[chosen.number]->slices_open != NULL && !chosen.shares;
             }
         }
     }

@@ -81,6 +81,13 @@ void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap) {
     mutex_unlock(&x->lock);
 }
 
+void variable_keep_heaps(struct exec *x, u32 var, u32 from) {
+    from = x->vars[from].view_of ? x->vars[from].view_of - 1 : from;
+    for (i64 i = 0; var != from && i < x->vars[from].heaps.count; i++) {
+        variable_keep_heap(x, var, buffer_retain(x->vars[from].heaps.items[i]));
+    }
+}
+
 struct index *index_new(struct exec *x) {
     mutex_lock(&x->lock);
     struct index *index = NEW(exec_arena(x), struct index);
@@ -207,11 +214,14 @@ void variable_reset(struct variable *var) {
         index_release(var->mem, var->index);
         var->index = NULL;
     }
+    key_set_close(var->keys);
+    var->keys = NULL;
     mem_free(var->mem, var->lut, var->lut_bytes);
     var->lut = NULL;
     var->lut_len = 0;
     var->lut_bytes = 0;
     var->rows = 0;
+    var->view_of = 0;
     var->on_host = 0;
 }
 

@@ -84,11 +84,22 @@ i64 pair_map_find(const struct pair_map *map, i64 a, i64 b); /* -1 when absent *
 i64 pair_map_len(const struct pair_map *map);
 void pair_map_get(const struct pair_map *map, i64 number, i64 *out_a, i64 *out_b);
 
+/* Keys of rows that count once. Thread-safe, but for what is said. */
+struct key_set;
+struct key_set *key_set_open(struct memory *mem, i32 bits); /* of keys; NULL when refused */
+void key_set_close(struct key_set *set);
+/* The keys at sel (NULL: all n) that were not there, each once; out may be sel. -1 when memory is
+ * refused. */
+i64 key_set_add(struct key_set *set, const i64 *keys, const u32 *sel, i64 n, u32 *out);
+/* Between steps: takes the form that suits it now; false when memory is refused. */
+bool key_set_settle(struct key_set *set);
+
 struct variable {
     u8 kind; /* enum var_kind */
     VEC(struct chunk *) chunks;
     i64 rows;
     VEC(struct buffer *) heaps; /* bytes of strings that the rows made or took from variables */
+    u32 view_of; /* the variable + 1 that holds those of its rows; 0 = itself */
     struct index *index;
     void *lut; /* LUT: lut_len elements of lut_kind, from mem_alloc(mem, lut_bytes) */
     i64 lut_len;
@@ -96,6 +107,7 @@ struct variable {
     struct memory *mem;
     struct dict *dict;      /* INTERN of strings */
     struct pair_map *pairs; /* INTERN of pairs */
+    struct key_set *keys;   /* SET */
     void *copy;             /* what a device with memory of its own holds of it; host side may then be empty */
     void (*copy_release)(void *copy);
     u32 copy_space; /* whose it is: struct device */

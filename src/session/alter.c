@@ -352,6 +352,10 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
         FAIL(&conn->err, UNDEFINED_TABLE, "the object is gone");
     }
     struct object like = object_view(entry->object);
+    if (like.kind == OBJECT_VIEW && like.logical && !st->rename.schema) {
+        FAIL_AT(&conn->err, NOT_SUPPORTED, st->position,
+                "not supported yet: renaming \"%.100s\", which rules of LogiQL name", like.name);
+    }
     like.name = st->name;
     if (like.kind == OBJECT_SCHEMA && strncmp(like.name, "pg_", 3) == 0) {
         FAIL_AT(&conn->err, RESERVED_NAME, st->position, "unacceptable schema name \"%.100s\"",

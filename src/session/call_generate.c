@@ -261,32 +261,9 @@ static FALLIBLE read_arguments(struct call *call) {
 
 /* --- tables ------------------------------------------------------------------------------------ */
 
-/* Runs statements of our own within this one. */
-static FALLIBLE run_text(struct wf_connection *conn, const char *text) {
-    struct script *script;
-    TRY(script_new(conn, text, &script));
-    wf_status status = ERR_OK;
-    for (i64 i = 0; !status && i < script->list.items.count; i++) {
-        struct run_request request = {.script = script, .parsed = script->list.items.items[i]};
-        struct rowset *rows = NULL;
-        status = statement_run(conn, &request, &rows);
-        rowset_release(rows);
-    }
-    script_release(script);
-    return status;
-}
-
-static void print_name(struct text *out, const char *name) {
-    text_print(out, "\"");
-    for (; *name; name++) {
-        text_print(out, *name == '"' ? "\"\"" : "%c", *name);
-    }
-    text_print(out, "\"");
-}
-
 static void print_schema(struct text *out, const struct call *call) {
     if (call->schema) {
-        print_name(out, call->schema);
+        print_sql_name(out, call->schema);
         text_print(out, ".");
     }
 }
@@ -330,7 +307,7 @@ static const char *create_text(const struct call *call, i32 table) {
 static FALLIBLE create_tables(struct call *call) {
     for (i32 t = call->suite->table_count - 1; t >= 0; t--) {
         wf_status status =
-            table_wanted(call, t) ? run_text(call->conn, create_text(call, t)) : ERR_OK;
+            table_wanted(call, t) ? session_run_text(call->conn, create_text(call, t)) : ERR_OK;
         if (status) {
             call->conn->err.position = call->rows->compiled->stmt.position;
             return status;

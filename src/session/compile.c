@@ -11,6 +11,7 @@
 #include "session/read_file.h"
 
 #include "gpu/gpu.h"
+#include "logiql/logiql.h"
 #include "lower/lower.h"
 #include "opt/opt.h"
 
@@ -92,7 +93,7 @@ static wf_status plan_to_program(void *arg) {
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
         .fast_floats = c->settings.float_sum == FLOAT_SUM_FAST,
-        .sets_grow = c->settings.device == DEVICE_CPU || database_without_gpu(conn->db),
+        .sets_grow = c->settings.device != DEVICE_GPU || database_without_gpu(conn->db),
         .max_live = GPU_LIVE_MOST,
         .zone = (i32)c->settings.timezone,
     };
@@ -104,6 +105,14 @@ static wf_status plan_to_program(void *arg) {
     return connection_check(conn);
 }
 
+/* SQL asks for relations that rules define: neither language knows the other. */
+static wf_status bind_rules_of(struct rule_binder *binder, struct plan *plan,
+                               struct snapshot *snap, const struct rule_request *request,
+                               struct bound_relation *out, struct error *err) {
+    UNUSED(binder);
+    return logiql_bind(plan, snap, request, out, err);
+}
+
 static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
                                const struct binding *binding, struct snapshot *snap) {
     struct error *err = &conn->err;
@@ -112,9 +121,12 @@ static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
     c->path = arena_printf(&c->arena, "%s", snap->path ? snap->path : "");
     struct file_reading files = {{file_read}, conn};
     snap->files = &files.reader;
+    struct rule_binder rules = {bind_rules_of};
+    snap->rules = &rules;
     snap->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);
     wf_status status = binding->bind(binding->arg, &c->arena, snap, c->param_types, &c->stmt, err);
     snap->files = NULL;
+    snap->rules = NULL;
     snap->evaluator = NULL;
     TRY(status);
     TRY(arena_check(&c->arena, err));

@@ -23,8 +23,7 @@ static FALLIBLE refused(struct wf_connection *conn, i64 bytes) {
 }
 
 /* Makes one object part of the transaction; takes it. NULL: it was refused. */
-static FALLIBLE put_object(struct wf_connection *conn, struct object *object,
-                           struct table_version *version) {
+FALLIBLE ddl_put(struct wf_connection *conn, struct object *object, struct table_version *version) {
     if (!object) {
         return refused(conn, (i64)sizeof *object);
     }
@@ -44,7 +43,7 @@ static FALLIBLE temp_schema(struct wf_connection *conn, u32 *out) {
     char name[40];
     snprintf(name, sizeof name, "pg_temp_%u", oid);
     struct object like = {.kind = OBJECT_SCHEMA, .oid = oid, .name = name, .hidden = 1, .temp = 1};
-    TRY(put_object(conn, object_new(&conn->db->mem, &like), NULL));
+    TRY(ddl_put(conn, object_new(&conn->db->mem, &like), NULL));
     *out = conn->temp_schema = oid;
     return ERR_OK;
 }
@@ -95,7 +94,7 @@ FALLIBLE run_create_schema(struct wf_connection *conn, struct rowset *rows) {
     }
     struct object like = {
         .kind = OBJECT_SCHEMA, .oid = catalog_new_oid(conn->db->catalog), .name = st->name};
-    return put_object(conn, object_new(&conn->db->mem, &like), NULL);
+    return ddl_put(conn, object_new(&conn->db->mem, &like), NULL);
 }
 
 /* Sequences */
@@ -125,7 +124,7 @@ static FALLIBLE put_sequence(struct wf_connection *conn, const struct ddl_seq *d
                           .temp = temp};
     struct object *object = object_new(&conn->db->mem, &like);
     sequence_close(seq);
-    return put_object(conn, object, NULL);
+    return ddl_put(conn, object, NULL);
 }
 
 FALLIBLE run_create_sequence(struct wf_connection *conn, struct rowset *rows) {
@@ -168,7 +167,7 @@ FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct d
     }
     struct object *made = object_new(&conn->db->mem, &object);
     sequence_close(seq);
-    return put_object(conn, made, NULL);
+    return ddl_put(conn, made, NULL);
 }
 
 FALLIBLE run_alter_sequence(struct wf_connection *conn, struct rowset *rows) {
@@ -282,7 +281,7 @@ static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
                           .name = st->name,
                           .table = table,
                           .temp = st->create.temp};
-    wf_status status = put_object(conn, object_new(&conn->db->mem, &like), version);
+    wf_status status = ddl_put(conn, object_new(&conn->db->mem, &like), version);
     version_release(version);
     if (status) {
         table_close(table);
@@ -472,8 +471,9 @@ FALLIBLE create_answer(struct wf_connection *conn, struct rowset *rows) {
 /* CREATE OR REPLACE VIEW may only add columns at the end. */
 static FALLIBLE check_replaced(struct wf_connection *conn, const struct statement *st,
                                const struct object *old) {
-    if (old->kind != OBJECT_VIEW) {
-        FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "\"%.100s\" is not a view", old->name);
+    if (old->kind != OBJECT_VIEW || old->logical) {
+        FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "\"%.100s\" is not a view%s", old->name,
+                old->logical ? ": rules of LogiQL derive it" : "");
     }
     if ((u32)st->create.view.col_count < old->col_count) {
         FAIL_AT(&conn->err, INVALID_DEFINITION, st->position, "cannot drop columns from view");
@@ -542,7 +542,7 @@ FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
                           .deps = st->create.view.deps,
                           .dep_cols = dep_cols,
                           .temp = st->create.temp};
-    return put_object(conn, object_new(&conn->db->mem, &like), NULL);
+    return ddl_put(conn, object_new(&conn->db->mem, &like), NULL);
 }
 
 FALLIBLE run_create_index(struct wf_connection *conn, struct rowset *rows) {
@@ -572,7 +572,7 @@ FALLIBLE run_create_index(struct wf_connection *conn, struct rowset *rows) {
     }
     u32 owner = table->object->oid;
     struct table_def old = table_def_view(table->object->table);
-    TRY(put_object(conn, object_new(&conn->db->mem, &like), NULL));
+    TRY(ddl_put(conn, object_new(&conn->db->mem, &like), NULL));
     if (!st->create.index.key) {
         return ERR_OK;
     }
@@ -597,7 +597,7 @@ FALLIBLE run_comment(struct wf_connection *conn, struct rowset *rows) {
     }
     struct object like = object_view(entry->object);
     like.comment = st->comment.text;
-    return put_object(conn, object_new(&conn->db->mem, &like), entry->version);
+    return ddl_put(conn, object_new(&conn->db->mem, &like), entry->version);
 }
 
 /* DROP */

@@ -3,7 +3,9 @@
  * It is counted, because plans may borrow from it. */
 #include "session/session_int.h"
 
-FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script **out) {
+FALLIBLE script_make(struct wf_connection *conn, const char *text,
+                     wf_status (*fill)(struct wf_connection *conn, struct script *script),
+                     struct script **out) {
     *out = NULL;
     if (!text) {
         FAIL(&conn->err, MISUSE, "no statement given");
@@ -21,7 +23,7 @@ FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script 
     i64 start_ns = clock_ns();
     wf_status status = arena_check(&script->arena, &conn->err);
     if (!status) {
-        status = sql_parse(&script->arena, script->text, &script->list, &conn->err);
+        status = fill(conn, script);
     }
     if (!status) {
         status = arena_check(&script->arena, &conn->err);
@@ -33,6 +35,20 @@ FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script 
     script->parse_ns = clock_ns() - start_ns;
     *out = script;
     return ERR_OK;
+}
+
+static wf_status fill_sql(struct wf_connection *conn, struct script *script) {
+    script->sql = script->text;
+    return sql_parse(&script->arena, script->sql, &script->list, &conn->err);
+}
+
+FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script **out) {
+    return script_make(conn, text, fill_sql, out);
+}
+
+FALLIBLE script_new_for(struct wf_connection *conn, const char *text, struct script **out) {
+    return conn->settings.language == LANGUAGE_LOGIQL ? script_new_logiql(conn, text, out)
+                                                      : script_new(conn, text, out);
 }
 
 struct script *script_retain(struct script *script) {

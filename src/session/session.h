@@ -179,16 +179,32 @@ FALLIBLE connection_check(struct wf_connection *conn);
 wf_status public_status(wf_status internal);
 void public_error(wf_error *out, const struct error *err, struct sv text);
 
+/* A statement made of clauses: where they are. */
+struct script_part {
+    i64 sql_start; /* of the statement in the SQL */
+    i64 literal, literal_end; /* of the clauses there */
+    i32 position; /* of the clauses in the text */
+};
 /* The text of a script and its statements. */
 struct script {
     _Atomic i32 refs;
     struct wf_database *db;
     struct arena arena;
     struct sv text;
+    struct sv sql; /* what the statements were parsed from */
     struct parsed_list list;
     i64 parse_ns;
+    b8 logical;  /* the text is LogiQL, and `list` of SQL made from it; then: */
+    b8 is_whole; /* the first and the last statement begin and end a transaction */
+    VEC(struct script_part) parts;
 };
 FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script **out);
+/* logiql.c: the same of a text in LogiQL; and where an error is in such a text. */
+FALLIBLE script_new_logiql(struct wf_connection *conn, const char *text, struct script **out);
+FALLIBLE session_undo(struct wf_connection *conn); /* ROLLBACK, where there is a transaction */
+void script_place(const struct script *script, struct error *err);
+/* In the connection's language. */
+FALLIBLE script_new_for(struct wf_connection *conn, const char *text, struct script **out);
 struct script *script_retain(struct script *script);
 void script_release(struct script *script);
 

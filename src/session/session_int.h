@@ -145,6 +145,17 @@ FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *reque
 FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
+/* logiql.c: runs statements of the system's own within the one at hand; a name with its quotes. */
+FALLIBLE session_run_text(struct wf_connection *conn, const char *text);
+void print_sql_name(struct text *out, const char *name);
+FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows);
+/* script.c: a script whose statements `fill` makes of its text. */
+FALLIBLE script_make(struct wf_connection *conn, const char *text,
+                     wf_status (*fill)(struct wf_connection *conn, struct script *script),
+                     struct script **out);
+/* ddl.c: an object, new or another than before, becomes part of the transaction. */
+FALLIBLE ddl_put(struct wf_connection *conn, struct object *object, struct table_version *version);
 /* The benchmark whose tables the procedure makes; NULL when there is none of that name. */
 const struct gen_suite *generate_find(const char *procedure);
 FALLIBLE call_generate(struct wf_connection *conn, struct rowset *rows,

@@ -3,16 +3,16 @@
  * A connection keeps a statement from the second time on that it meets its text, so that texts
  * which never return, such as rows to insert, cost a number each and nothing else. The kept program
  * is used like that of a prepared statement: while definitions, search path and settings are those
- * it was compiled for and its guards hold; else it is compiled anew and replaced. Places are few
- * and a text may go to four of them, where it takes that of the one used longest ago. When memory
- * is short, or statement_cache off, nothing is kept. They belong to the connection, not to the
- * database, so that nobody waits and a program never outlives who may run it. */
+ * it was compiled for and its guards hold; else it is compiled anew and replaced. Places are few: a
+ * new text takes that of the one used longest ago. When memory is short, or statement_cache off,
+ * nothing is kept. They belong to the connection, not to the database, so that nobody waits and a
+ * program never outlives who may run it. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "session/session_int.h"
 
-enum { SETS = 16, WAYS = 4, SEEN = 256, TEXT_BYTES_MAX = 8192, SHARE_OF_MEMORY = 16 };
+enum { PLACES = 64, SEEN = 256, TEXT_BYTES_MAX = 8192, SHARE_OF_MEMORY = 16 };
 #define SPARED_BYTES (256LL << 20)
 
 struct kept_text {
@@ -25,8 +25,9 @@ struct kept_text {
 
 struct texts {
     i64 clock;
-    u64 seen[SEEN]; /* hashes of texts met before */
-    struct kept_text kept[SETS][WAYS];
+    u64 seen[SEEN]; /* hashes of the last texts that were new */
+    u32 next_seen;
+    struct kept_text kept[PLACES];
 };
 
 static void drop(struct kept_text *kept) {
@@ -39,8 +40,8 @@ void texts_close(struct wf_connection *conn) {
     if (!conn->texts) {
         return;
     }
-    for (i32 i = 0; i < SETS * WAYS; i++) {
-        drop(&conn->texts->kept[i / WAYS][i % WAYS]);
+    for (i32 i = 0; i < PLACES; i++) {
+        drop(&conn->texts->kept[i]);
     }
     mem_free(&conn->db->mem, conn->texts, (i64)sizeof *conn->texts);
     conn->texts = NULL;
@@ -65,15 +66,28 @@ struct kept_text *texts_find(struct wf_connection *conn, const char *sql) {
         return NULL;
     }
     u64 hash = hash_of(text);
-    for (i32 i = 0; i < WAYS; i++) {
-        struct kept_text *kept = &conn->texts->kept[hash % SETS][i];
+    for (i32 i = 0; i < PLACES; i++) {
+        struct kept_text *kept = &conn->texts->kept[i];
         if (kept->hash == hash && kept->script->text.len == text.len &&
+            kept->script->logical == (conn->settings.language == LANGUAGE_LOGIQL) &&
             memcmp(kept->script->text.ptr, text.ptr, (size_t)text.len) == 0) {
             kept->used = ++conn->texts->clock;
             return kept;
         }
     }
     return NULL;
+}
+
+/* Whether the text is one of the last; if not, it is from now on. */
+static bool was_seen(struct texts *texts, u64 hash) {
+    bool seen = false;
+    for (i32 i = 0; i < SEEN; i++) {
+        seen |= texts->seen[i] == hash;
+    }
+    if (!seen) {
+        texts->seen[texts->next_seen++ % SEEN] = hash;
+    }
+    return seen;
 }
 
 struct kept_text *texts_keep(struct wf_connection *conn, struct script *script) {
@@ -92,14 +106,12 @@ struct kept_text *texts_keep(struct wf_connection *conn, struct script *script) 
     }
     struct texts *texts = conn->texts;
     u64 hash = hash_of(script->text);
-    if (texts->seen[hash >> 32 & (SEEN - 1)] != hash) {
-        texts->seen[hash >> 32 & (SEEN - 1)] = hash;
+    if (!was_seen(texts, hash)) {
         return NULL;
     }
-    struct kept_text *kept = &texts->kept[hash % SETS][0];
-    for (i32 i = 1; i < WAYS; i++) {
-        struct kept_text *other = &texts->kept[hash % SETS][i];
-        kept = other->used < kept->used ? other : kept;
+    struct kept_text *kept = &texts->kept[0];
+    for (i32 i = 1; i < PLACES; i++) {
+        kept = texts->kept[i].used < kept->used ? &texts->kept[i] : kept;
     }
     drop(kept);
     *kept =

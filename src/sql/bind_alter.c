@@ -158,6 +158,9 @@ static bool has_star(const char *text) {
  * reads it through another view, and does not name the table, uses that view's columns. */
 static bool view_uses(const struct alter *a, const struct object *view, const char *column) {
     struct bind *b = a->b;
+    if (view->logical) { /* rules name columns by their places */
+        return true;
+    }
     bool own = !view->text || text_names(b, view->text, a->object->name);
     bool known = false; /* columns that came later are not in its `*` */
     for (u32 d = 0; d < view->dep_count; d++) {

@@ -11,7 +11,6 @@
  * contains subqueries: the condition is then a filter on that side. */
 #include "sql/sql_int.h"
 #include "codes/func.h"
-#include "store/scan.h"
 
 /* Where an item of FROM stands. */
 struct place {
@@ -62,55 +61,15 @@ static FALLIBLE rename_columns(struct bind *b, const struct json *alias, const c
     return ERR_OK;
 }
 
-/* What is known of a column: by the statistics, or, where rows come from a provider, by its type.
- */
-static struct column_stats known_of(const struct snapshot_table *found, u32 col) {
-    if (!found->table->provider) {
-        return found->version->stats[col];
-    }
-    return (struct column_stats){.range = range_of_type(found->table->cols[col].type),
-                                 .null_count = found->table->provider->rows + 1};
-}
-
 static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, const char *alias,
                             i32 position, struct scope_col *cols) {
     const struct table *table = found->table;
-    const struct table_version *version = found->version;
-    struct rel *scan = rel_new(b->plan, REL_SCAN, NULL, NULL);
-    scan->position = position;
-    scan->scan.table_id = table->id;
-    scan->scan.table_name = arena_sv(b->arena, sv_from(table->name)).ptr;
-    scan->scan.alias = alias;
-    scan->scan.table_rows = version->rows;
-    struct snapshot_table *source = NEW(b->arena, struct snapshot_table);
-    *source = *found;
-    scan->scan.source = source;
-    scan->rows = version->live_rows;
-    if (table->provider) {
-        scan->scan.table_rows = scan->rows = table->provider->rows;
-        scan->scan.rows_most = table->provider->rows_most;
-    }
+    struct rel *scan = scan_new(b->plan, found, alias, position);
+    bind_origins(b);
     for (u32 i = 0; i < table->col_count; i++) {
-        struct column_stats stats = known_of(found, i);
-        bool no_nulls = stats.null_count == 0;
-        const char *name = arena_sv(b->arena, sv_from(table->cols[i].name)).ptr;
-        u32 col = bind_col_new(b, alias, name, table->cols[i].type,
-                               !no_nulls && !table->cols[i].not_null);
-        struct scan_col scan_col = {.col = col,
-                                    .table_col = i,
-                                    .range = stats.range,
-                                    .no_nulls = no_nulls,
-                                    .all_dict = stats.all_dict,
-                                    .unique = stats.unique,
-                                    .sorted = stats.sorted,
-                                    .distinct = stats.distinct};
-        if (stats.all_dict) { /* what is known of text is how many codes it has */
-            scan_col.range = range_of_value(0);
-            scan_col.range.hi = stats.dict_len - 1;
-        }
-        VEC_PUSH(b->arena, &scan->scan.cols, scan_col);
-        VEC_PUSH(b->arena, &scan->out, col);
-        cols[i] = (struct scope_col){name, col};
+        u32 col = scan->out.items[i];
+        cols[i] = (struct scope_col){b->plan->cols.items[col].name, col};
+        b->origins.items[col] = (struct origin){alias, cols[i].name};
     }
     for (u32 i = 0; i < table->key_count; i++) {
         const struct table_key *key = &table->keys[i];
@@ -147,10 +106,12 @@ static i64 known_columns(const struct bind *b, u32 oid, struct scope_col *cols, 
     return left;
 }
 
-/* A derived table, WITH query or view (oid) under a name. */
+/* A derived table, WITH query or view (oid) under a name, without the last `unseen` columns.
+ * Many because a name has all of these. */
 static FALLIBLE from_result(struct bind *b, const struct select_out *result, const char *name,
-                            u32 oid, const struct json *alias, i32 position, struct scope *out) {
-    i64 count = result->rel->out.count;
+                            u32 oid, const struct json *alias, i32 position, i64 unseen,
+                            struct scope *out) {
+    i64 count = result->rel->out.count - unseen;
     struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
     const char *table = alias ? keep(b, json_text(alias, "aliasname")) : name;
     for (i64 i = 0; i < count; i++) {
@@ -204,36 +165,48 @@ FALLIBLE bind_table_scope(struct bind *b, const struct snapshot_table *found, co
     return ERR_OK;
 }
 
-/* A view: its text bound as a subquery, under the search path it was made under. */
-static FALLIBLE from_view(struct bind *b, const struct object *view, const struct json *alias,
-                          i32 position, struct scope *out) {
+/* The query of a view, whose text is SQL. */
+static FALLIBLE view_select(struct bind *b, const struct object *view, struct select_out *out) {
     const struct parsed *outer = b->parsed;
+    struct parsed_list list;
+    const char *text = arena_sv(b->arena, sv_from(view->text)).ptr;
+    TRY(sql_parse(b->arena, sv_from(text), &list, b->err));
+    b->parsed = list.items.items[0];
+    wf_status status = bind_select(b, node_body(b->parsed->node), NULL, NULL, 0, out);
+    b->parsed = outer;
+    return status;
+}
+
+FALLIBLE bind_view_query(struct bind *b, const struct object *view, i32 position,
+                         struct select_out *out) {
     const struct object *outer_view = b->view;
     const char *path = b->snap->path;
-    struct parsed_list list;
-    struct select_out result;
-    const char *text = arena_sv(b->arena, sv_from(view->text)).ptr;
+    struct rule_request rules = {.view = view};
     TRY(bind_enter(b, NEST_VIEW, position));
-    wf_status status = sql_parse(b->arena, sv_from(text), &list, b->err);
-    if (!status) {
-        b->parsed = list.items.items[0];
-        b->snap->path = view->path && *view->path ? view->path : NULL;
-        b->view = view;
-        status = bind_select(b, node_body(b->parsed->node), NULL, NULL, 0, &result);
-        b->parsed = outer;
-        b->snap->path = path;
-        b->view = outer_view;
-    }
+    b->snap->path = view->path && *view->path ? view->path : NULL;
+    b->view = view;
+    wf_status status =
+        view->logical ? bind_rules(b, &rules, position, out) : view_select(b, view, out);
+    b->snap->path = path;
+    b->view = outer_view;
     if (status) { /* positions are those of the view's text */
         b->err->position = position;
         return status;
     }
     bind_leave(b, NEST_VIEW);
-    rel_place(b->arena, result.rel, position);
-    for (u32 i = 0; i < view->col_count && i < result.rel->out.count; i++) {
-        result.names[i] = keep(b, view->col_names[i]);
+    rel_place(b->arena, out->rel, position);
+    for (u32 i = 0; i < view->col_count && i < out->rel->out.count; i++) {
+        out->names[i] = keep(b, view->col_names[i]);
     }
-    return from_result(b, &result, keep(b, view->name), view->oid, alias, position, out);
+    return ERR_OK;
+}
+
+/* A view: its text bound as a subquery, under the search path it was made under. */
+static FALLIBLE from_view(struct bind *b, const struct object *view, const struct json *alias,
+                          i32 position, struct scope *out) {
+    struct select_out result;
+    TRY(bind_view_query(b, view, position, &result));
+    return from_result(b, &result, keep(b, view->name), view->oid, alias, position, 0, out);
 }
 
 static FALLIBLE from_table(struct bind *b, const struct json *body, const struct place *place,
@@ -245,8 +218,9 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     const struct cte *cte = json_text(body, "schemaname") ? NULL : find_cte(place->ctes, name);
     if (cte) {
         struct select_out result;
+        i64 unseen = cte->result->draft ? cte->result->added : 0;
         TRY(bind_cte_use(b, cte, &result));
-        return from_result(b, &result, name, 0, alias, position, out);
+        return from_result(b, &result, name, 0, alias, position, unseen, out);
     }
     if (ends_with(name, ".parquet")) {
         return unsupported(b, position, "reading Parquet files (%.100s)", name);
@@ -255,7 +229,7 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     struct select_out listed;
     TRY(bind_system(b, json_text(body, "schemaname"), name, &system, &listed));
     if (system) {
-        return from_result(b, &listed, name, 0, alias, position, out);
+        return from_result(b, &listed, name, 0, alias, position, 0, out);
     }
     const struct edition_entry *entry = NULL;
     TRY(bind_relation(b, body, &entry));
@@ -264,7 +238,7 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     }
     if (entry->object->kind == OBJECT_SEQUENCE) {
         bind_sequence_row(b, entry->object, &listed);
-        return from_result(b, &listed, name, 0, alias, position, out);
+        return from_result(b, &listed, name, 0, alias, position, 0, out);
     }
     if (entry->object->kind != OBJECT_TABLE) {
         FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a table or view", name);
@@ -620,7 +594,7 @@ static FALLIBLE from_rows(struct bind *b, const struct json *body, const struct 
         result.rel = bind_project(b, result.rel, values, result.names, count);
     }
     out->lateral = 1;
-    return from_result(b, &result, table, 0, alias, position, out);
+    return from_result(b, &result, table, 0, alias, position, 0, out);
 }
 
 /* The function's one column goes by the alias, if it has no name of its own. */
@@ -642,12 +616,17 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
         }
     }
     if (is_about) {
-        return from_result(b, &result, "", 0, json_get(body, "alias"), position, out);
+        return from_result(b, &result, "", 0, json_get(body, "alias"), position, 0, out);
     }
     if (strcmp(name, "read_csv") == 0 || strcmp(name, "read_csv_auto") == 0) {
         struct snapshot_table found;
         TRY(bind_file(b, node_body(call), &found));
         return from_found(b, &found, keep(b, name), 0, json_get(body, "alias"), position, out);
+    }
+    if (strcmp(name, "logiql") == 0) {
+        TRY(bind_rules_call(b, node_body(call), &result));
+        return from_result(b, &result, keep(b, name), 0, json_get(body, "alias"), position, 0,
+                           out);
     }
     TRY(bind_table_func(b, place->lateral, place->ctes, call, false, &result.rel, &name));
     out->lateral = 1; /* said or not, it may use what stands before it */
@@ -658,7 +637,7 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
         u32 col = result.rel->out.items[i];
         result.names[i] = result.rel->out.count == 1 ? shown : b->plan->cols.items[col].name;
     }
-    return from_result(b, &result, name, 0, alias, position, out);
+    return from_result(b, &result, name, 0, alias, position, 0, out);
 }
 
 static FALLIBLE from_subselect(struct bind *b, const struct json *body, const struct place *place,
@@ -672,7 +651,7 @@ static FALLIBLE from_subselect(struct bind *b, const struct json *body, const st
     out->lateral = json_flag(body, "lateral");
     struct query *outer = out->lateral ? place->lateral : place->outer;
     TRY(bind_subselect(b, node_body(query), place->ctes, outer, false, &result));
-    return from_result(b, &result, "", 0, json_get(body, "alias"), position, out);
+    return from_result(b, &result, "", 0, json_get(body, "alias"), position, 0, out);
 }
 
 static FALLIBLE from_item(struct bind *b, const struct json *node, const struct place *place,

@@ -3,8 +3,11 @@
  * Part of binding. A WITH query that names itself is `first UNION [ALL] again`: the rows of the
  * first term, and those the second makes of the rows that were new in the round before, until there
  * are none. It becomes a FIX over both terms; the name inside the second term is a WORK, the rows
- * of the last round. With UNION a row counts once: the first term loses its repeats, and the second
- * also the rows that are in the whole result so far, which is a WORK, too.
+ * of the last round. With UNION a row counts once.
+ *
+ * Queries that name each other are relations of one FIX. Each is a union of terms, or one term; those
+ * that name no query of the group are where it begins. With UNION a term may name several of them,
+ * or one several times.
  *
  * What may name the query where is checked on the parse tree, with PostgreSQL's rules and errors.
  * The columns have the types of the first term. */
@@ -12,8 +15,11 @@
 
 struct self {
     struct bind *b;
-    const char *name;
+    struct cte *const *ctes; /* whose names are looked for */
+    i64 cte_count;
+    const char *name; /* the one that was found last */
     i32 count;
+    b8 once; /* only one may be named */
     b8 in_first, in_subquery, in_outer, in_except;
 };
 
@@ -36,10 +42,21 @@ static FALLIBLE found(struct self *self, i32 position) {
     if (self->in_except) {
         return misplaced(self, position, "within EXCEPT");
     }
-    if (++self->count > 1) {
+    if (++self->count > 1 && self->once) {
         return misplaced(self, position, "more than once");
     }
     return ERR_OK;
+}
+
+static const char *named(const struct self *self, const struct json *node) {
+    const char *relname = json_text(node, "relname");
+    bool plain = strcmp(node->key, "RangeVar") == 0 && relname && !json_get(node, "schemaname");
+    for (i64 i = 0; plain && i < self->cte_count; i++) {
+        if (strcmp(relname, self->ctes[i]->name) == 0) {
+            return self->ctes[i]->name;
+        }
+    }
+    return NULL;
 }
 
 static FALLIBLE search(struct self *self, const struct json *node);
@@ -71,13 +88,13 @@ static FALLIBLE search(struct self *self, const struct json *node) {
     }
     TRY(bind_enter(self->b, NEST_EXPR, -1));
     wf_status status = ERR_OK;
-    const char *relname = json_text(node, "relname");
+    const char *name = named(self, node);
     bool subquery = strcmp(node->key, "SubLink") == 0;
     b8 in_subquery = self->in_subquery;
     b8 in_except = self->in_except;
     self->in_subquery = in_subquery || subquery;
-    if (strcmp(node->key, "RangeVar") == 0 && relname && !json_get(node, "schemaname") &&
-        strcmp(relname, self->name) == 0) {
+    if (name) {
+        self->name = name;
         status = found(self, json_position(node));
     } else if (strcmp(node->key, "JoinExpr") == 0) {
         status = search_join(self, node);
@@ -115,18 +132,9 @@ bool bind_names_itself(const struct cte *cte) {
     return cte->recursive && mentions(json_get(cte->body, "ctequery"), cte->name);
 }
 
-static FALLIBLE check_form(struct bind *b, const struct cte *cte, const struct json *query) {
+/* What may not stand behind the terms of a recursion. */
+static FALLIBLE check_clauses(struct bind *b, const struct cte *cte, const struct json *query) {
     i32 position = json_position(cte->body);
-    struct self self = {.b = b, .name = cte->name, .in_first = 1};
-    if (!json_is(query, "op", "SETOP_UNION")) {
-        FAIL_AT(b->err, INVALID_RECURSION, position,
-                "recursive query \"%.100s\" does not have the form non-recursive-term UNION [ALL] "
-                "recursive-term",
-                cte->name);
-    }
-    TRY(search(&self, json_get(query, "larg")));
-    self.in_first = 0;
-    TRY(search(&self, json_get(query, "rarg")));
     static const char *const clauses[][2] = {
         {"sortClause", "ORDER BY"}, {"limitOffset", "OFFSET"}, {"limitCount", "LIMIT"}};
     for (i64 i = 0; i < COUNT_OF(clauses); i++) {
@@ -138,18 +146,57 @@ static FALLIBLE check_form(struct bind *b, const struct cte *cte, const struct j
     return ERR_OK;
 }
 
-struct rel *bind_work(struct bind *b, const struct cte_result *result, bool whole) {
-    struct rel *work = rel_new(b->plan, REL_WORK, NULL, NULL);
-    const struct rel *first = result->first;
-    work->work.fix = result->fix;
-    work->work.whole = whole;
-    work->rows = MAX_OF(first->rows, 100);
-    for (i64 i = 0; i < first->out.count; i++) {
-        struct plan_col col = b->plan->cols.items[first->out.items[i]];
-        u32 to = bind_col_new(b, NULL, result->names[i], col.type, true);
-        VEC_PUSH(b->arena, &work->out, to);
+static FALLIBLE check_form(struct bind *b, const struct cte *cte, const struct json *query) {
+    i32 position = json_position(cte->body);
+    struct cte *own = (struct cte *)(size_t)cte;
+    struct self self = {.b = b, .ctes = &own, .cte_count = 1, .once = 1, .in_first = 1};
+    if (!json_is(query, "op", "SETOP_UNION")) {
+        FAIL_AT(b->err, INVALID_RECURSION, position,
+                "recursive query \"%.100s\" does not have the form non-recursive-term UNION [ALL] "
+                "recursive-term",
+                cte->name);
     }
-    return work;
+    TRY(search(&self, json_get(query, "larg")));
+    self.in_first = 0;
+    TRY(search(&self, json_get(query, "rarg")));
+    return check_clauses(b, cte, query);
+}
+
+/* Columns that were made without the binder have their own names. */
+static struct rel *with_origins(struct bind *b, struct rel *rel) {
+    bind_origins(b);
+    for (i64 i = 0; i < rel->out.count; i++) {
+        u32 col = rel->out.items[i];
+        b->origins.items[col].name = b->plan->cols.items[col].name;
+    }
+    return rel;
+}
+
+struct rel *bind_fix_atom(struct bind *b, struct fix_draft *draft, u32 relation) {
+    return with_origins(b, fix_atom(draft, relation));
+}
+
+/* The columns of a relation that begins with `first`. */
+static struct plan_col *relation_cols(struct bind *b, const struct rel *first, const char **names) {
+    struct plan_col *cols = NEW_ARRAY(b->arena, struct plan_col, first->out.count + 1);
+    for (i64 i = 0; i < first->out.count; i++) {
+        cols[i] = b->plan->cols.items[first->out.items[i]];
+        cols[i].name = names[i];
+    }
+    return cols;
+}
+
+struct fix_draft *bind_fix_open(struct bind *b, struct rel *first, const char **names,
+                                bool distinct) {
+    struct fix_draft *draft = fix_open(b->plan, 1);
+    fix_relation(draft, 0, relation_cols(b, first, names), first->out.count, distinct);
+    fix_base(draft, 0, first);
+    return draft;
+}
+
+struct rel *bind_fix_close(struct bind *b, struct fix_draft *draft, struct rel *again) {
+    fix_rule(draft, 0, again);
+    return with_origins(b, fix_close(draft));
 }
 
 /* Decimals grow from round to round: the first term gives them all digits there are. */
@@ -170,10 +217,10 @@ static struct rel *widen_first(struct bind *b, struct rel *first, const char **n
     return wider ? bind_project(b, first, exprs, names, count) : first;
 }
 
-/* The second term in the types of the first. */
+/* Another term in the types of the first. */
 static FALLIBLE match_types(struct bind *b, const struct cte *cte, struct rel **io_again) {
     const struct cte_result *result = cte->result;
-    i64 count = result->first->out.count;
+    i64 count = result->col_count;
     i32 position = json_position(cte->body);
     struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
     bool casts = false;
@@ -181,7 +228,7 @@ static FALLIBLE match_types(struct bind *b, const struct cte *cte, struct rel **
         FAIL_AT(b->err, SYNTAX, position, "each UNION query must have the same number of columns");
     }
     for (i64 i = 0; i < count; i++) {
-        struct type type = b->plan->cols.items[result->first->out.items[i]].type;
+        struct type type = result->cols[i].type;
         struct expr *col = expr_col(b->plan, (*io_again)->out.items[i], position);
         bool decimals = type.id == TYPE_DECIMAL &&
                         (type_is_integer(col->type) ||
@@ -210,57 +257,215 @@ static FALLIBLE match_types(struct bind *b, const struct cte *cte, struct rel **
     return ERR_OK;
 }
 
-/* Rows that are not in the result yet, each once: most of a round's are found first of all. */
-static struct rel *new_rows(struct bind *b, const struct cte_result *result, struct rel *again) {
-    struct rel *seen = bind_work(b, result, true);
-    struct rel *join = rel_join(b->plan, JOIN_ANTI, again, seen);
-    for (i64 i = 0; i < again->out.count; i++) {
-        VEC_PUSH(b->arena, &join->join.left_keys, expr_col(b->plan, again->out.items[i], -1));
-        VEC_PUSH(b->arena, &join->join.right_keys, expr_col(b->plan, seen->out.items[i], -1));
-        VEC_PUSH(b->arena, &join->join.null_safe, (b8)1);
+/* SEARCH and CYCLE look at one row and the one it comes from. */
+static FALLIBLE check_sides(struct bind *b, const struct cte *cte, const struct json *query) {
+    static const char *const sides[] = {"larg", "rarg"};
+    bool clauses = json_get(cte->body, "search_clause") || json_get(cte->body, "cycle_clause");
+    for (i32 i = 0; clauses && i < 2; i++) {
+        if (json_get(json_get(query, sides[i]), "larg")) {
+            FAIL_AT(b->err, SYNTAX, json_position(cte->body),
+                    "with a SEARCH or CYCLE clause, the %s side of the UNION must be a SELECT",
+                    i ? "right" : "left");
+        }
     }
-    join->rows = again->rows;
-    return bind_distinct_rel(b, join);
-}
-
-struct rel *bind_fix(struct bind *b, const struct cte_result *result, struct rel *again) {
-    struct rel *fix = rel_new(b->plan, REL_FIX, result->first, again);
-    fix->fix.number = result->fix;
-    for (i64 i = 0; i < again->out.count; i++) {
-        struct plan_col col = b->plan->cols.items[result->first->out.items[i]];
-        u32 to = bind_col_new(b, NULL, result->names[i], col.type, true);
-        VEC_PUSH(b->arena, &fix->fix.cols[0], result->first->out.items[i]);
-        VEC_PUSH(b->arena, &fix->fix.cols[1], again->out.items[i]);
-        VEC_PUSH(b->arena, &fix->out, to);
-    }
-    fix->rows = result->first->rows * 10;
-    return fix;
+    return ERR_OK;
 }
 
 FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out) {
     const struct json *query = node_body(json_get(cte->body, "ctequery"));
     struct cte_result *result = cte->result;
-    bool all = json_flag(query, "all");
     TRY(check_form(b, cte, query));
     if (json_get(query, "withClause")) {
         return unsupported(b, json_position(cte->body), "WITH inside a recursive query");
     }
     struct select_out first;
     struct select_out again;
-    TRY(bind_subselect(b, json_get(query, "larg"), cte->outer, cte->outer_query, false, &first));
+    struct way *way = NULL;
+    TRY(bind_subselect(b, json_get(query, "larg"), cte->scope, cte->outer_query, false, &first));
     TRY(bind_cte_names(b, cte, &first));
     first.rel = widen_first(b, first.rel, first.names);
-    result->first = all ? first.rel : bind_distinct_rel(b, first.rel);
     result->names = first.names;
-    result->fix = ++b->plan->fix_count;
-    result->recursing = 1;
-    TRY(bind_subselect(b, json_get(query, "rarg"), cte, cte->outer_query, false, &again));
-    result->recursing = 0;
+    result->cols = relation_cols(b, first.rel, first.names);
+    result->col_count = first.rel->out.count;
+    TRY(check_sides(b, cte, query));
+    TRY(bind_way_begin(b, cte, &first.rel, &way));
+    result->cols = relation_cols(b, first.rel, result->names);
+    result->col_count = first.rel->out.count;
+    result->draft = bind_fix_open(b, first.rel, result->names, !json_flag(query, "all"));
+    TRY(bind_subselect(b, json_get(query, "rarg"), cte->scope, cte->outer_query, false, &again));
+    TRY(way ? bind_way_on(way, &again.rel) : ERR_OK);
     TRY(match_types(b, cte, &again.rel));
-    struct rel *rows = all ? again.rel : new_rows(b, result, again.rel);
-    out->rel = bind_fix(b, result, rows);
-    out->names = first.names;
+    out->rel = bind_fix_close(b, result->draft, again.rel);
+    out->rel = way ? bind_way_end(way, out->rel) : out->rel;
+    out->names = result->names;
+    result->draft = NULL;
     return ERR_OK;
+}
+
+/* queries that name each other */
+
+void bind_find_groups(struct bind *b, struct cte **ctes, i64 count) {
+    b8 *reaches = NEW_ARRAY(b->arena, b8, count * count + 1);
+    for (i64 i = 0; i < count && count > 1; i++) {
+        for (i64 k = 0; k < count; k++) {
+            reaches[i * count + k] = mentions(json_get(ctes[i]->body, "ctequery"), ctes[k]->name);
+        }
+    }
+    for (i64 via = 0; via < count; via++) {
+        for (i64 i = 0; i < count * count; i++) {
+            reaches[i] |= reaches[i / count * count + via] & reaches[via * count + i % count];
+        }
+    }
+    for (i64 i = 0; i < count; i++) {
+        struct cte_group *group = NEW(b->arena, struct cte_group);
+        group->items = NEW_ARRAY(b->arena, struct cte *, count);
+        for (i64 k = 0; k < count && !ctes[i]->group; k++) {
+            bool both = reaches[i * count + k] && reaches[k * count + i];
+            if (both || k == i) {
+                group->items[group->count++] = ctes[k];
+            }
+        }
+        for (i64 k = 0; group->count > 1 && k < group->count; k++) {
+            group->items[k]->group = group;
+        }
+    }
+}
+
+struct mutual_term {
+    struct cte *cte;
+    const struct json *query;
+    b8 recursive;
+    b8 done;
+};
+
+struct mutual {
+    struct bind *b;
+    const struct cte_group *group;
+    struct fix_draft *draft;
+    VEC(struct mutual_term) terms;
+};
+
+/* The operands of a union, as far as it is one alike. */
+static FALLIBLE find_terms(struct mutual *m, struct cte *cte, const struct json *query, bool all) {
+    const struct json *body = node_is(query, "SelectStmt") ? node_body(query) : query;
+    bool plain = !json_get(body, "withClause") && !json_get(body, "sortClause") &&
+                 !json_get(body, "limitCount") && !json_get(body, "limitOffset");
+    TRY(bind_enter(m->b, NEST_EXPR, -1));
+    wf_status status = ERR_OK;
+    if (plain && json_is(body, "op", "SETOP_UNION") && json_flag(body, "all") == all) {
+        status = find_terms(m, cte, json_get(body, "larg"), all);
+        status = status ? status : find_terms(m, cte, json_get(body, "rarg"), all);
+    } else {
+        struct self self = {.b = m->b,
+                            .ctes = m->group->items,
+                            .cte_count = m->group->count,
+                            .once = all};
+        status = search(&self, body);
+        struct mutual_term term = {.cte = cte, .query = body, .recursive = self.count > 0};
+        VEC_PUSH(m->b->arena, &m->terms, term);
+    }
+    bind_leave(m->b, NEST_EXPR);
+    return status;
+}
+
+/* Whether all that the term names has columns by now. */
+static bool is_ready(const struct mutual *m, const struct mutual_term *term) {
+    for (i64 i = 0; i < m->group->count; i++) {
+        const struct cte *cte = m->group->items[i];
+        if (!cte->result->draft && mentions(term->query, cte->name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static FALLIBLE bind_term(struct mutual *m, struct mutual_term *term) {
+    struct bind *b = m->b;
+    const struct cte *cte = term->cte;
+    struct cte_result *result = cte->result;
+    const struct json *query = node_body(json_get(cte->body, "ctequery"));
+    struct select_out out;
+    TRY(bind_subselect(b, term->query, cte->scope, cte->outer_query, false, &out));
+    if (!result->draft) { /* the first term decides about the columns */
+        TRY(bind_cte_names(b, cte, &out));
+        result->names = out.names;
+        result->cols = relation_cols(b, out.rel, out.names);
+        result->col_count = out.rel->out.count;
+        for (i64 i = 0; i < result->col_count; i++) {
+            struct type type = result->cols[i].type;
+            bool wide = type.id == TYPE_DECIMAL;
+            result->cols[i].type = wide ? type_decimal(38, type.scale) : type;
+        }
+        bool all = json_is(query, "op", "SETOP_UNION") && json_flag(query, "all");
+        fix_relation(m->draft, result->relation, result->cols, result->col_count, !all);
+        result->draft = m->draft;
+    }
+    TRY(match_types(b, cte, &out.rel));
+    if (term->recursive) {
+        fix_rule(m->draft, result->relation, out.rel);
+    } else {
+        fix_base(m->draft, result->relation, out.rel);
+    }
+    term->done = 1;
+    return ERR_OK;
+}
+
+/* Where nothing begins, no term is ever ready. */
+static FALLIBLE bind_terms(struct mutual *m) {
+    const struct cte *open = m->group->items[0];
+    for (bool goes_on = true; goes_on && open;) {
+        goes_on = false;
+        open = NULL;
+        for (i64 i = 0; i < m->terms.count; i++) {
+            struct mutual_term *term = &m->terms.items[i];
+            bool ready = !term->done && is_ready(m, term);
+            if (ready) {
+                TRY(bind_term(m, term));
+                goes_on = true;
+            }
+            open = term->done ? open : term->cte;
+        }
+    }
+    if (open) {
+        FAIL_AT(m->b->err, INVALID_RECURSION, json_position(open->body),
+                "recursive query \"%.100s\" has no non-recursive term to begin with", open->name);
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_mutual(struct bind *b, const struct cte *cte, struct select_out *out) {
+    struct mutual m = {.b = b, .group = cte->group};
+    m.draft = fix_open(b->plan, (u32)m.group->count);
+    for (i64 i = 0; i < m.group->count; i++) {
+        struct cte *one = m.group->items[i];
+        const struct json *query = node_body(json_get(one->body, "ctequery"));
+        if (json_get(query, "withClause")) {
+            return unsupported(b, json_position(one->body), "WITH inside a recursive query");
+        }
+        if (json_get(one->body, "search_clause") || json_get(one->body, "cycle_clause")) {
+            return unsupported(b, json_position(one->body), "SEARCH and CYCLE of mutual recursion");
+        }
+        TRY(check_clauses(b, one, query));
+        one->result->relation = (u32)i;
+        TRY(find_terms(&m, one, query, json_flag(query, "all")));
+    }
+    TRY(bind_terms(&m));
+    struct rel *fix = with_origins(b, fix_close(m.draft));
+    if (rel_free_cols(b->plan, fix, NULL) > 0) {
+        return unsupported(b, json_position(cte->body),
+                           "mutual recursion that uses columns of an outer query");
+    }
+    for (i64 i = 0; i < m.group->count; i++) {
+        m.group->items[i]->result->draft = NULL;
+        m.group->items[i]->result->rel = fix;
+    }
+    out->names = cte->result->names;
+    out->rel = fix;
+    return ERR_OK;
+}
+
+struct rel *bind_mutual_rows(struct bind *b, const struct cte_result *result) {
+    return with_origins(b, fix_read(b->plan, result->rel, result->relation));
 }
 
 bool bind_reads_work(const struct rel *rel) {

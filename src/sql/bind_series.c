@@ -204,7 +204,6 @@ static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, bool 
                         struct rel **out) {
     static const char *names[4] = {"start", "step", "number", "last"};
     struct type wide = type_of(TYPE_BIGINT);
-    struct cte_result fix = {.names = names, .fix = ++b->plan->fix_count};
     struct expr *exprs[4] = {bind_out_col(b, row, 0), bind_out_col(b, row, 2), expr_big(b, 0),
                              NULL};
     struct expr *value = NULL;
@@ -213,9 +212,10 @@ static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, bool 
         wide = type.id == TYPE_BIGINT ? type_decimal(19, 0) : type;
     }
     TRY(last_number(b, row, wide, &exprs[3]));
-    fix.first = bind_project(b, row, exprs, names, 4);
-    TRY(next_elements(b, bind_work(b, &fix, false), names, &again));
-    struct rel *all = bind_fix(b, &fix, again);
+    struct fix_draft *fix =
+        bind_fix_open(b, bind_project(b, row, exprs, names, 4), names, false);
+    TRY(next_elements(b, bind_fix_atom(b, fix, 0), names, &again));
+    struct rel *all = bind_fix_close(b, fix, again);
     all->rows = SERIES_GUESS;
     struct expr *step = cast_to(b, bind_out_col(b, all, 1), wide);
     TRY(operator_arithmetic(b->t, FUNC_MUL, bind_out_col(b, all, 2), step, -1, &value));
@@ -233,12 +233,12 @@ static FALLIBLE moments(struct bind *b, struct rel *row, struct type type, bool 
     static const char *names[4] = {"moment", "stop", "step", "ordinality"};
     struct expr *first[4] = {bind_out_col(b, row, 0), bind_out_col(b, row, 1),
                              bind_out_col(b, row, 2), expr_big(b, 1)};
-    struct cte_result fix = {.names = names, .fix = ++b->plan->fix_count};
     u16 add = type.id == TYPE_TIMESTAMP ? FUNC_TS_ADD : FUNC_TSTZ_ADD;
     struct expr *rises = NULL;
     struct expr *within = NULL;
-    fix.first = bind_project(b, row, first, names, 4);
-    struct rel *work = bind_work(b, &fix, false);
+    struct fix_draft *fix =
+        bind_fix_open(b, bind_project(b, row, first, names, 4), names, false);
+    struct rel *work = bind_fix_atom(b, fix, 0);
     struct expr *number = NULL;
     TRY(operator_arithmetic(b->t, FUNC_ADD, bind_out_col(b, work, 3), expr_big(b, 1), -1, &number));
     struct expr *next =
@@ -247,7 +247,7 @@ static FALLIBLE moments(struct bind *b, struct rel *row, struct type type, bool 
     struct rel *again = bind_project(b, work, exprs, names, 4);
     TRY(compare_zero(b, FUNC_GT, bind_out_col(b, again, 2), &rises));
     TRY(in_series(b, rises, bind_out_col(b, again, 0), bind_out_col(b, again, 1), &within));
-    *out = bind_fix(b, &fix, bind_filter(b, again, within));
+    *out = bind_fix_close(b, fix, bind_filter(b, again, within));
     *out = elements(b, *out, bind_out_col(b, *out, 0), numbered ? bind_out_col(b, *out, 3) : NULL);
     return ERR_OK;
 }

@@ -83,7 +83,6 @@ FALLIBLE bind_split(struct bind *b, enum table_func func, struct expr **args, i3
                     i32 position, bool numbered, struct rel **out) {
     const char *names[2] = {table_func_names[func], "ordinality"};
     struct call call = {.name = names[0], .args = args, .count = count, .position = position};
-    struct cte_result fix = {.names = col_names, .fix = ++b->plan->fix_count};
     struct rel *row = NULL, *again = NULL;
     struct expr *one = NULL, *is_null = NULL;
     TRY(one_text(b, func, &call, &row));
@@ -91,9 +90,10 @@ FALLIBLE bind_split(struct bind *b, enum table_func func, struct expr **args, i3
     struct expr *first[COL_COUNT] = {text, bind_out_col(b, row, COL_NULL),
                                      scalar_call(b->t, FUNC_PARTS_WIDTH, -1, 1, text),
                                      expr_big(b, 1)};
-    fix.first = bind_project(b, row, first, col_names, COL_COUNT);
-    TRY(halves(b, bind_work(b, &fix, false), &again));
-    struct rel *all = bind_fix(b, &fix, again);
+    row = bind_project(b, row, first, col_names, COL_COUNT);
+    struct fix_draft *fix = bind_fix_open(b, row, col_names, false);
+    TRY(halves(b, bind_fix_atom(b, fix, 0), &again));
+    struct rel *all = bind_fix_close(b, fix, again);
     all->rows = PARTS_GUESS;
     TRY(operator_compare(b->t, FUNC_EQ, bind_out_col(b, all, COL_WIDTH), expr_big(b, 1), -1, &one));
     struct expr *exprs[2] = {bind_out_col(b, all, COL_TEXT), bind_out_col(b, all, COL_NUMBER)};

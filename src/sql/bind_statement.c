@@ -41,8 +41,6 @@ static const struct {
     {"ofTypename", "OF type"},
     {"catalogname", "a database name before a table"},
     {"whereClause", "WHERE in this statement"},
-    {"search_clause", "SEARCH in WITH"},
-    {"cycle_clause", "CYCLE in WITH"},
     {"arrayBounds", "array types"},
     {"setof", "SETOF"},
     {"pct_type", "%TYPE"},

@@ -24,12 +24,15 @@ FALLIBLE bind_with(struct bind *b, const struct json *with, struct query *outer,
         return ERR_OK;
     }
     const struct cte *outside = *io_ctes;
+    bool recursive = json_flag(with, "recursive");
+    VEC(struct cte *) made = {0};
     TRY(bind_only(b, with, "ctes location recursive", json_position(with)));
     JSON_EACH(node, json_get(with, "ctes")) {
         const struct json *body = node_body(node);
         i32 position = json_position(body);
         TRY(bind_only(b, body,
-                      "ctename aliascolnames ctematerialized ctequery location cterecursive",
+                      "ctename aliascolnames ctematerialized ctequery location cterecursive "
+                      "search_clause cycle_clause",
                       position));
         const struct json *query = json_get(body, "ctequery");
         if (!node_is(query, "SelectStmt")) {
@@ -43,19 +46,33 @@ FALLIBLE bind_with(struct bind *b, const struct json *with, struct query *outer,
                             .body = body,
                             .outer = *io_ctes,
                             .outer_query = outer,
-                            .recursive = json_flag(with, "recursive"),
+                            .recursive = recursive,
+                            .scope = *io_ctes,
                             .result = NEW(b->arena, struct cte_result)};
         *io_ctes = cte;
+        VEC_PUSH(b->arena, &made, cte);
+    }
+    for (i64 i = 0; recursive && i < made.count; i++) {
+        made.items[i]->scope = *io_ctes;
+    }
+    if (recursive) {
+        bind_find_groups(b, made.items, made.count);
     }
     return ERR_OK;
 }
 
 static FALLIBLE bind_body(struct bind *b, const struct cte *cte, struct select_out *out) {
     const struct json *query = node_body(json_get(cte->body, "ctequery"));
+    if (cte->group) {
+        return bind_mutual(b, cte, out);
+    }
     if (bind_names_itself(cte)) {
         return bind_recursion(b, cte, out);
     }
-    TRY(bind_subselect(b, query, cte->outer, cte->outer_query, false, out));
+    if (json_get(cte->body, "search_clause") || json_get(cte->body, "cycle_clause")) {
+        FAIL_AT(b->err, SYNTAX, json_position(cte->body), "WITH query is not recursive");
+    }
+    TRY(bind_subselect(b, query, cte->scope, cte->outer_query, false, out));
     return bind_cte_names(b, cte, out);
 }
 
@@ -83,7 +100,7 @@ FALLIBLE bind_cte_names(struct bind *b, const struct cte *cte, struct select_out
 FALLIBLE bind_with_unused(struct bind *b, const struct cte *ctes, const struct cte *until) {
     for (; ctes != until; ctes = ctes->outer) {
         struct select_out ignored;
-        if (!ctes->result->used) {
+        if (!ctes->result->used && !ctes->result->rel) {
             TRY(bind_body(b, ctes, &ignored));
         }
     }
@@ -108,12 +125,14 @@ static void note_draws(struct rel *rel, void *arg) {
 FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *out) {
     struct cte_result *result = cte->result;
     result->used = 1;
-    if (result->recursing) {
-        out->rel = bind_work(b, result, false);
+    if (result->draft) {
+        out->rel = bind_fix_atom(b, result->draft, result->relation);
         out->names = result->names;
         return ERR_OK;
     }
-    if (!result->rel) {
+    if (!result->rel && cte->group) {
+        TRY(bind_body(b, cte, out));
+    } else if (!result->rel) {
         TRY(bind_body(b, cte, out));
         if (rel_free_cols(b->plan, out->rel, NULL) > 0) {
             return ERR_OK;
@@ -127,7 +146,7 @@ FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *
         }
     }
     out->names = result->names;
-    out->rel = bind_shared(b, result->rel);
+    out->rel = cte->group ? bind_mutual_rows(b, result) : bind_shared(b, result->rel);
     return ERR_OK;
 }
 

@@ -55,6 +55,12 @@ static bool table_columns(struct completion *c, const char *schema, const char *
         }
         return true;
     }
+    if (entry && entry->object->kind == OBJECT_VIEW && entry->object->logical) {
+        for (u32 i = 0; i < entry->object->col_count; i++) {
+            offer_column(c, entry->object->col_names[i]);
+        }
+        return true;
+    }
     if (entry && entry->object->kind == OBJECT_VIEW) {
         view_columns(c, entry->object, depth);
         return true;

@@ -330,6 +330,10 @@ struct parsed *parsed_inner(struct arena *arena, const struct parsed *parsed, st
 bool parsed_is_transaction(const struct parsed *parsed);
 bool parsed_is_prepare(const struct parsed *parsed);
 
+/* Where byte `at` of a text literal's value stands in the script: behind a dollar quote, or behind a
+ * quote with doubled ones inside. `literal` is where the literal begins. */
+i32 sql_literal_place(struct sv script, i32 literal, i32 at);
+
 /* Keywords, for completion. */
 /* complete.c: how the text can go on at the cursor. `each` gets every way, until it returns nonzero;
  * of a FILE what stands there of its name. *out_start: where the part begins that they replace. */

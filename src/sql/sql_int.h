@@ -57,9 +57,11 @@ struct cte_result {
     b8 used;
     struct rel *rel; /* NULL: not bound, or depends on an outer query and is bound at each use */
     const char **names;
-    struct rel *first; /* of a recursion: its first term, once bound */
-    u32 fix;           /* of a recursion: its number */
-    b8 recursing;      /* the second term is being bound: the name stands for working rows */
+    struct fix_draft *draft; /* of a recursion whose rules are being bound: the name stands for its rows */
+    u32 relation;            /* of a recursion */
+    struct plan_col *cols;   /* of a recursion */
+    i64 col_count;
+    i64 added;               /* of those, by SEARCH and CYCLE: its terms do not see them */
 };
 struct cte {
     const char *name;
@@ -67,7 +69,13 @@ struct cte {
     const struct cte *outer;   /* those it may use itself */
     struct query *outer_query; /* whose columns it may use */
     b8 recursive;              /* WITH RECURSIVE: it may name itself */
+    const struct cte *scope;   /* those its query may name: of WITH RECURSIVE all of them */
+    struct cte_group *group;   /* those it is made of, and that are made of it, too; NULL = none */
     struct cte_result *result;
+};
+struct cte_group { /* WITH queries that name each other */
+    struct cte **items;
+    i64 count;
 };
 
 /* A subquery of an expression: a join still to be made below the operator that computes the
@@ -268,11 +276,32 @@ FALLIBLE bind_with_unused(struct bind *b, const struct cte *ctes, const struct c
 FALLIBLE bind_cte_names(struct bind *b, const struct cte *cte, struct select_out *out);
 /* bind_recursive.c */
 bool bind_names_itself(const struct cte *cte);
+/* bind_search.c: SEARCH and CYCLE: the first term with the columns they add (*out is NULL where there
+ * are none), a rule with them, and the recursion with those that are seen. */
+struct way;
+FALLIBLE bind_way_begin(struct bind *b, const struct cte *cte, struct rel **io_first,
+                        struct way **out);
+FALLIBLE bind_way_on(struct way *way, struct rel **io_again);
+struct rel *bind_way_end(const struct way *way, struct rel *fix);
+/* Finds those of `count` queries of a WITH RECURSIVE that name each other. */
+void bind_find_groups(struct bind *b, struct cte **ctes, i64 count);
+/* All queries of a group at once. */
+FALLIBLE bind_mutual(struct bind *b, const struct cte *cte, struct select_out *out);
+/* What one of them gives, once they are bound. */
+struct rel *bind_mutual_rows(struct bind *b, const struct cte_result *result);
 FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out);
-/* The rows of a recursion's last round, or all so far. */
-struct rel *bind_work(struct bind *b, const struct cte_result *result, bool whole);
-/* The recursion whose first term is `result->first` and whose second is `again`. */
-struct rel *bind_fix(struct bind *b, const struct cte_result *result, struct rel *again);
+/* bind_rules.c: relations that rules define, and the other way round a view's query. */
+FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 position,
+                    struct select_out *out);
+FALLIBLE bind_rules_call(struct bind *b, const struct json *call, struct select_out *out);
+FALLIBLE bind_view_query(struct bind *b, const struct object *view, i32 position,
+                         struct select_out *out);
+/* A recursion of one relation, which begins with `first`, whose columns get these names; rows of it for
+ * a rule to read; the whole, once the rule is there. */
+struct fix_draft *bind_fix_open(struct bind *b, struct rel *first, const char **names,
+                                bool distinct);
+struct rel *bind_fix_atom(struct bind *b, struct fix_draft *draft, u32 relation);
+struct rel *bind_fix_close(struct bind *b, struct fix_draft *draft, struct rel *again);
 /* Whether a FROM clause itself, not a query in it, reads working rows. */
 bool bind_reads_work(const struct rel *rel);
 FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *out);

@@ -164,6 +164,10 @@ FALLIBLE call_make_interval(struct typing *t, struct expr **args, i32 position, 
 /* What regexp_split_to_table(…) gives, as one text in parts. */
 FALLIBLE call_regex_split(struct typing *t, const struct call *call, struct expr **out);
 
+/* scan.c: a table of a snapshot; `out` has its columns in their order. */
+struct rel *scan_new(struct plan *plan, const struct snapshot_table *found, const char *alias,
+                     i32 position);
+
 /* overload.c: functions and operators of WF_SCALARS. */
 /* Chooses among the overloads of a name as PostgreSQL does; *out_found is false when none takes
  * these arguments. Ambiguity is 42725. */

@@ -463,6 +463,21 @@ static void test_texts_again(void **state) {
     run("drop table again");
 }
 
+/* Texts in turn are all kept, whatever their hashes. */
+static void test_texts_in_turn(void **state) {
+    (void)state;
+    enum { TEXTS = 60, ROUNDS = 3 };
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < TEXTS; i++) {
+            char text[64];
+            char expect[64];
+            snprintf(text, sizeof text, "select %d as in_turn", i);
+            snprintf(expect, sizeof expect, "%d\n", i);
+            assert_int_equal(compilations(conn, text, expect), round < 2);
+        }
+    }
+}
+
 /* What is kept as text can have no parameters. */
 static void test_definition_parameters(void **state) {
     static const char *const texts[] = {
@@ -1231,7 +1246,7 @@ static void test_memory_returns(void **state) {
     run("create table m (a integer, x text); insert into m values (1, 'a'), (2, 'b')");
     int64_t before = 0;
     for (int i = 0; i < 23; i++) {
-        before = i < 3 ? wf_memory_used(db) : before; /* texts that come again are kept by then */
+        before = i < 4 ? wf_memory_used(db) : before; /* texts that come again are kept by then */
         expect("select x, sum(a) from m group by x order by x", "a|1\nb|2\n");
         expect_error("select nothing from m", "42703");
         expect_error("select a / 0 from m", "22012");
@@ -1251,6 +1266,7 @@ int main(void) {
         cmocka_unit_test(test_query_each),
         cmocka_unit_test(test_typed_access),
         cmocka_unit_test(test_texts_again),
+        cmocka_unit_test(test_texts_in_turn),
         cmocka_unit_test(test_definition_parameters),
         cmocka_unit_test(test_prepared),
         cmocka_unit_test(test_bind_types),

@@ -56,7 +56,6 @@ static UNUSED_FN void fix_init(struct fix *f, i32 threads) {
     p->blocks = &f->block;
     p->block_count = 1;
     f->block.next = NO_VAR;
-    f->block.loop_var = NO_VAR;
     f->block.steps = NEW_ARRAY(&f->arena, struct step, FIX_MAX);
 }
 

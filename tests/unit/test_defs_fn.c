@@ -14,6 +14,7 @@
 #include "defs/fn_float.h"
 #include "defs/fn_date.h"
 #include "defs/fn_str.h"
+#include "defs/fn_str2.h"
 #include "defs/fn_like.h"
 #include "defs/fn_fround.h"
 
@@ -644,6 +645,60 @@ static void test_like(void **state) {
     assert_true(fn_like(text(""), text(""), 0) && fn_like(text(""), text("%%"), 0));
 }
 
+/* Few letters, so that beginnings and periods abound; at every alignment, and to the last byte. */
+static void test_find(void **state) {
+    UNUSED(state);
+    enum { MOST = 700 };
+    i32 found = 0;
+    for (i32 n = 0; n < 60000; n++) {
+        u64 len = n % 50 ? next() % 60 : next() % MOST, q_len = 1 + next() % (n % 50 ? 9 : 40);
+        u64 rare = n % 3 ? 2 : 16, from = next() % (len + 1);
+        u8 *p = malloc(len + 1), q[64];
+        for (u64 i = 0; i < len; i++) {
+            p[i] = next() % rare ? 'a' : 'b';
+        }
+        for (u64 i = 0; i < q_len; i++) {
+            q[i] = next() % rare ? 'a' : 'b';
+        }
+        if (next() % 2 && q_len < len) {
+            memcpy(q, p + next() % (len - q_len), q_len);
+        }
+        u64 want = from;
+        while (want + q_len <= len && memcmp(p + want, q, q_len) != 0) {
+            want++;
+        }
+        want = want + q_len <= len ? want : len + 1;
+        found += want <= len;
+        assert_int_equal(fn_find_bytes(p, (u32)len, q, (u32)q_len, (u32)from), want);
+        assert_int_equal(fn_find_hard(p, (i64)len, q, (i64)q_len, (i64)from), want);
+        free(p);
+    }
+    assert_true(found > 10000);
+}
+
+/* What would take days if it took longer than its operands are. */
+static void test_find_hostile(void **state) {
+    UNUSED(state);
+    enum { LEN = 8 << 20, NEEDLE = 2 << 20 };
+    u8 *p = malloc(LEN), *q = malloc(NEEDLE);
+    memset(p, 'a', LEN);
+    for (i32 at = 0; at < 5; at++) {
+        memset(q, 'a', NEEDLE);
+        q[(u64)(NEEDLE - 1) * (u64)at / 4] = 'b';
+        assert_int_equal(fn_find_bytes(p, LEN, q, NEEDLE, 0), LEN + 1);
+    }
+    for (i32 i = 0; i < LEN; i += 1 << 12) {
+        p[i] = 'b';
+    }
+    memcpy(q, p, NEEDLE);
+    q[NEEDLE - 1] = 'c';
+    assert_int_equal(fn_find_bytes(p, LEN, q, NEEDLE, 0), LEN + 1);
+    p[LEN - 1] = 'c';
+    assert_int_equal(fn_find_bytes(p, LEN, q, NEEDLE, 0), LEN - NEEDLE);
+    free(p);
+    free(q);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_int32),
@@ -661,6 +716,8 @@ int main(void) {
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_substr),
         cmocka_unit_test(test_like),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_find_hostile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,7 @@ static void sample_init(struct sample *s) {
                                 .offset_lit = NO_LIT,
                                 .limit_lit = NO_LIT};
     s->blocks[0] =
-        (struct block){.step_count = 3, .steps = s->steps, .next = NO_VAR, .loop_var = NO_VAR};
+        (struct block){.step_count = 3, .steps = s->steps, .next = NO_VAR};
     s->program = (struct program){.table_count = 1,
                                   .tables = s->tables,
                                   .var_count = 1,

@@ -115,7 +115,7 @@ struct told {
     bool has_floor;
 };
 
-static struct told first_step(const char *sql) {
+static struct told told_of(const char *sql, int step) {
     char text[800];
     snprintf(text, sizeof text, "explain analyze %s", sql);
     wf_result *result = query(text);
@@ -127,9 +127,10 @@ static struct told first_step(const char *sql) {
             char line[4000];
             char floor[20];
             int used = 0;
+            int no = -1;
             wf_value_text(batch, 0, i, line, sizeof line);
             if (in_steps && told.rows_in < 0 &&
-                sscanf(line, " 0 %*s %*s %19s%n", floor, &used) == 1) {
+                sscanf(line, " %d %*s %*s %19s%n", &no, floor, &used) == 2 && no == step) {
                 told.has_floor = strcmp(floor, "-") != 0;
                 sscanf(line + used, told.has_floor ? " %*s %lld %lld" : " %lld %lld", &told.rows_in,
                        &told.rows_out);
@@ -150,17 +151,19 @@ static void test_rows_out(void **state) {
     run("create table r as select i a, i % 10 g from generate_series(1, 3000) s(i)");
     static const struct {
         const char *sql;
+        int step;
         long long rows_out;
-    } cases[] = {{"select g, max(a) from r where a > 500 group by g", 10},
-                 {"select count(*) from r where a > 500", 1},
-                 {"select a from r where a > 500", 2500},
-                 {"select a % 700 k, sum(g) from r group by a % 700", 700},
-                 {"select distinct g from r where g < 4", 4}};
-    for (int i = 0; i < 5; i++) {
+    } cases[] = {{"select g, max(a) from r where a > 500 group by g", 0, 10},
+                 {"select count(*) from r where a > 500", 0, 1},
+                 {"select a from r where a > 500", 0, 2500},
+                 {"select a % 700 k, sum(g) from r group by a % 700", 0, 700},
+                 {"select distinct g from r where g < 4", 0, 4},
+                 {"select a from r where a > 500 union all select g from r where a > 2900", 1, 100}};
+    for (int i = 0; i < 6; i++) {
         run("set device = cpu");
-        struct told cpu = first_step(cases[i].sql);
+        struct told cpu = told_of(cases[i].sql, cases[i].step);
         run("set device = gpu");
-        struct told gpu = first_step(cases[i].sql);
+        struct told gpu = told_of(cases[i].sql, cases[i].step);
         assert_int_equal(cpu.rows_out, cases[i].rows_out);
         assert_int_equal(gpu.rows_out, cases[i].rows_out);
         assert_int_equal(cpu.rows_in, gpu.rows_in);

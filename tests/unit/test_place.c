@@ -259,7 +259,7 @@ static void test_many_things(void **state) {
 static void test_past(void **state) {
     UNUSED(state);
     struct step steps[2] = {{.kind = STEP_SORT}, {.kind = STEP_RESULT}};
-    struct block block = {.step_count = 2, .steps = steps, .next = NO_VAR, .loop_var = NO_VAR};
+    struct block block = {.step_count = 2, .steps = steps, .next = NO_VAR};
     struct program program = {.block_count = 1, .blocks = &block, .var_count = 1};
     struct past *past = past_new(&arena, &program);
     assert_true(past_ratio(past, 1, 1) == 1 && past_ratio(NULL, 1, 1) == 1);

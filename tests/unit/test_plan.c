@@ -266,8 +266,65 @@ static void plans_print_as_trees(void **state) {
     fx_close(fx);
 }
 
+/* p(x) <- tab(x, _, _).  p(x) <- p(x), q(x), p(x).  q(x) <- p(x). */
+static struct rel *recursion(struct fixture *fx, struct rel *base) {
+    struct plan_col col = {"x", type_of(TYPE_INTEGER), 0};
+    struct fix_draft *f = fix_open(&fx->plan, 2);
+    fix_relation(f, 0, &col, 1, true);
+    fix_relation(f, 1, &col, 1, true);
+    fix_base(f, 0, base);
+    struct rel *body = fix_atom(f, 0);
+    for (u32 i = 1; i < 3; i++) {
+        struct rel *atom = fix_atom(f, i % 2);
+        body = rel_join(&fx->plan, JOIN_INNER, body, atom);
+        VEC_PUSH(&fx->arena, &body->join.left_keys,
+                 expr_col(&fx->plan, rel_left(body)->out.items[0], -1));
+        VEC_PUSH(&fx->arena, &body->join.right_keys, expr_col(&fx->plan, atom->out.items[0], -1));
+        body->out.count = 1;
+    }
+    fix_rule(f, 0, body);
+    fix_rule(f, 1, fix_atom(f, 0));
+    return fix_close(f);
+}
+
+static void recursions_have_a_plan_for_each_atom(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *tab = scan(fx);
+    struct rel *fix = recursion(fx, fx_project(fx, tab, 1, fx_col(fx, "a")));
+    fx_root(fx, rel_join(&fx->plan, JOIN_CROSS, fix_read(&fx->plan, fix, 0),
+                         fix_read(&fx->plan, fix, 1)));
+    assert_int_equal(plan_verify(&fx->plan, &fx->err), ERR_OK);
+    struct text text;
+    text_init(&text, &fx->arena);
+    plan_print(&text, &fx->plan);
+    const char *at = text.ptr;
+    static const char *const order[] = {"Union",          "Union",
+                                        "Working rows  ", "of relation 2, all",
+                                        "rows, all",      "rows, old",
+                                        "of relation 2  ", "rows, all",
+                                        "rows, old",      "of relation 2, old",
+                                        "Working rows  ", "rows, all",
+                                        "Working rows  ", "of relation 2, all",
+                                        "relation 2"};
+    for (i64 i = 0; i < COUNT_OF(order); i++) {
+        at = strstr(at, order[i]);
+        assert_non_null(at);
+        at += strlen(order[i]);
+    }
+    struct rel *filter = rel_new(&fx->plan, REL_FILTER, fix, NULL);
+    refused(fx, filter, "of several relations");
+    struct rel *read = fix_read(&fx->plan, fix, 0);
+    read->shared.relation = 1;
+    refused(fx, read, "is another relation's");
+    read->shared.relation = 2;
+    refused(fx, read, "no relation 2");
+    fx_close(fx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recursions_have_a_plan_for_each_atom),
         cmocka_unit_test(expressions_read_like_sql),
         cmocka_unit_test(properties),
         cmocka_unit_test(broken_plans_are_found),

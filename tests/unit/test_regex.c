@@ -19,6 +19,7 @@
 #include "host/regex_table.h"
 
 #include "defs/fn_str.h"
+#include "defs/fn_str2.h"
 #include "defs/fn_regex.h"
 
 enum { SLOTS = 2 * REGEX_GROUPS_MAX, TEXTS = 12, BYTES = 4096 };
@@ -173,11 +174,23 @@ static void put_any(struct out *out) {
 static void finished(void **state) {
     (void)state;
     static const char *const flags[] = {"", "", "i", "n", "w", "p", "in"};
-    static const char *const classes[] = {
-        "\\w",          "\\W+$",        "[[:upper:]]",    "^[[:lower:]]+",  "[[:punct:]]",
-        "[^[:alpha:]]$", "[[:cntrl:]]",  "[[:graph:]]{3}", "[[:print:]]$",   "\\s\\S",
-        "\\y.\\y",      "[à-ÿ]|[а-я]",  "[^ -~]",         "^.?$",           "\\m\\w\\M",
-        "[\\u4e00-\\u9fff]", "[\\U00010000-\\U0010ffff]"};
+    static const char *const classes[] = {"\\w",
+                                          "\\W+$",
+                                          "[[:upper:]]",
+                                          "^[[:lower:]]+",
+                                          "[[:punct:]]",
+                                          "[^[:alpha:]]$",
+                                          "[[:cntrl:]]",
+                                          "[[:graph:]]{3}",
+                                          "[[:print:]]$",
+                                          "\\s\\S",
+                                          "\\y.\\y",
+                                          "[à-ÿ]|[а-я]",
+                                          "[^ -~]",
+                                          "^.?$",
+                                          "\\m\\w\\M",
+                                          "[\\u4e00-\\u9fff]",
+                                          "[\\U00010000-\\U0010ffff]"};
     struct memory mem;
     struct arena arena;
     memory_init(&mem, NULL, 0, "memory");
@@ -192,7 +205,7 @@ static void finished(void **state) {
             put(&pattern, PICK(classes));
         }
         str b = with_flags(&whole, &pattern, PICK(flags));
-        struct sv table = regex_table_make(&arena, b);
+        struct sv table = regex_table_make(&arena, b, REGEX_ASK_TEST);
         tables += table.len > 0;
         for (i32 i = 0; table.len && i < TEXTS; i++) {
             struct out text = {.len = 0};
@@ -218,7 +231,98 @@ static void finished(void **state) {
     struct out pattern = {.len = 0};
     put(&pattern, "a[ab]{11}c"); /* which of the last eleven were an a */
     assert_int_equal(
-        regex_table_make(&arena, str_from((struct sv){pattern.bytes, pattern.len})).len, 0);
+        regex_table_make(&arena, str_from((struct sv){pattern.bytes, pattern.len}), REGEX_ASK_TEST)
+            .len,
+        0);
+    arena_fini(&arena);
+}
+
+static u8 *room_of(void *from, i64 bytes) {
+    return bytes <= 1 << 20 ? from : NULL;
+}
+
+static void expect_text(const char *what, str pattern, str text, const u8 *got, i64 got_len,
+                        const u8 *want, i64 want_len) {
+    if (got_len != want_len || memcmp(got, want, (size_t)want_len) != 0) {
+        fail_msg("%s: '%.*s' of '%.*s': '%.*s' instead of '%.*s'", what, (int)pattern.len,
+                 (const char *)(size_t)pattern.addr, (int)text.len, (const char *)(size_t)text.addr,
+                 (int)got_len, (const char *)got, (int)want_len, (const char *)want);
+    }
+}
+
+/* What opcodes do with a finished automaton is what they do with one that grows. */
+static void compare_ahead(str b, str a, str with, const struct sv tables[]) {
+    static u8 wants[1 << 20], gots[1 << 20];
+    u8 want_fault[5] = {0}, got_fault[5] = {0};
+    if (tables[REGEX_ASK_COUNT].len) {
+        i32 want = fn_regex_count(a, b, &want_fault[0]);
+        assert_int_equal(fn_regex_count_ahead(a, str_from(tables[REGEX_ASK_COUNT]), &got_fault[0]),
+                         want);
+    }
+    if (tables[REGEX_ASK_PART].len) {
+        str table = str_from(tables[REGEX_ASK_PART]);
+        i32 where = fn_regex_instr(a, b, &want_fault[1]);
+        assert_int_equal(fn_regex_instr_ahead(a, table, &got_fault[1]), where);
+        str want = fn_regex_substr(a, b, &want_fault[2]);
+        str got = fn_regex_substr_ahead(a, table, &got_fault[2]);
+        expect_text("substr", b, a, (const u8 *)(size_t)got.addr, got.len,
+                    (const u8 *)(size_t)want.addr, want.len);
+    }
+    struct made made = {.room = room_of, .from = wants};
+    if (tables[REGEX_ASK_ALL].len) {
+        str table = str_from(tables[REGEX_ASK_ALL]);
+        mt_regex_replace(&made, a, b, with, &want_fault[3]);
+        i64 len = fn_regex_replace_ahead(NULL, a, table, with, &got_fault[3]);
+        assert_int_equal(fn_regex_replace_ahead(gots, a, table, with, &got_fault[3]), len);
+        expect_text("replace", b, a, gots, len, wants, want_fault[3] ? 0 : made.len);
+    }
+    if (tables[REGEX_ASK_SPLIT].len) {
+        str table = str_from(tables[REGEX_ASK_SPLIT]);
+        mt_regex_split(&made, a, b, &want_fault[4]);
+        i64 len = fn_regex_split_ahead(NULL, a, table, &got_fault[4]);
+        assert_int_equal(fn_regex_split_ahead(gots, a, table, &got_fault[4]), len);
+        expect_text("split", b, a, gots, len, wants, want_fault[4] ? 0 : made.len);
+    }
+    assert_memory_equal(got_fault, want_fault, sizeof want_fault);
+}
+
+static void finished_spans(void **state) {
+    (void)state;
+    static const char *const flags[] = {
+        "",        "",   "i",     "n",      "w",         "g",
+        "ig",      ";2", ";3;2",  ";1;0",   "n;1;2;1;1", ";1;1;-2147483647",
+        "g;2;1;2", ";0", ";1;-1", ";1;1;9", ";1;1;1;2",  "k"};
+    static const char *const withs[] = {"", "x", "<\\1\\2>", "\\&\\&", "\\9\\\\\\0\\", "é\\3"};
+    struct memory mem;
+    struct arena arena;
+    memory_init(&mem, NULL, 0, "memory");
+    arena_init(&arena, &mem);
+    i32 made[REGEX_ASK_ALL + 1] = {0};
+    for (i32 round = 0; round < 1500; round++) {
+        struct out pattern = {.len = 0};
+        struct out whole;
+        struct sv tables[REGEX_ASK_ALL + 1];
+        put_pattern(&pattern, 3);
+        str b = with_flags(&whole, &pattern, PICK(flags));
+        for (i32 ask = 0; ask <= REGEX_ASK_ALL; ask++) {
+            tables[ask] = regex_table_make(&arena, b, (enum regex_ask)ask);
+            made[ask] += tables[ask].len > 0;
+        }
+        for (i32 i = 0; i < TEXTS; i++) {
+            struct out text = {.len = 0};
+            if (i % 3) {
+                put_text(&text);
+            } else {
+                put_any(&text);
+            }
+            compare_ahead(b, str_from((struct sv){text.bytes, text.len}),
+                          str_from(sv_from(PICK(withs))), tables);
+        }
+        arena_reset(&arena);
+    }
+    for (i32 ask = 0; ask <= REGEX_ASK_ALL; ask++) {
+        assert_true(made[ask] > 1300); /* few are too large */
+    }
     arena_fini(&arena);
 }
 
@@ -280,9 +384,8 @@ static void long_texts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_patterns),
-        cmocka_unit_test(finished),
-        cmocka_unit_test(large_patterns),
+        cmocka_unit_test(random_patterns), cmocka_unit_test(finished),
+        cmocka_unit_test(finished_spans),  cmocka_unit_test(large_patterns),
         cmocka_unit_test(long_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -773,8 +773,70 @@ static void test_pair_map(void **state) {
     assert_int_equal(atomic_load(&mem.used_bytes), 0);
 }
 
+enum { SET_KEYS = 5000 };
+
+struct set_test {
+    struct key_set *set;
+    i64 span;
+    _Atomic i64 added;
+};
+
+/* Every task adds the same keys, some of them twice, in an order of its own. */
+static void set_task(void *arg, i64 i, i32 worker) {
+    UNUSED(worker);
+    struct set_test *t = arg;
+    static _Thread_local i64 keys[SET_KEYS];
+    static _Thread_local u32 sel[SET_KEYS], out[SET_KEYS];
+    for (i64 k = 0; k < SET_KEYS; k++) {
+        i64 number = (k * 7 + i * 13) % (SET_KEYS / 2);
+        keys[k] = number * 6700417 % t->span;
+        sel[k] = (u32)(SET_KEYS - 1 - k);
+    }
+    i64 n = key_set_add(t->set, keys, i % 2 ? sel : NULL, SET_KEYS, out);
+    for (i64 k = 1; k < n; k++) {
+        if (i % 2 ? out[k] >= out[k - 1] : out[k] <= out[k - 1]) {
+            n = -1; /* in the order of what was asked */
+        }
+    }
+    atomic_fetch_add(&t->added, n);
+}
+
+/* Bitmaps, hash tables, and what becomes a bitmap when it is time. */
+static void test_key_set(void **state) {
+    UNUSED(state);
+    static const struct {
+        i32 bits;
+        i64 span;
+    } cases[] = {{13, 8191}, {20, 1 << 20}, {25, 1 << 25}, {64, I64_MAX}};
+    struct memory mem;
+    memory_init(&mem, NULL, 0, "memory");
+    struct pool *pool = pool_open(4);
+    for (i64 c = 0; c < COUNT_OF(cases); c++) {
+        struct set_test t = {.set = key_set_open(&mem, cases[c].bits), .span = cases[c].span};
+        assert_non_null(t.set);
+        pool_run(pool, 8, set_task, &t);
+        assert_int_equal(t.added, SET_KEYS / 2);
+        static i64 many[70000];
+        static u32 out[70000];
+        for (i64 i = 0; cases[c].bits == 25 && i < 70000; i++) {
+            many[i] = i * 100 + 33;
+        }
+        if (cases[c].bits == 25) {
+            i64 more = key_set_add(t.set, many, NULL, 70000, out);
+            assert_true(more > 60000 && key_set_settle(t.set));
+            assert_int_equal(key_set_add(t.set, many, NULL, 70000, out), 0);
+        }
+        t.added = 0;
+        pool_run(pool, 8, set_task, &t);
+        assert_int_equal(t.added, 0);
+        key_set_close(t.set);
+    }
+    pool_close(pool);
+    assert_int_equal(atomic_load(&mem.used_bytes), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_share_of_answer),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_key_set), cmocka_unit_test(test_share_of_answer),
         cmocka_unit_test(test_sort),
                                        cmocka_unit_test(test_answer_and_limit),
                                        cmocka_unit_test(test_negative_bounds),

@@ -7,12 +7,11 @@
 #include "sort_value.h"
 
 /* `bytes` bytes from `skip` on, the first highest, and their number. */
-FN u64 sort_piece(const struct ksort_part *p, str s) {
-    const u8 *from = (const u8 *)s.addr + p->skip;
+FN u64 sort_piece(const struct ksort_part *p, struct sort_chars s) {
     u32 left = s.len > p->skip ? s.len - p->skip : 0u;
     u64 piece = 0;
     for (u32 k = 0; k < p->bytes; k++) {
-        piece = piece << 8 | (k < left ? from[k] : 0u);
+        piece = piece << 8 | (k < left ? s.at[(p->skip + k) ^ s.flip] : 0u);
     }
     piece = piece << SORT_LEN_BITS | (left > p->bytes ? (u32)SORT_MORE : left);
     u64 all = ~0ULL >> (64u - p->bits);
@@ -63,7 +62,7 @@ KERNEL(k_sort_bounds, struct ksort, SORT_THREADS) {
     const struct ksort_part *p = &args.parts[key];
     u128 lo = ~(u128)0;
     u128 hi = 0;
-    str first = str_none();
+    struct sort_chars first = {(const u8 *)0, 0, 0};
     b8 no_first = 1;
     if (p->value == SORT_STR) {
         no_first = sort_is_null(p, 0);
@@ -76,11 +75,11 @@ KERNEL(k_sort_bounds, struct ksort, SORT_THREADS) {
             continue;
         }
         if (p->value == SORT_STR) {
-            str s = sort_text(p, i, args.texts);
+            struct sort_chars s = sort_text(p, i, args.texts);
             u32 most = s.len < first.len ? s.len : first.len;
             u32 same = 0;
             most = no_first ? 0u : (u128)most < lo ? most : (u32)lo;
-            while (same < most && ((const u8 *)s.addr)[same] == ((const u8 *)first.addr)[same]) {
+            while (same < most && s.at[same ^ s.flip] == first.at[same ^ first.flip]) {
                 same++;
             }
             lo = same < lo ? (u128)same : lo;
@@ -141,9 +140,7 @@ KERNEL(k_sort_unsettled, struct ksort, SORT_THREADS) {
             const struct ksort_part *p = &args.parts[k];
             same = (b8)(sort_part_value(p, a, args.texts) == sort_part_value(p, b, args.texts));
             if (same && p->form == SORT_PIECE && p->cut && !sort_is_null(p, a)) {
-                str x = sort_text(p, a, args.texts);
-                str y = sort_text(p, b, args.texts);
-                same = fn_str_eq(x, y);
+                same = sort_same_text(p, a, b, args.texts);
                 unsettled |= !same;
             }
         }

@@ -1,5 +1,6 @@
 /* sort_value.h: values of sorted columns as numbers that order like them, the same on every device:
- * floats with one zero and NaN the greatest, codes by the rank of their text. */
+ * floats with one zero and NaN the greatest, codes by the rank of their text. Text is a column of
+ * its own or an interner's, whose words have the first byte highest. */
 #ifndef WF_SORT_VALUE_H
 #define WF_SORT_VALUE_H
 
@@ -17,8 +18,37 @@ FN b8 sort_is_null(const struct ksort_part *p, i64 row) {
     return (b8)(p->nulls && p->nulls[row]);
 }
 
-FN str sort_text(const struct ksort_part *p, i64 row, struct ktexts texts) {
+/* Byte i of a text is at[i ^ flip]. */
+struct sort_chars {
+    const u8 *at;
+    u32 len, flip;
+};
+
+FN str sort_str(const struct ksort_part *p, i64 row, struct ktexts texts) {
     return text_moved(texts.items, texts.count, vec_str(load16(p->data + 16 * row)));
+}
+
+FN struct sort_chars sort_text(const struct ksort_part *p, i64 row, struct ktexts texts) {
+    struct sort_chars c;
+    if (p->entries) {
+        const u64 *entry = p->entries + (i64)((const i32 *)p->data)[row] * INTERN_WORDS;
+        c.at = p->heap + entry[2];
+        c.len = (u32)entry[1];
+        c.flip = 7;
+    } else {
+        str s = sort_str(p, row, texts);
+        c.at = fn_str_ptr(s);
+        c.len = s.len;
+        c.flip = 0;
+    }
+    return c;
+}
+
+FN b8 sort_same_text(const struct ksort_part *p, i64 a, i64 b, struct ktexts texts) {
+    if (p->entries) {
+        return (b8)(((const i32 *)p->data)[a] == ((const i32 *)p->data)[b]);
+    }
+    return fn_str_eq(sort_str(p, a, texts), sort_str(p, b, texts));
 }
 
 /* The number that orders like a value that is not NULL. */

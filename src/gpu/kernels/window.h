@@ -15,7 +15,7 @@ FN b8 window_same(const struct ksort_part *p, i64 a, i64 b, struct ktexts texts)
         return (b8)(null_a && null_b);
     }
     if (p->value == SORT_STR) {
-        return fn_str_eq(sort_text(p, a, texts), sort_text(p, b, texts));
+        return sort_same_text(p, a, b, texts);
     }
     return (b8)(sort_number(p, a) == sort_number(p, b));
 }

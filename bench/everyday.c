@@ -1,0 +1,369 @@
+/* everyday.c: `bench everyday`: about fifty questions over rows, on the CPU and on the GPU: group-bys and
+ * joins of the public db-benchmark, windows, sorts, text, time.
+ *
+ * Answers stay where they are made: a question is a materialised subquery of which one reader takes
+ * all columns and another the first row: so all columns are written, in their order, and not fused into
+ * what reads them. The time is that of the steps
+ * that make it, as EXPLAIN (STEPS) tells; those that read it do not count. All questions are asked once
+ * before any is measured, so that their kernels are compiled side by side. What is read of it, a number
+ * of every column, is compared between the devices; answers of few rows are compared whole. A step of
+ * many rows that ran on the host while the GPU was asked for is named. The exit status is 1 when an
+ * answer differs, or the GPU refuses a question. */
+#include "bench_everyday.h"
+#include "bench_sides.h"
+#include "everyday.def"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SQL_BYTES = 4000, DIGEST_BYTES = 2000, TROUBLE_BYTES = 300 };
+enum { ROWS_WHOLE = 100000, FEW_ROWS = 1000, COMPILE_SECONDS = 3 };
+enum { COL_DEVICE = 1, COL_OPERATORS, COL_NS, COL_ROWS_IN = 7, COL_ROWS_OUT };
+
+#define X(kind, name, sql) {kind, name, sql},
+static const struct question { const char *kind, *name, *sql; } questions[] = {WF_EVERYDAY(X)};
+#undef X
+enum { QUESTIONS = sizeof questions / sizeof *questions };
+
+struct answer {
+    bool ok;
+    double seconds, whole_seconds; /* of its steps; of the whole statement */
+    int64_t rows;
+    char host[TROUBLE_BYTES]; /* steps of many rows that ran on the host */
+    char trouble[TROUBLE_BYTES];
+    char digest[DIGEST_BYTES];
+    uint64_t sum;             /* of hashes of its rows, where they are few */
+    char sql[SQL_BYTES];      /* to be measured */
+    bool interim;             /* some step ran other code than it will */
+    char most[TROUBLE_BYTES]; /* the step that took longest */
+};
+
+struct everyday {
+    const struct bench_options *options;
+    struct bench_db db;
+    struct bench_side sides[2];
+    double logs;
+    bool compiles; /* there are enough rows for woven code */
+    int compared, wrong, refused, slower, on_host;
+};
+
+static void note(struct answer *out, const wf_error *error) {
+    snprintf(out->trouble, sizeof out->trouble, "%s: %.250s", error->sqlstate, error->message);
+    out->ok = false;
+}
+
+/* A number of every column. */
+static bool digest_text(struct everyday *w, const char *question, char *out, size_t cap,
+                        struct answer *answer) {
+    char sql[SQL_BYTES];
+    wf_result *result = NULL;
+    wf_type_info type;
+    size_t used = 0;
+    snprintf(sql, sizeof sql, "select * from (%s) as q limit 0", question);
+    if (wf_query(w->db.conn, sql, &result) != WF_OK) {
+        note(answer, wf_connection_error(w->db.conn));
+        return false;
+    }
+    for (int32_t c = 0; c < wf_result_column_count(result); c++) {
+        const char *name = wf_result_name(result, c);
+        (void)wf_result_type(result, c, &type);
+        bool number = type.type >= WF_TYPE_SMALLINT && type.type <= WF_TYPE_DOUBLE;
+        const char *form = type.type == WF_TYPE_TEXT ? "%ssum(length(%s))"
+                           : number                  ? "%ssum(%s)"
+                                                     : "%smax(%s)";
+        used +=
+            used < cap ? (size_t)snprintf(out + used, cap - used, form, c ? ", " : "", name) : 0;
+    }
+    wf_result_close(result);
+    return used < cap;
+}
+
+static void statement_text(const char *before, const char *question, const char *digest, char *out,
+                           size_t cap) {
+    snprintf(out, cap,
+             "%swith q as materialized (%s) select count(*), %s, (select count(*) from (select * "
+             "from q limit 1) as o) from q",
+             before, question, digest);
+}
+
+/* How many steps there are until the answer is made: the last of them ends in a variable that is shared. */
+static int64_t steps_of(const wf_batch *batch) {
+    static const char end[] = ", Shared";
+    int64_t row = wf_batch_rows(batch);
+    char label[200] = "";
+    do {
+        wf_value_text(batch, COL_OPERATORS, --row, label, sizeof label);
+    } while (row > 0 && (strlen(label) < strlen(end) ||
+                         strcmp(label + strlen(label) - strlen(end), end) != 0));
+    return row + 1;
+}
+
+static double number(const wf_batch *batch, int column, int64_t row) {
+    char text[64];
+    wf_value_text(batch, column, row, text, sizeof text);
+    return strtod(text, NULL);
+}
+
+/* Rows that were put in order are copied to become shared: an answer would not be. */
+static bool only_shares(const char *label) {
+    return strcmp(label, "Sort, Shared") == 0 || strcmp(label, "Limit, Shared") == 0;
+}
+
+static void add_steps(const wf_batch *batch, struct answer *out) {
+    size_t used = 0;
+    int64_t count = steps_of(batch);
+    double most = 0;
+    out->seconds = 0;
+    out->host[0] = 0;
+    out->interim = false;
+    for (int64_t row = 0; row < count; row++) {
+        char device[40], label[100];
+        wf_value_text(batch, COL_DEVICE, row, device, sizeof device);
+        wf_value_text(batch, COL_OPERATORS, row, label, sizeof label);
+        if (only_shares(label)) {
+            continue;
+        }
+        double ms = 1e-6 * number(batch, COL_NS, row);
+        out->seconds += 1e-3 * ms;
+        out->interim = out->interim || strstr(device, "vm") || strstr(device, "quick");
+        if (ms > most) {
+            most = ms;
+            snprintf(out->most, sizeof out->most, "%s: %s %.2f ms", device, label, ms);
+        }
+        if (strncmp(device, "cpu", 3) == 0 && number(batch, COL_ROWS_IN, row) >= FEW_ROWS &&
+            used < sizeof out->host) {
+            used += (size_t)snprintf(out->host + used, sizeof out->host - used, "%s%s %.1f ms",
+                                     used ? "; " : "", label, 1e-6 * number(batch, COL_NS, row));
+        }
+    }
+}
+
+/* One run, and what its steps took. */
+static bool run_steps(struct everyday *w, const char *sql, struct answer *out) {
+    wf_result *result = NULL;
+    const wf_batch *batch;
+    struct answer now = *out;
+    double start = bench_now();
+    bool good = wf_query(w->db.conn, sql, &result) == WF_OK &&
+                wf_result_next_batch(result, &batch) == WF_OK && batch;
+    now.whole_seconds = bench_now() - start;
+    if (!good) {
+        note(out, result ? wf_result_error(result) : wf_connection_error(w->db.conn));
+    } else {
+        add_steps(batch, &now);
+        *out = now.seconds < out->seconds ? now : *out;
+    }
+    wf_result_close(result);
+    return good;
+}
+
+static uint64_t hash_text(const char *text, size_t len, uint64_t hash) {
+    for (size_t i = 0; i < len; i++) {
+        hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ULL;
+    }
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_row(const wf_batch *batch, int32_t columns, int64_t row) {
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    char text[300];
+    for (int32_t c = 0; c < columns; c++) {
+        size_t len = wf_value_text(batch, c, row, text, sizeof text);
+        len = len < sizeof text ? len : sizeof text - 1;
+        hash = hash_text(text, len, hash * 3 + (wf_batch_is_null(batch, c, row) ? 1 : 2));
+    }
+    return hash;
+}
+
+/* What is read of the answer, and the answer itself where it is short. */
+static bool read_answer(struct everyday *w, const char *sql, const char *question,
+                        struct answer *out) {
+    const wf_batch *batch;
+    size_t used = 0;
+    for (int whole = 0; whole < 2; whole++) {
+        wf_result *result = NULL;
+        wf_status status = wf_query(w->db.conn, whole ? question : sql, &result);
+        while (status == WF_OK && (status = wf_result_next_batch(result, &batch)) == WF_OK &&
+               batch) {
+            int32_t columns = wf_result_column_count(result);
+            for (int32_t c = 0; c < columns && !whole; c++) {
+                char text[200];
+                wf_value_text(batch, c, 0, text, sizeof text);
+                out->rows = c == 0 ? strtoll(text, NULL, 10) : out->rows;
+                used += used < sizeof out->digest
+                            ? (size_t)snprintf(out->digest + used, sizeof out->digest - used, "%s ",
+                                               text)
+                            : 0;
+            }
+            for (int64_t row = 0; whole && row < wf_batch_rows(batch); row++) {
+                out->sum += hash_row(batch, columns, row);
+            }
+        }
+        if (status != WF_OK) {
+            note(out, result ? wf_result_error(result) : wf_connection_error(w->db.conn));
+        }
+        wf_result_close(result);
+        if (status != WF_OK || out->rows > ROWS_WHOLE) {
+            return status == WF_OK;
+        }
+    }
+    return true;
+}
+
+static void use_side(struct everyday *w, const struct bench_side *side) {
+    char sql[100];
+    snprintf(sql, sizeof sql, "set device = %s", side->name);
+    bench_run(&w->db, sql);
+}
+
+/* Once, for the answer. */
+static void ask(struct everyday *w, const struct question *q, const struct bench_side *side,
+                struct answer *out) {
+    char sql[SQL_BYTES], digest[DIGEST_BYTES];
+    *out = (struct answer){.ok = true, .seconds = 1e30};
+    bench_run(&w->db, "set device = cpu");
+    if (digest_text(w, q->sql, digest, sizeof digest, out)) {
+        use_side(w, side);
+        statement_text("", q->sql, digest, sql, sizeof sql);
+        (void)read_answer(w, sql, q->sql, out);
+        statement_text("explain (steps) ", q->sql, digest, out->sql, sizeof out->sql);
+    }
+}
+
+/* Again, for the time. Kernels are compiled in the background: runs before all of them are there do
+ * not count. */
+static void measure(struct everyday *w, const struct bench_side *side, struct answer *out) {
+    use_side(w, side);
+    double end = bench_now() + (w->compiles ? COMPILE_SECONDS : 0);
+    do {
+        out->seconds = 1e30;
+        (void)run_steps(w, out->sql, out);
+    } while (out->ok && out->interim && bench_now() < end);
+    for (int i = 1; i < w->options->runs && out->ok; i++) {
+        (void)run_steps(w, out->sql, out);
+    }
+}
+
+static void print_answer(const struct everyday *w, const struct question *q,
+                         const struct bench_side *side, const struct answer *a, double ratio) {
+    if (w->options->json) {
+        printf(
+            "{\"bench\":\"everyday\",\"kind\":\"%s\",\"question\":\"%s\",\"device\":\"%s\","
+            "\"ok\":%s,\"ms\":%.4f,"
+            "\"rows\":%lld,\"cpu_gpu\":%.2f,\"most\":\"%s\",\"host\":\"%s\",\"trouble\":\"%s\"}\n",
+            q->kind, q->name, side->name, a->ok ? "true" : "false", a->ok ? a->seconds * 1e3 : 0,
+            (long long)a->rows, ratio, a->most, a->host, a->trouble);
+    } else if (!a->ok) {
+        printf(w->options->markdown ? "| %s | %s | %s | | | | %s |\n" : "%-7s %-24s %-4s %s\n",
+               q->kind, q->name, side->name, a->trouble);
+    } else {
+        char text[16] = "";
+        if (ratio > 0) {
+            snprintf(text, sizeof text, "%.1f", ratio);
+        }
+        bool gpu = side->place == WF_ON_GPU;
+        printf(w->options->markdown ? "| %s | %s | %s | %lld | %.3f | %s | %s |\n"
+                                    : "%-7s %-24s %-4s %10lld %10.3f %8s  %s\n",
+               q->kind, q->name, side->name, (long long)a->rows, a->seconds * 1e3, text,
+               gpu ? a->host : "");
+    }
+    fflush(stdout);
+}
+
+static void compare(struct everyday *w, const struct question *q, const struct answer answers[2],
+                    double ratio) {
+    if (answers[0].ok && answers[1].ok &&
+        (answers[0].sum != answers[1].sum || strcmp(answers[0].digest, answers[1].digest) != 0)) {
+        fprintf(stderr, "bench: everyday: %s: the devices differ: %s| %s\n", q->name,
+                answers[0].digest, answers[1].digest);
+        w->wrong++;
+    }
+    if (ratio > 0) {
+        w->logs += log(ratio);
+        w->compared++;
+        w->slower += ratio < 1;
+        w->on_host += answers[1].host[0] != 0;
+    }
+}
+
+static void run_question(struct everyday *w, const struct question *q, struct answer answers[2]) {
+    for (int s = 0; s < 2; s++) {
+        if (w->sides[s].used) {
+            if (answers[s].ok) {
+                measure(w, &w->sides[s], &answers[s]);
+            }
+            bool both = s && w->sides[0].used && answers[0].ok && answers[1].ok;
+            double ratio = both ? answers[0].seconds / answers[1].seconds : 0;
+            print_answer(w, q, &w->sides[s], &answers[s], ratio);
+            w->refused += !answers[s].ok;
+            if (s && w->sides[0].used) {
+                compare(w, q, answers, ratio);
+            }
+        }
+    }
+}
+
+static bool wanted(const struct bench_options *options, const struct question *q) {
+    bool names_kind = false;
+    for (int i = 0; options->only && i < QUESTIONS; i++) {
+        names_kind = names_kind || strcmp(options->only, questions[i].kind) == 0;
+    }
+    return !options->only || (names_kind ? strcmp(options->only, q->kind) == 0
+                                         : strstr(q->name, options->only) != NULL);
+}
+
+static void print_head(const struct bench_options *options, int64_t rows, double seconds) {
+    if (options->markdown) {
+        printf("\n%lld rows\n\n| kind | question | device | rows | ms | CPU : GPU | on the host "
+               "|\n|---|---|---|---|---|---|---|\n",
+               (long long)rows);
+    } else if (!options->json) {
+        printf("%lld rows, made in %.1f s\n%-7s %-24s %-4s %10s %10s %8s  %s\n", (long long)rows,
+               seconds, "", "question", "", "rows", "ms", "cpu:gpu", "on the host");
+    }
+    fflush(stdout);
+}
+
+static void print_end(const struct everyday *w) {
+    if (!w->options->json && w->compared) {
+        printf("\nGPU %.2f times as fast as the CPU (geometric mean of %d questions); slower: %d; "
+               "with host steps of %d rows "
+               "and more: %d; failed: %d\n",
+               exp(w->logs / w->compared), w->compared, w->slower, (int)FEW_ROWS, w->on_host,
+               w->refused);
+    }
+}
+
+int bench_everyday(const struct bench_options *options) {
+    static struct answer answers[QUESTIONS][2];
+    struct everyday w = {.options = options};
+    wf_prim *prim = NULL;
+    int64_t rows = options->rows ? options->rows : 10000000;
+    bench_open(&w.db, options);
+    if (wf_prim_open(w.db.db, &prim) != WF_OK || !bench_sides_open(prim, options, w.sides)) {
+        fprintf(stderr, "bench: no device\n");
+        return 1;
+    }
+    wf_prim_close(prim);
+    double start = bench_now();
+    everyday_tables(&w.db, rows);
+    w.compiles = rows > ROWS_WHOLE;
+    bench_run(&w.db, w.compiles ? "reset host_rows" : "set host_rows = 0");
+    print_head(options, rows, bench_now() - start);
+    for (int i = 0; i < QUESTIONS; i++) {
+        for (int s = 0; s < 2 && wanted(options, &questions[i]); s++) {
+            if (w.sides[s].used) {
+                ask(&w, &questions[i], &w.sides[s], &answers[i][s]);
+            }
+        }
+    }
+    for (int i = 0; i < QUESTIONS; i++) {
+        if (wanted(options, &questions[i])) {
+            run_question(&w, &questions[i], answers[i]);
+        }
+    }
+    print_end(&w);
+    bench_close(&w.db);
+    return w.wrong || w.refused;
+}

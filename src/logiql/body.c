@@ -1,0 +1,432 @@
+/* body.c: a conjunction to operators: atoms joined, comparisons, negations.
+ *
+ * Literals stand in any order. Atoms come first: they bind variables to columns. Comparisons follow
+ * as soon as their variables are bound; an equation also binds a variable that it can be solved for.
+ * Negations come last: an anti join with a conjunction of its own, whose variables are those of the
+ * conjunction around it where that binds them. Joins are left as products with conditions; the
+ * optimiser finds keys and orders. */
+#include "logiql/bind_int.h"
+
+/* left compare right; `col` stands for the left where that is a column of an atom. */
+struct test {
+    u8 compare;
+    b8 done;
+    const struct lq_expr *left, *right;
+    struct expr *col;
+    const struct lq_atom *atom; /* one that is built in */
+    i32 position;
+};
+
+struct goal {
+    lq_atoms atoms;
+    VEC(struct test) tests;
+    lq_conj nots;
+};
+
+/* --- variables --- */
+
+struct expr *variable_find(const struct lq_scope *scope, struct sv name) {
+    for (; scope; scope = scope->outer) {
+        for (i64 i = 0; i < scope->vars.count; i++) {
+            if (sv_eq(scope->vars.items[i].name, name)) {
+                return scope->vars.items[i].expr;
+            }
+        }
+    }
+    return NULL;
+}
+
+void variable_set(struct lq_bind *b, struct lq_scope *scope, struct sv name, struct expr *expr) {
+    struct lq_variable variable = {name, expr};
+    VEC_PUSH(b->arena, &scope->vars, variable);
+    if (expr_can_raise(expr) || expr_nullable(b->plan, expr)) {
+        VEC_PUSH(b->arena, &scope->conds, expr_not_null(b, expr_defined(b, expr)));
+    }
+}
+
+struct rel *one_row(struct lq_bind *b) {
+    struct rel *rel = rel_new(b->plan, REL_VALUES, NULL, NULL);
+    rel->rows = 1;
+    return rel;
+}
+
+struct rel *scope_rel(struct lq_bind *b, struct lq_scope *scope) {
+    struct rel *rel = scope->rel ? scope->rel : one_row(b);
+    if (scope->conds.count > 0) {
+        struct rel *filter = rel_new(b->plan, REL_FILTER, rel, NULL);
+        for (i64 i = 0; i < scope->conds.count; i++) {
+            expr_split_and(b->arena, &filter->filter.conds, scope->conds.items[i]);
+        }
+        filter->rows = MAX_OF(rel->rows / 3, 1);
+        rel = filter;
+        scope->conds.count = 0;
+    }
+    scope->rel = rel;
+    return rel;
+}
+
+/* --- literals to a goal: functions that are predicates become atoms --- */
+
+static struct lq_expr *lift(struct lq_bind *b, struct goal *goal, struct lq_expr *e) {
+    struct lq_expr *copy = e;
+    for (i64 i = 0; i < e->args.count; i++) {
+        struct lq_expr *arg = lift(b, goal, e->args.items[i]);
+        if (arg != e->args.items[i] && copy == e) {
+            copy = NEW(b->arena, struct lq_expr);
+            *copy = *e;
+            copy->args = (lq_exprs){0};
+            for (i64 k = 0; k < e->args.count; k++) {
+                VEC_PUSH(b->arena, &copy->args, e->args.items[k]);
+            }
+        }
+        copy->args.items[i] = arg;
+    }
+    if (e->kind != LQ_APPLY || builtin_is_function(e->text)) {
+        return copy;
+    }
+    struct lq_expr *value = NEW(b->arena, struct lq_expr);
+    value->kind = LQ_VARIABLE;
+    value->position = e->position;
+    value->text = sv_from(arena_printf(b->arena, "$%d", ++b->fresh));
+    struct lq_atom *atom = NEW(b->arena, struct lq_atom);
+    *atom = (struct lq_atom){.form = LQ_KEYED,
+                             .stage = e->stage,
+                             .position = e->position,
+                             .name = e->text,
+                             .keys = copy->args};
+    VEC_PUSH(b->arena, &atom->values, value);
+    VEC_PUSH(b->arena, &goal->atoms, atom);
+    return value;
+}
+
+static void lift_all(struct lq_bind *b, struct goal *goal, lq_exprs *list) {
+    lq_exprs lifted = {0};
+    for (i64 i = 0; i < list->count; i++) {
+        VEC_PUSH(b->arena, &lifted, lift(b, goal, list->items[i]));
+    }
+    *list = lifted;
+}
+
+static FALLIBLE take_atom(struct lq_bind *b, struct goal *goal, const struct lq_atom *atom) {
+    struct lq_atom *copy = NEW(b->arena, struct lq_atom);
+    struct type type;
+    *copy = *atom;
+    if (atom->delta) {
+        FAIL_AT(b->err, NOT_SUPPORTED, lq_at(b, atom->position),
+                "changes cannot be read in a body");
+    }
+    if (atom->stage == LQ_FINAL) {
+        FAIL_AT(b->err, NOT_SUPPORTED, lq_at(b, atom->position), "@final is not supported yet");
+    }
+    lift_all(b, goal, &copy->keys);
+    lift_all(b, goal, &copy->values);
+    bool type_word = lq_type_named(atom->name, NULL, &type) && !pred_exists(b, atom->name);
+    if (type_word || builtin_is_atom(atom->name)) {
+        struct test test = {.atom = copy, .position = lq_at(b, atom->position)};
+        VEC_PUSH(b->arena, &goal->tests, test);
+        return ERR_OK;
+    }
+    VEC_PUSH(b->arena, &goal->atoms, copy);
+    return ERR_OK;
+}
+
+static void take_compares(struct lq_bind *b, struct goal *goal, const struct lq_lit *lit) {
+    lq_exprs terms = lit->terms;
+    lift_all(b, goal, &terms);
+    for (i64 i = 0; i < lit->compares.count; i++) {
+        struct test test = {.compare = lit->compares.items[i],
+                            .left = terms.items[i],
+                            .right = terms.items[i + 1],
+                            .position = lq_at(b, lit->compare_positions.items[i])};
+        VEC_PUSH(b->arena, &goal->tests, test);
+    }
+}
+
+static FALLIBLE take_literals(struct lq_bind *b, struct goal *goal, const lq_conj *conj) {
+    for (i64 i = 0; conj && i < conj->count; i++) {
+        struct lq_lit *lit = conj->items[i];
+        if (lit->kind == LQ_ATOM) {
+            TRY(take_atom(b, goal, lit->atom));
+        } else if (lit->kind == LQ_COMPARE) {
+            take_compares(b, goal, lit);
+        } else {
+            VEC_PUSH(b->arena, &goal->nots, lit);
+        }
+    }
+    return ERR_OK;
+}
+
+/* --- atoms --- */
+
+static void join_atom(struct lq_bind *b, struct lq_scope *scope, struct rel *rel) {
+    if (!scope->rel) {
+        scope->rel = rel;
+        return;
+    }
+    i128 rows = (i128)scope->rel->rows * rel->rows;
+    scope->rel = rel_join(b->plan, JOIN_CROSS, scope->rel, rel);
+    scope->rel->rows = rows > I64_MAX ? I64_MAX : (i64)rows;
+}
+
+static FALLIBLE bind_atom(struct lq_bind *b, struct lq_scope *scope, struct goal *goal,
+                          const struct lq_atom *atom) {
+    struct rel *rel = NULL;
+    u32 *cols = NULL;
+    i64 reads = scope->reads.count;
+    bool keyed = false;
+    TRY(atom_rel(b, scope, atom, &rel, &cols));
+    for (i64 i = 0; i < reads; i++) {
+        keyed = keyed || scope->reads.items[i].scan == rel;
+    }
+    if (!keyed) {
+        join_atom(b, scope, rel);
+    }
+    for (i32 i = 0; i < atom_arity(atom); i++) {
+        const struct lq_expr *arg = atom_arg(atom, i);
+        if (arg->kind == LQ_ANY || (keyed && i < atom->keys.count)) {
+            continue;
+        }
+        struct expr *col = expr_col(b->plan, cols[i], lq_at(b, arg->position));
+        if (arg->kind == LQ_VARIABLE && !variable_find(scope, arg->text)) {
+            variable_set(b, scope, arg->text, col);
+            continue;
+        }
+        struct test test = {
+            .compare = LQ_EQ, .col = col, .right = arg, .position = lq_at(b, arg->position)};
+        VEC_PUSH(b->arena, &goal->tests, test);
+    }
+    return ERR_OK;
+}
+
+/* --- comparisons and equations --- */
+
+/* The variable of `e` gets the value that makes it `value`; false when that cannot be said. */
+static FALLIBLE solve(struct lq_bind *b, struct lq_scope *scope, const struct lq_expr *e,
+                      struct expr *value, bool *out_done) {
+    *out_done = false;
+    if (e->kind == LQ_VARIABLE) {
+        variable_set(b, scope, e->text, value);
+        *out_done = true;
+        return ERR_OK;
+    }
+    bool exact = type_is_exact(value->type);
+    if (e->kind == LQ_NEGATE && exact) {
+        TRY(operator_unary(b->t, "-", value, value->position, &value));
+        return solve(b, scope, e->args.items[0], value, out_done);
+    }
+    if (e->kind != LQ_BINARY || !exact || (e->op != '+' && e->op != '-')) {
+        return ERR_OK;
+    }
+    bool left_open = !is_bound(scope, e->args.items[0]);
+    if (left_open && !is_bound(scope, e->args.items[1])) {
+        return ERR_OK;
+    }
+    struct expr *known = NULL;
+    TRY(expr_bind(b, scope, e->args.items[left_open ? 1 : 0], &known));
+    TRY(classes_meet(b, value, known, lq_at(b, e->position)));
+    bool adds = e->op == '-' && left_open;
+    bool swaps = e->op == '-' && !left_open; /* known - x = value */
+    struct expr *left = swaps ? known : value;
+    struct expr *right = swaps ? value : known;
+    if (type_is_integer(left->type)) {
+        TRY(coerce_to(b->t, left, type_of(TYPE_BIGINT), &left));
+    }
+    TRY(operator_binary(b->t, adds ? "+" : "-", left, right, lq_at(b, e->position), &value));
+    return solve(b, scope, e->args.items[left_open ? 0 : 1], value, out_done);
+}
+
+/* int(x): says what x is. */
+static FALLIBLE check_type(struct lq_bind *b, const struct test *test, struct expr *arg) {
+    struct type type;
+    (void)lq_type_named(test->atom->name, NULL, &type);
+    return classes_meet(b, arg, expr_null(b->t, type, -1), test->position);
+}
+
+static FALLIBLE try_atom(struct lq_bind *b, struct lq_scope *scope, struct test *test) {
+    struct expr *args[8] = {NULL};
+    struct expr *cond = NULL;
+    i32 count = atom_arity(test->atom);
+    for (i32 i = 0; i < count; i++) {
+        if (!is_bound(scope, atom_arg(test->atom, i))) {
+            return ERR_OK;
+        }
+    }
+    test->done = 1;
+    for (i32 i = 0; i < count && i < COUNT_OF(args); i++) {
+        TRY(expr_bind(b, scope, atom_arg(test->atom, i), &args[i]));
+    }
+    if (!builtin_is_atom(test->atom->name)) {
+        return count == 1 ? check_type(b, test, args[0]) : ERR_OK;
+    }
+    TRY(builtin_atom(b, test->atom, args, &cond));
+    VEC_PUSH(b->arena, &scope->conds, cond);
+    return ERR_OK;
+}
+
+static FALLIBLE try_test(struct lq_bind *b, struct lq_scope *scope, struct test *test) {
+    if (test->atom) {
+        return try_atom(b, scope, test);
+    }
+    bool left = test->col || is_bound(scope, test->left);
+    bool right = is_bound(scope, test->right);
+    struct expr *l = test->col;
+    struct expr *r = NULL;
+    if (left && !l) {
+        TRY(expr_bind(b, scope, test->left, &l));
+    }
+    if (right) {
+        TRY(expr_bind(b, scope, test->right, &r));
+    }
+    if (left && right) {
+        struct expr *cond = NULL;
+        TRY(expr_compare(b, test->compare, l, r, test->position, &cond));
+        VEC_PUSH(b->arena, &scope->conds, cond);
+        test->done = 1;
+        return ERR_OK;
+    }
+    bool done = false;
+    if (test->compare == LQ_EQ && (left || right)) {
+        TRY(solve(b, scope, left ? test->right : test->left, left ? l : r, &done));
+    }
+    test->done = done;
+    return ERR_OK;
+}
+
+static FALLIBLE settle_tests(struct lq_bind *b, struct lq_scope *scope, struct goal *goal) {
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (i64 i = 0; i < goal->tests.count; i++) {
+            struct test *test = &goal->tests.items[i];
+            if (!test->done) {
+                TRY(try_test(b, scope, test));
+                moved = moved || test->done;
+            }
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE refuse_unbound(struct lq_bind *b, const struct lq_expr *e) {
+    if (e->kind == LQ_ANY) {
+        FAIL_AT(b->err, SYNTAX, lq_at(b, e->position), "_ stands only for arguments of atoms");
+    }
+    error_set(b->err, ERR_UNDEFINED_COLUMN, lq_at(b, e->position), "variable %.*s is not bound",
+              (int)MIN_OF(e->text.len, 100), e->text.ptr);
+    error_hint(b->err, "An atom that is not negated, or an equation, must give its values.");
+    return b->err->code;
+}
+
+static FALLIBLE check_settled(struct lq_bind *b, const struct lq_scope *scope,
+                              const struct goal *goal) {
+    for (i64 i = 0; i < goal->tests.count; i++) {
+        const struct test *test = &goal->tests.items[i];
+        if (test->done) {
+            continue;
+        }
+        const struct lq_expr *open = test->left ? first_unbound(scope, test->left) : NULL;
+        open = open || !test->right ? open : first_unbound(scope, test->right);
+        for (i32 k = 0; test->atom && !open && k < atom_arity(test->atom); k++) {
+            open = first_unbound(scope, atom_arg(test->atom, k));
+        }
+        if (open) {
+            return refuse_unbound(b, open);
+        }
+    }
+    return ERR_OK;
+}
+
+/* --- negation --- */
+
+struct within {
+    const struct rel *rel;
+    bool all;
+};
+
+static void check_col(u32 col, void *arg) {
+    struct within *w = arg;
+    bool found = false;
+    for (i64 i = 0; i < w->rel->out.count && !found; i++) {
+        found = w->rel->out.items[i] == col;
+    }
+    w->all = w->all && found;
+}
+
+/* No row makes the conditions true: they need no rows. */
+static struct expr *none_hold(struct lq_bind *b, const expr_list *conds, i32 position) {
+    struct expr *all = conds->count == 1 ? conds->items[0]
+                                         : expr_many(b->t, EXPR_AND, type_of(TYPE_BOOLEAN),
+                                                     position, (i32)conds->count, conds->items);
+    if (conds->count == 0) {
+        return expr_bool(b->t, false, position);
+    }
+    if (expr_nullable(b->plan, all)) {
+        all = expr_call(b->arena, FUNC_COALESCE, type_of(TYPE_BOOLEAN), position, 2, all,
+                        expr_bool(b->t, false, position));
+    }
+    return expr_one(b->t, EXPR_NOT, all, position);
+}
+
+/* !p(x, y): a variable that nothing else binds is a slip; _ means any. */
+static FALLIBLE check_negated(struct lq_bind *b, const struct lq_scope *scope,
+                              const lq_conj *conj) {
+    const struct lq_atom *atom =
+        conj->count == 1 && conj->items[0]->kind == LQ_ATOM ? conj->items[0]->atom : NULL;
+    for (i32 i = 0; atom && i < atom_arity(atom); i++) {
+        const struct lq_expr *arg = atom_arg(atom, i);
+        if (arg->kind == LQ_VARIABLE && !variable_find(scope, arg->text)) {
+            error_set(b->err, ERR_UNDEFINED_COLUMN, lq_at(b, arg->position),
+                      "variable %.*s is not bound", (int)MIN_OF(arg->text.len, 100), arg->text.ptr);
+            error_hint(b->err, "A negated atom binds no variable; write _ for any value.");
+            return b->err->code;
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_not(struct lq_bind *b, struct lq_scope *scope, const struct lq_lit *lit) {
+    struct lq_scope inner = {.outer = scope};
+    const lq_conj *conj = lit->inner->formula->any.items[0];
+    i32 position = lq_at(b, lit->position);
+    TRY(check_negated(b, scope, conj));
+    TRY(body_bind(b, &inner, conj, NULL));
+    if (!inner.rel) {
+        VEC_PUSH(b->arena, &scope->conds, none_hold(b, &inner.conds, position));
+        return ERR_OK;
+    }
+    expr_list both = {0};
+    expr_list own = {0};
+    for (i64 i = 0; i < inner.conds.count; i++) {
+        struct within w = {inner.rel, true};
+        expr_each_col(inner.conds.items[i], check_col, &w);
+        VEC_PUSH(b->arena, w.all ? &own : &both, inner.conds.items[i]);
+    }
+    inner.conds = own;
+    struct rel *right = scope_rel(b, &inner);
+    struct rel *left = scope_rel(b, scope);
+    struct rel *join = rel_join(b->plan, JOIN_ANTI, left, right);
+    join->position = position;
+    join->join.conds = both;
+    join->rows = left->rows;
+    join->join.dependent = rel_free_cols(b->plan, right, NULL) > 0;
+    scope->rel = join;
+    return ERR_OK;
+}
+
+FALLIBLE body_bind(struct lq_bind *b, struct lq_scope *scope, const lq_conj *conj,
+                   lq_exprs *extra) {
+    struct goal goal = {0};
+    TRY(take_literals(b, &goal, conj));
+    if (extra) {
+        lift_all(b, &goal, extra);
+    }
+    for (i64 i = 0; i < goal.atoms.count; i++) {
+        TRY(bind_atom(b, scope, &goal, goal.atoms.items[i]));
+    }
+    TRY(settle_tests(b, scope, &goal));
+    TRY(check_settled(b, scope, &goal));
+    for (i64 i = 0; i < goal.nots.count; i++) {
+        TRY(bind_not(b, scope, goal.nots.items[i]));
+    }
+    return arena_check(b->arena, b->err);
+}

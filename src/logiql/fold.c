@@ -1,0 +1,275 @@
+/* fold.c: agg<< … >> and seq<< … >>: groups of a body's bindings.
+ *
+ * The bindings are not projected first: equal values of different bindings all count. A group exists
+ * where there is a binding, so that nothing is derived from none. */
+#include "logiql/bind_int.h"
+
+static const struct lq_call *call_of(const struct lq_clause *clause, const struct lq_expr *arg) {
+    for (i64 i = 0; arg->kind == LQ_VARIABLE && i < clause->calls.count; i++) {
+        if (sv_eq(clause->calls.items[i].variable, arg->text)) {
+            return &clause->calls.items[i];
+        }
+    }
+    return NULL;
+}
+
+static FALLIBLE function_of(struct lq_bind *b, const struct lq_call *call, struct agg_call *out) {
+    static const struct {
+        const char *name;
+        i32 count;
+        u8 agg;
+        b8 distinct;
+    } known[] = {{"count", 0, AGG_COUNT_STAR, 0}, {"total", 1, AGG_SUM, 0},
+                 {"min", 1, AGG_MIN, 0},          {"max", 1, AGG_MAX, 0},
+                 {"avg", 1, AGG_AVG, 0},          {"count_distinct", 1, AGG_COUNT, 1}};
+    for (i64 i = 0; i < COUNT_OF(known); i++) {
+        if (sv_eq(call->name, sv_from(known[i].name))) {
+            if (call->args.count != known[i].count || call->keys.count > 0) {
+                FAIL_AT(b->err, UNDEFINED_FUNCTION, lq_at(b, call->position),
+                        "%s takes %d arguments", known[i].name, known[i].count);
+            }
+            out->agg = known[i].agg;
+            out->distinct = known[i].distinct;
+            return ERR_OK;
+        }
+    }
+    error_set(b->err, ERR_UNDEFINED_FUNCTION, lq_at(b, call->position),
+              "there is no aggregate %.*s", (int)MIN_OF(call->name.len, 100), call->name.ptr);
+    error_hint(b->err, "There are count(), total, min, max, avg and count_distinct of x.");
+    return b->err->code;
+}
+
+/* A head's argument that is a variable of the body. */
+static FALLIBLE head_variable(struct lq_bind *b, const struct lq_scope *scope,
+                              const struct lq_expr *arg, struct expr **out) {
+    i32 position = lq_at(b, arg->position);
+    if (arg->kind != LQ_VARIABLE) {
+        FAIL_AT(b->err, SYNTAX, position, "the head of an aggregation has variables only");
+    }
+    *out = variable_find(scope, arg->text);
+    if (!*out) {
+        FAIL_AT(b->err, UNDEFINED_COLUMN, position, "variable %.*s is not bound",
+                (int)MIN_OF(arg->text.len, 100), arg->text.ptr);
+    }
+    *out = expr_defined(b, *out);
+    return ERR_OK;
+}
+
+/* Adds the call and gives its value: int totals are int, and undefined where they do not fit. */
+static FALLIBLE add_call(struct lq_bind *b, const struct lq_scope *scope, struct rel *agg,
+                         const struct lq_call *call, struct expr **out) {
+    i32 position = lq_at(b, call->position);
+    struct agg_call made = {.position = position};
+    struct expr *args[1] = {NULL};
+    struct type type;
+    TRY(function_of(b, call, &made));
+    if (call->args.count == 1) {
+        TRY(expr_bind(b, scope, call->args.items[0], &args[0]));
+        args[0] = expr_defined(b, args[0]);
+    }
+    struct call of = {.name = agg_names[made.agg],
+                      .args = args,
+                      .count = (i32)call->args.count,
+                      .position = position};
+    type = type_of(TYPE_BIGINT);
+    if (made.agg != AGG_COUNT_STAR) {
+        TRY(agg_args(b->t, &of, &made, &type));
+    }
+    made.col = plan_col_new(b->plan, arena_sv(b->arena, call->variable).ptr, type, true);
+    VEC_PUSH(b->arena, &agg->agg.calls, made);
+    *out = expr_col(b->plan, made.col, position);
+    bool whole = made.agg == AGG_SUM && args[0] && type_is_integer(args[0]->type);
+    return whole ? coerce_to(b->t, *out, type_of(TYPE_BIGINT), out) : ERR_OK;
+}
+
+/* Without keys there is one group, which must have a binding. */
+static struct rel *not_empty(struct lq_bind *b, struct rel *agg, u32 count) {
+    struct rel *filter = rel_new(b->plan, REL_FILTER, agg, NULL);
+    struct expr *zero = expr_int(b->t, 0, -1);
+    zero->type = type_of(TYPE_BIGINT);
+    const_set_exact(zero, 0);
+    VEC_PUSH(b->arena, &filter->filter.conds,
+             expr_call(b->arena, FUNC_GT, type_of(TYPE_BOOLEAN), -1, 2,
+                       expr_col(b->plan, count, -1), zero));
+    filter->rows = 1;
+    return filter;
+}
+
+static FALLIBLE check_calls(struct lq_bind *b, const struct lq_scope *scope,
+                            const struct lq_clause *clause) {
+    for (i64 i = 0; i < clause->calls.count; i++) {
+        const struct lq_call *call = &clause->calls.items[i];
+        if (variable_find(scope, call->variable)) {
+            FAIL_AT(b->err, SYNTAX, lq_at(b, call->position),
+                    "%.*s is both a result and a variable of the body",
+                    (int)MIN_OF(call->variable.len, 100), call->variable.ptr);
+        }
+    }
+    return ERR_OK;
+}
+
+static struct rel *close_groups(struct lq_bind *b, struct rel *agg) {
+    struct agg_call count = {.agg = AGG_COUNT_STAR, .position = -1};
+    bool whole = agg->agg.keys.count == 0;
+    if (whole) {
+        count.col = plan_col_new(b->plan, "count", type_of(TYPE_BIGINT), false);
+        VEC_PUSH(b->arena, &agg->agg.calls, count);
+    }
+    for (i64 i = 0; i < agg->agg.calls.count; i++) {
+        VEC_PUSH(b->arena, &agg->out, agg->agg.calls.items[i].col);
+    }
+    agg->rows = whole ? 1 : MAX_OF(rel_input(agg)->rows / 10, 1);
+    return whole ? not_empty(b, agg, count.col) : agg;
+}
+
+FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
+    struct lq_scope scope = {.counts = 1};
+    const struct lq_clause *clause = rule->clause;
+    lq_exprs extra = {0};
+    TRY(body_bind(b, &scope, rule->body, &extra));
+    TRY(check_calls(b, &scope, clause));
+    struct rel *agg = rel_new(b->plan, REL_AGG, scope_rel(b, &scope), NULL);
+    i32 count = atom_arity(rule->head);
+    out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    for (i32 i = 0; i < count; i++) {
+        const struct lq_expr *arg = atom_arg(rule->head, i);
+        if (call_of(clause, arg)) {
+            continue;
+        }
+        struct expr *key = NULL;
+        TRY(head_variable(b, &scope, arg, &key));
+        u32 col = plan_col_new(b->plan, arena_sv(b->arena, arg->text).ptr, key->type,
+                               expr_nullable(b->plan, key));
+        VEC_PUSH(b->arena, &agg->agg.keys, key);
+        VEC_PUSH(b->arena, &agg->out, col);
+        out->exprs[i] = expr_col(b->plan, col, lq_at(b, arg->position));
+    }
+    expr_list conds = {0};
+    for (i32 i = 0; i < count; i++) {
+        const struct lq_call *call = call_of(clause, atom_arg(rule->head, i));
+        if (call) {
+            TRY(add_call(b, &scope, agg, call, &out->exprs[i]));
+        }
+        if (expr_can_raise(out->exprs[i])) {
+            out->exprs[i] = expr_defined(b, out->exprs[i]);
+            VEC_PUSH(b->arena, &conds, expr_not_null(b, out->exprs[i]));
+        }
+    }
+    struct lq_scope done = {.rel = close_groups(b, agg), .conds = conds};
+    out->rel = scope_rel(b, &done);
+    out->is_set = 1;
+    return ERR_OK;
+}
+
+/* --- seq --- */
+
+struct sequence_head {
+    i32 index;  /* the argument that gets the number */
+    i32 groups; /* arguments before it */
+};
+
+static FALLIBLE sequence_head_of(struct lq_bind *b, const struct lq_scope *scope,
+                                 const struct lq_atom *head, struct sequence_head *out) {
+    out->index = -1;
+    for (i32 i = 0; i < atom_arity(head); i++) {
+        const struct lq_expr *arg = atom_arg(head, i);
+        if (arg->kind == LQ_VARIABLE && !variable_find(scope, arg->text)) {
+            if (out->index >= 0) {
+                FAIL_AT(b->err, UNDEFINED_COLUMN, lq_at(b, arg->position),
+                        "variable %.*s is not bound", (int)MIN_OF(arg->text.len, 100),
+                        arg->text.ptr);
+            }
+            out->index = i;
+        }
+    }
+    if (out->index < 0) {
+        FAIL_AT(b->err, SYNTAX, lq_at(b, head->position),
+                "the head of seq has a variable for the number, which the body does not bind");
+    }
+    out->groups = out->index;
+    return ERR_OK;
+}
+
+/* The bindings of the head's variables and of those to order by, each once. */
+struct sequence_input {
+    struct expr **exprs;
+    const char **names;
+    i64 count;
+};
+
+static void input_add(struct sequence_input *in, struct expr *expr, const char *name) {
+    in->exprs[in->count] = expr;
+    in->names[in->count++] = name;
+}
+
+static FALLIBLE order_input(struct lq_bind *b, const struct lq_scope *scope,
+                            const struct lq_clause *clause, struct sequence_input *in) {
+    for (i64 i = 0; i < clause->orders.count; i++) {
+        const struct lq_order *order = &clause->orders.items[i];
+        struct expr *expr = variable_find(scope, order->variable);
+        if (!expr) {
+            FAIL_AT(b->err, UNDEFINED_COLUMN, lq_at(b, order->position),
+                    "variable %.*s is not bound", (int)MIN_OF(order->variable.len, 100),
+                    order->variable.ptr);
+        }
+        input_add(in, expr_defined(b, expr), arena_sv(b->arena, order->variable).ptr);
+    }
+    return ERR_OK;
+}
+
+static struct rel *number_rows(struct lq_bind *b, struct rel *rel, const struct lq_clause *clause,
+                               const struct sequence_head *head, i64 order_count) {
+    u32 number = plan_col_new(b->plan, "number", type_of(TYPE_BIGINT), false);
+    struct rel *window = rel_numbered(b->plan, rel, number);
+    i64 own = rel->out.count - order_count; /* the head's variables come first */
+    for (i64 i = 0; i < head->groups; i++) {
+        VEC_PUSH(b->arena, &window->window.keys, expr_col(b->plan, rel->out.items[i], -1));
+    }
+    for (i64 i = 0; i < order_count; i++) {
+        struct order_key key = {expr_col(b->plan, rel->out.items[own + i], -1),
+                                clause->orders.items[i].descends, 0};
+        VEC_PUSH(b->arena, &window->window.order, key);
+    }
+    for (i64 i = head->groups; i < own; i++) {
+        struct order_key key = {expr_col(b->plan, rel->out.items[i], -1), 0, 0};
+        VEC_PUSH(b->arena, &window->window.order, key);
+    }
+    return window;
+}
+
+FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
+    struct lq_scope scope = {.counts = 0};
+    struct sequence_head head = {-1, 0};
+    i32 count = atom_arity(rule->head);
+    TRY(body_bind(b, &scope, rule->body, NULL));
+    TRY(sequence_head_of(b, &scope, rule->head, &head));
+    i64 most = count + rule->clause->orders.count;
+    struct sequence_input in = {NEW_ARRAY(b->arena, struct expr *, most + 1),
+                                NEW_ARRAY(b->arena, const char *, most + 1), 0};
+    for (i32 i = 0; i < count; i++) {
+        struct expr *value = NULL;
+        if (i != head.index) {
+            TRY(head_variable(b, &scope, atom_arg(rule->head, i), &value));
+            input_add(&in, value, arena_sv(b->arena, atom_arg(rule->head, i)->text).ptr);
+        }
+    }
+    TRY(order_input(b, &scope, rule->clause, &in));
+    struct rel *rel = lq_project(b, scope_rel(b, &scope), in.exprs, in.names, in.count);
+    rel = lq_distinct(b, rel);
+    struct rel *window = number_rows(b, rel, rule->clause, &head, rule->clause->orders.count);
+    u32 number = window->out.items[window->out.count - 1];
+    out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    i64 at = 0;
+    for (i32 i = 0; i < count; i++) {
+        if (i != head.index) {
+            out->exprs[i] = expr_col(b->plan, rel->out.items[at++], -1);
+            continue;
+        }
+        struct expr *one = NULL;
+        TRY(coerce_to(b->t, expr_int(b->t, 1, -1), type_of(TYPE_BIGINT), &one));
+        TRY(operator_binary(b->t, "-", expr_col(b->plan, number, -1), one, -1, &out->exprs[i]));
+    }
+    out->rel = window;
+    out->is_set = 1;
+    return ERR_OK;
+}

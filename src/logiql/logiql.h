@@ -1,0 +1,78 @@
+/* logiql.h: the LogiQL front end: clauses -> plans, and what a script of clauses does.
+ *
+ * Rules become operators of the plan of whoever asks: there is no evaluator of their own. */
+#ifndef WF_LOGIQL_LOGIQL_H
+#define WF_LOGIQL_LOGIQL_H
+
+#include "catalog/catalog.h"
+#include "logiql/tree.h"
+#include "plan/plan.h"
+
+/* The relation that clauses for _ define, or a derived predicate; all it needs becomes part of the
+ * plan. See struct rule_binder. */
+FALLIBLE logiql_bind(struct plan *plan, struct snapshot *snap, const struct rule_request *request,
+                     struct bound_relation *out, struct error *err);
+
+/* What a script without queries does, in this order. Texts are clauses for _ whose relation has the
+ * rows in question, but INSTALL's: all clauses of the predicate. */
+enum lq_action_kind {
+    LQ_CREATE,  /* a table */
+    LQ_INSTALL, /* a derived predicate, new or another than before */
+    LQ_ADD,     /* rows to a table, but those that are there */
+    LQ_TAKE,    /* rows of a table go: those that agree in the first columns */
+    LQ_PUT,     /* rows to a table; those with the same key give way */
+    LQ_SETTING  /* name and text */
+};
+struct lq_action {
+    u8 kind; /* enum lq_action_kind */
+    i32 position;
+    const char *name;
+    const char *text;
+    i32 col_count; /* TAKE: how many columns must agree */
+    i32 key_count; /* first columns that decide the others; all = a set; 0 of a table: one row */
+    const char **names;
+    struct type *types;
+    VEC(const char *) reads; /* INSTALL: names of objects it reads; those before it are there */
+    b8 replaces;             /* INSTALL: an empty table of that name */
+    b8 has_body;             /* ADD, TAKE, PUT: rows come from other predicates */
+};
+struct lq_script {
+    VEC(struct lq_action) actions;
+    VEC(const char *) notices;
+    lq_mistakes mistakes; /* nothing is to be done when there are any */
+};
+/* Reads and checks all of a script; positions are those of `text`. */
+FALLIBLE logiql_script(struct arena *arena, struct snapshot *snap, struct sv text,
+                       struct lq_script *out, struct error *err);
+
+/* The predicates that rules derive, by strata; those of one component derive each other. */
+struct lq_listed {
+    i32 stratum; /* from 1 */
+    i32 component;
+    b8 recursive;
+    const char *predicate;
+    const char *text; /* its clauses, one a line */
+};
+struct lq_list {
+    VEC(struct lq_listed) items;
+};
+FALLIBLE logiql_list(struct arena *arena, struct snapshot *snap, struct lq_list *out,
+                     struct error *err);
+
+/* Bytes up to and including the point that ends the first clause; 0 = none does. */
+size_t logiql_scan(struct arena *arena, struct sv text, bool *out_blank);
+
+/* A text in parts: single queries, and what stands between them. */
+struct lq_part {
+    b8 is_query;
+    struct sv text;    /* from the first clause's first byte to behind the last one's point */
+    struct sv explain; /* of a query: what stands before it, as in EXPLAIN; may be empty */
+    i32 position;
+};
+struct lq_parts {
+    VEC(struct lq_part) items;
+    lq_mistakes mistakes;
+};
+FALLIBLE logiql_split(struct arena *arena, struct sv text, struct lq_parts *out, struct error *err);
+
+#endif

@@ -1,0 +1,148 @@
+/* recursion.c: predicates that derive each other, as one FIX of several relations.
+ *
+ * The columns of its relations have types before any rule is bound: those of declarations, or those
+ * that rules give which read nothing of unknown type. Such rules are tried again and again, until no
+ * more types come to light. Then every rule becomes a term of the FIX, in the types of its
+ * relation: what does not fit there is undefined. */
+#include "logiql/bind_int.h"
+
+typedef VEC(struct lq_pred *) members;
+
+static members members_of(struct lq_bind *b, const struct lq_pred *pred) {
+    members all = {0};
+    for (i64 i = 0; i < b->order.count; i++) {
+        if (b->order.items[i]->component == pred->component) {
+            VEC_PUSH(b->arena, &all, b->order.items[i]);
+        }
+    }
+    return all;
+}
+
+/* Values that rounds compute grow: whole numbers have 64 bits, decimals all digits there are. */
+static struct type wide_type(struct type type) {
+    return type_is_integer(type)     ? type_of(TYPE_BIGINT)
+           : type.id == TYPE_DECIMAL ? type_decimal(DECIMAL_DIGITS_MAX, type.scale)
+                                     : type_handed_on(type);
+}
+
+/* Columns that a rule only hands on keep their types; `computed` are those that others are for. */
+static void note_types(struct lq_bind *b, struct lq_pred *pred, const struct lq_bound *bound) {
+    pred->types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
+    for (i32 i = 0; i < pred->arity; i++) {
+        pred->types[i] = wide_type(bound->exprs[i]->type);
+    }
+}
+
+/* Whether all predicates of the component that the rule reads have types. */
+static bool is_ready(struct lq_bind *b, const struct lq_rule *rule) {
+    struct lq_pred alone = *rule->pred;
+    lq_preds reads = {0};
+    struct lq_rule *one[1] = {(struct lq_rule *)(size_t)rule};
+    alone.rules.items = one;
+    alone.rules.count = 1;
+    strata_reads(b, &alone, &reads);
+    for (i64 i = 0; i < reads.count; i++) {
+        if (reads.items[i]->component == rule->pred->component && !reads.items[i]->types) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void open_draft(struct lq_bind *b, members *all) {
+    struct fix_draft *draft = fix_open(b->plan, (u32)all->count);
+    for (i64 i = 0; i < all->count; i++) {
+        struct lq_pred *pred = all->items[i];
+        struct plan_col *cols = NEW_ARRAY(b->arena, struct plan_col, pred->arity + 1);
+        for (i32 c = 0; pred->types && c < pred->arity; c++) {
+            cols[c] = (struct plan_col){pred->names[c], pred->types[c], 0};
+        }
+        pred->draft = draft;
+        pred->relation = (u32)i;
+        fix_relation(draft, (u32)i, cols, pred->types ? pred->arity : 0, true);
+    }
+}
+
+/* Binds rules for their types alone, in a recursion that nobody reads. */
+static FALLIBLE find_types(struct lq_bind *b, members *all) {
+    for (bool moved = true; moved;) {
+        moved = false;
+        open_draft(b, all);
+        for (i64 i = 0; i < all->count; i++) {
+            struct lq_pred *pred = all->items[i];
+            for (i64 r = 0; r < pred->rules.count && !pred->types; r++) {
+                struct lq_bound bound;
+                if (is_ready(b, pred->rules.items[r])) {
+                    TRY(rule_bind(b, pred->rules.items[r], &bound));
+                    note_types(b, pred, &bound);
+                    moved = true;
+                }
+            }
+        }
+    }
+    for (i64 i = 0; i < all->count; i++) {
+        const struct lq_pred *pred = all->items[i];
+        if (!pred->types) {
+            error_set(b->err, ERR_INDETERMINATE_TYPE, pred->position,
+                      "nothing says what types \"%.100s\" has", pred->name.ptr);
+            error_hint(b->err,
+                       "Every rule of it reads itself: declare it, as in %.60s(x) -> int(x).",
+                       pred->name.ptr);
+            return b->err->code;
+        }
+    }
+    return ERR_OK;
+}
+
+/* A rule's rows in the types of its relation. */
+static FALLIBLE bind_term(struct lq_bind *b, struct lq_rule *rule, struct rel **out) {
+    struct lq_pred *pred = rule->pred;
+    struct lq_bound bound;
+    struct lq_scope scope = {0};
+    TRY(rule_bind(b, rule, &bound));
+    for (i32 i = 0; i < pred->arity; i++) {
+        struct expr *like = expr_null(b->t, pred->types[i], -1);
+        like->kind = EXPR_COL; /* of that type: only literals adapt */
+        i32 position = rule->own ? atom_arg(rule->head, i)->position : -1;
+        TRY(classes_meet(b, bound.exprs[i], like, position));
+        struct expr *cast = bound.exprs[i];
+        if (cast->kind == EXPR_CALL && cast->func == FUNC_DEFINED) {
+            cast = cast->args[0]; /* one wrapping is enough */
+        }
+        TRY(coerce_to(b->t, cast, pred->types[i], &cast));
+        cast = expr_defined(b, cast);
+        if (expr_can_raise(cast)) {
+            VEC_PUSH(b->arena, &scope.conds, expr_not_null(b, cast));
+        }
+        bound.exprs[i] = cast;
+    }
+    scope.rel = bound.rel;
+    *out = lq_project(b, scope_rel(b, &scope), bound.exprs, pred->names, pred->arity);
+    return ERR_OK;
+}
+
+FALLIBLE recursion_bind(struct lq_bind *b, struct lq_pred *first) {
+    members all = members_of(b, first);
+    TRY(find_types(b, &all));
+    open_draft(b, &all);
+    struct fix_draft *draft = first->draft;
+    for (i64 i = 0; i < all.count; i++) {
+        struct lq_pred *pred = all.items[i];
+        for (i64 r = 0; r < pred->rules.count; r++) {
+            struct lq_rule *rule = pred->rules.items[r];
+            struct rel *term = NULL;
+            TRY(bind_term(b, rule, &term));
+            if (rule->recursive) {
+                fix_rule(draft, pred->relation, term);
+            } else {
+                fix_base(draft, pred->relation, term);
+            }
+        }
+    }
+    struct rel *fix = fix_close(draft);
+    for (i64 i = 0; i < all.count; i++) {
+        all.items[i]->fix = fix;
+        all.items[i]->draft = NULL;
+    }
+    return arena_check(b->arena, b->err);
+}

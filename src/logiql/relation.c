@@ -1,0 +1,320 @@
+/* relation.c: what rules derive, as operators.
+ *
+ * A rule is a projection of its body; the rules of a predicate are united. Predicates are sets:
+ * repeats are dropped, unless the head decides which rows of the body there are (head_decides). Who
+ * reads a predicate shares its rows with others who do. */
+#include "logiql/bind_int.h"
+
+struct rel *lq_project(struct lq_bind *b, struct rel *rel, struct expr **exprs, const char **names,
+                       i64 count) {
+    struct rel *project = rel_new(b->plan, REL_PROJECT, rel, NULL);
+    for (i64 i = 0; i < count; i++) {
+        u32 col = plan_col_new(b->plan, names[i], exprs[i]->type, expr_nullable(b->plan, exprs[i]));
+        VEC_PUSH(b->arena, &project->project.exprs, exprs[i]);
+        VEC_PUSH(b->arena, &project->out, col);
+    }
+    project->rows = rel->rows;
+    return project;
+}
+
+struct rel *lq_distinct(struct lq_bind *b, struct rel *rel) {
+    if (rel->out.count == 0) { /* all rows without columns are equal */
+        struct rel *first = rel_new(b->plan, REL_LIMIT, rel, NULL);
+        first->limit.count = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
+        const_set_exact(first->limit.count, 1);
+        first->rows = 1;
+        return first;
+    }
+    struct rel *agg = rel_new(b->plan, REL_AGG, rel, NULL);
+    for (i64 i = 0; i < rel->out.count; i++) {
+        VEC_PUSH(b->arena, &agg->agg.keys, expr_col(b->plan, rel->out.items[i], -1));
+        u32 col = plan_col_like(b->plan, rel->out.items[i]);
+        VEC_PUSH(b->arena, &agg->out, col);
+    }
+    agg->rows = MAX_OF(rel->rows / 10, 1);
+    return agg;
+}
+
+static struct rel *unite(struct lq_bind *b, struct rel *left, struct rel *right) {
+    struct rel *rel = rel_new(b->plan, REL_UNION, left, right);
+    for (i64 i = 0; i < left->out.count; i++) {
+        u32 col = plan_col_like(b->plan, left->out.items[i]);
+        VEC_PUSH(b->arena, &rel->arms.cols[0], left->out.items[i]);
+        VEC_PUSH(b->arena, &rel->arms.cols[1], right->out.items[i]);
+        VEC_PUSH(b->arena, &rel->out, col);
+        b->plan->cols.items[col].nullable |= b->plan->cols.items[right->out.items[i]].nullable;
+    }
+    rel->rows = left->rows + right->rows;
+    return rel;
+}
+
+/* --- one rule --- */
+
+static bool is_known(const lq_exprs *known, const struct lq_expr *e) {
+    if (e->kind == LQ_ANY) {
+        return false;
+    }
+    bool found = e->kind != LQ_VARIABLE;
+    for (i64 i = 0; i < known->count && !found; i++) {
+        found = sv_eq(known->items[i]->text, e->text);
+    }
+    for (i64 i = 0; i < e->args.count && found; i++) {
+        found = is_known(known, e->args.items[i]);
+    }
+    return found;
+}
+
+/* Whether equal heads come from the same rows: their variables decide the key of every atom. */
+static bool head_decides(struct lq_bind *b, const struct lq_scope *scope, const lq_exprs *args) {
+    lq_exprs known = {0};
+    b8 *decided = NEW_ARRAY(b->arena, b8, scope->facts.count + 1);
+    i64 left = scope->facts.count;
+    for (i64 i = 0; i < args->count; i++) {
+        if (args->items[i]->kind == LQ_VARIABLE) {
+            VEC_PUSH(b->arena, &known, args->items[i]);
+        }
+    }
+    for (bool moved = true; moved && left > 0;) {
+        moved = false;
+        for (i64 i = 0; i < scope->facts.count; i++) {
+            const struct lq_fact *fact = &scope->facts.items[i];
+            bool all = !decided[i] && !fact->is_bag;
+            for (i32 k = 0; k < fact->key_count && all; k++) {
+                all = is_known(&known, fact->args[k]);
+            }
+            if (!all) {
+                continue;
+            }
+            decided[i] = 1;
+            moved = true;
+            left--;
+            for (i32 k = 0; k < fact->arg_count; k++) {
+                if (fact->args[k]->kind == LQ_VARIABLE) {
+                    VEC_PUSH(b->arena, &known, (struct lq_expr *)(size_t)fact->args[k]);
+                }
+            }
+        }
+    }
+    return left == 0;
+}
+
+static FALLIBLE bind_plain(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
+    struct lq_scope scope = {0};
+    lq_exprs args = {0};
+    i32 count = atom_arity(rule->head);
+    for (i32 i = 0; i < count; i++) {
+        VEC_PUSH(b->arena, &args, (struct lq_expr *)(size_t)atom_arg(rule->head, i));
+    }
+    TRY(body_bind(b, &scope, rule->body, &args));
+    out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    for (i32 i = 0; i < count; i++) {
+        const struct lq_expr *open = first_unbound(&scope, args.items[i]);
+        if (open && open->kind == LQ_VARIABLE) {
+            error_set(b->err, ERR_UNDEFINED_COLUMN, lq_at(b, open->position),
+                      "variable %.*s of the head is not bound by the body",
+                      (int)MIN_OF(open->text.len, 100), open->text.ptr);
+            error_hint(b->err,
+                       "An atom that is not negated, or an equation, must give its values.");
+            return b->err->code;
+        }
+        TRY(expr_bind(b, &scope, args.items[i], &out->exprs[i]));
+        if (out->exprs[i]->kind == EXPR_CONST && type_is_integer(out->exprs[i]->type)) {
+            TRY(coerce_to(b->t, out->exprs[i], type_of(TYPE_BIGINT), &out->exprs[i]));
+        }
+        out->exprs[i] = expr_defined(b, out->exprs[i]);
+        if (args.items[i]->kind != LQ_VARIABLE && expr_nullable(b->plan, out->exprs[i])) {
+            VEC_PUSH(b->arena, &scope.conds, expr_not_null(b, out->exprs[i]));
+        }
+    }
+    out->is_set = head_decides(b, &scope, &args);
+    out->rel = scope_rel(b, &scope);
+    return ERR_OK;
+}
+
+FALLIBLE rule_bind(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
+    b->rule = rule;
+    wf_status status = ERR_OK;
+    if (rule->clause->fold == LQ_SERIES) {
+        status = error_set(b->err, ERR_NOT_SUPPORTED, lq_at(b, rule->clause->position),
+                           "series is not supported yet");
+    } else {
+        status = rule->clause->fold == LQ_AGG   ? fold_agg(b, rule, out)
+                 : rule->clause->fold == LQ_SEQ ? fold_seq(b, rule, out)
+                                                : bind_plain(b, rule, out);
+    }
+    b->rule = NULL;
+    return status;
+}
+
+/* --- the rules of a predicate --- */
+
+/* Column i of all rules in one type: the declared one, or what holds the values of all. */
+static FALLIBLE unify_column(struct lq_bind *b, const struct lq_pred *pred, i32 i,
+                             const struct lq_bound *bounds) {
+    i64 count = pred->rules.count;
+    struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    for (i64 r = 0; r < count; r++) {
+        const struct lq_rule *rule = pred->rules.items[r];
+        struct expr *with =
+            pred->declared ? expr_null(b->t, pred->types[i], -1) : bounds[0].exprs[i];
+        exprs[r] = bounds[r].exprs[i];
+        i32 position = rule->own ? atom_arg(rule->head, i)->position : -1;
+        bool literal = exprs[r]->kind == EXPR_CONST || with->kind == EXPR_CONST;
+        if (!pred->declared || !literal || class_of(exprs[r]->type) != class_of(with->type)) {
+            TRY(classes_meet(b, exprs[r], with, position));
+        }
+        if (pred->declared) {
+            TRY(coerce_to(b->t, exprs[r], pred->types[i], &exprs[r]));
+            exprs[r] = expr_defined(b, exprs[r]);
+        }
+    }
+    struct type type;
+    if (!pred->declared) {
+        TRY(coerce_common(b->t, exprs, (i32)count, "rules", &type));
+    }
+    for (i64 r = 0; r < count; r++) {
+        bounds[r].exprs[i] = exprs[r];
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE take_columns(struct lq_bind *b, struct lq_pred *pred, const struct rel *rel) {
+    if (!pred->declared) {
+        pred->types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
+        for (i32 i = 0; i < pred->arity; i++) {
+            pred->types[i] = b->plan->cols.items[rel->out.items[i]].type;
+        }
+    }
+    return arena_check(b->arena, b->err);
+}
+
+static bool is_constant(const struct lq_rule *rule) {
+    bool constant = !rule->body || rule->body->count == 0;
+    for (i32 i = 0; i < atom_arity(rule->head) && constant; i++) {
+        constant = atom_arg(rule->head, i)->kind < LQ_PREDICATE;
+    }
+    return constant;
+}
+
+/* Facts alone are one table of values. */
+static struct rel *values_of(struct lq_bind *b, const struct lq_pred *pred,
+                             const struct lq_bound *bounds) {
+    struct rel *rel = one_row(b);
+    for (i64 r = 0; r < pred->rules.count; r++) {
+        for (i32 i = 0; i < pred->arity; i++) {
+            VEC_PUSH(b->arena, &rel->values.exprs, bounds[r].exprs[i]);
+        }
+    }
+    for (i32 i = 0; i < pred->arity; i++) {
+        u32 col = plan_col_new(b->plan, pred->names[i], bounds[0].exprs[i]->type, false);
+        VEC_PUSH(b->arena, &rel->out, col);
+    }
+    rel->rows = pred->rules.count;
+    return rel;
+}
+
+static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
+    i64 count = pred->rules.count;
+    struct lq_bound *bounds = NEW_ARRAY(b->arena, struct lq_bound, count + 1);
+    bool constant = pred->arity > 0;
+    for (i64 r = 0; r < count; r++) {
+        TRY(rule_bind(b, pred->rules.items[r], &bounds[r]));
+        constant = constant && is_constant(pred->rules.items[r]);
+    }
+    for (i32 i = 0; i < pred->arity; i++) {
+        TRY(unify_column(b, pred, i, bounds));
+    }
+    struct rel *all = constant ? values_of(b, pred, bounds) : NULL;
+    for (i64 r = 0; r < count && !constant; r++) {
+        struct rel *rel = lq_project(b, bounds[r].rel, bounds[r].exprs, pred->names, pred->arity);
+        all = all ? unite(b, all, rel) : rel;
+    }
+    pred->rel = count == 1 && bounds[0].is_set ? all : lq_distinct(b, all);
+    return take_columns(b, pred, pred->rel);
+}
+
+struct rel *pred_read(struct lq_bind *b, struct lq_pred *pred) {
+    if (pred->draft) {
+        return fix_atom(pred->draft, pred->relation);
+    }
+    if (pred->fix) {
+        return fix_read(b->plan, pred->fix, pred->relation);
+    }
+    return rel_shared(b->plan, pred->rel, pred->rel->out.items, NULL, pred->rel->out.count);
+}
+
+/* --- all of them --- */
+
+FALLIBLE relations_bind(struct lq_bind *b) {
+    for (i64 i = 0; i < b->order.count; i++) {
+        struct lq_pred *pred = b->order.items[i];
+        if (pred->origin == ORIGIN_RULES && !pred->rel && !pred->fix && !pred->failed) {
+            wf_status status = pred->recursive ? recursion_bind(b, pred) : pred_bind(b, pred);
+            TRY(lq_noted(b, status, pred));
+        }
+    }
+    return ERR_OK;
+}
+
+/* --- for others --- */
+
+static FALLIBLE add_clause(struct lq_bind *b, const struct lq_clause *clause) {
+    struct lq_pred *pred;
+    if (is_declaration(b->arena, clause)) {
+        return declare(b, clause, &pred);
+    }
+    if (clause->kind == LQ_CONSTRAINT) {
+        FAIL_AT(b->err, NOT_SUPPORTED, clause->position,
+                "constraints other than declarations of types are not supported yet");
+    }
+    for (i64 i = 0; i < clause->heads.count; i++) {
+        const struct lq_atom *head = clause->heads.items[i];
+        if (head->delta) {
+            FAIL_AT(b->err, SYNTAX, head->position, "a query changes nothing");
+        }
+    }
+    return clause_rules(b, clause, true);
+}
+
+static FALLIBLE bind_text(struct lq_bind *b, struct sv text, struct lq_pred **out) {
+    struct lq_program program;
+    TRY(lq_parse(b->arena, arena_sv(b->arena, text), &program, b->err));
+    if (program.mistakes.count > 0) {
+        const struct lq_mistake *first = &program.mistakes.items[0];
+        error_set(b->err, first->code, first->position, "%s", first->message);
+        if (first->hint) {
+            error_hint(b->err, "%s", first->hint);
+        }
+        return b->err->code;
+    }
+    for (i64 i = 0; i < program.clauses.count; i++) {
+        TRY(add_clause(b, program.clauses.items[i]));
+    }
+    *out = pred_known(b, SV("_"));
+    if (!*out || (*out)->rules.count == 0) {
+        error_set(b->err, ERR_SYNTAX, -1, "there is no query");
+        error_hint(b->err, "A query is a clause for _, as in _(x, y) <- edge(x, y).");
+        return b->err->code;
+    }
+    return ERR_OK;
+}
+
+FALLIBLE logiql_bind(struct plan *plan, struct snapshot *snap, const struct rule_request *request,
+                     struct bound_relation *out, struct error *err) {
+    struct lq_bind *b = NEW(plan->arena, struct lq_bind);
+    struct lq_pred *pred = NULL;
+    TRY(arena_check(plan->arena, err));
+    TRY(snapshot_open(snap, err));
+    lq_bind_init(b, plan, snap, err);
+    b->views = request->views;
+    if (request->view) {
+        TRY(pred_of_view(b, request->view, &pred));
+    } else {
+        TRY(bind_text(b, request->text, &pred));
+    }
+    TRY(strata_add(b, pred));
+    TRY(relations_bind(b));
+    out->rel = pred_read(b, pred);
+    out->names = pred->names;
+    return arena_check(plan->arena, err);
+}

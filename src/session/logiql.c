@@ -1,0 +1,417 @@
+/* logiql.c: scripts of LogiQL: CALL logiql('…'), and texts of a connection whose language it is.
+ *
+ * What clauses do to the database is checked as a whole (logiql/script.c) and then done by
+ * statements of SQL within the same transaction: tables for predicates that are stated, views for
+ * those that rules derive, INSERT and DELETE for facts and changes. A text of a connection whose
+ * language is LogiQL becomes a script of SQL: every query a SELECT from logiql('…'), what stands
+ * between them a CALL; positions in that script are turned into those of the text. */
+#include "session/session_int.h"
+
+#include <stdio.h>
+
+#include "logiql/logiql.h"
+
+FALLIBLE session_run_text(struct wf_connection *conn, const char *text) {
+    struct script *script;
+    TRY(script_new(conn, text, &script));
+    wf_status status = ERR_OK;
+    for (i64 i = 0; !status && i < script->list.items.count; i++) {
+        struct run_request request = {.script = script, .parsed = script->list.items.items[i]};
+        struct rowset *rows = NULL;
+        status = statement_run(conn, &request, &rows);
+        rowset_release(rows);
+    }
+    script_release(script);
+    return status;
+}
+
+FALLIBLE session_undo(struct wf_connection *conn) {
+    return conn->tx.open ? session_run_text(conn, "rollback") : ERR_OK;
+}
+
+void print_sql_name(struct text *out, const char *name) {
+    text_print(out, "\"");
+    for (; *name; name++) {
+        text_print(out, *name == '"' ? "\"\"" : "%c", *name);
+    }
+    text_print(out, "\"");
+}
+
+/* A text between dollar quotes whose tag it does not contain; returns where it begins. */
+static i64 print_quoted(struct text *out, struct sv text) {
+    char tag[24] = "$lq$";
+    for (i32 n = 1; n < 1000; n++) {
+        bool found = false;
+        i64 len = (i64)strlen(tag) - 1;
+        for (i64 i = 0; i + len <= text.len && !found; i++) {
+            found = memcmp(text.ptr + i, tag, (size_t)len) == 0;
+        }
+        if (!found) {
+            break;
+        }
+        snprintf(tag, sizeof tag, "$lq%d$", n);
+    }
+    text_append(out, sv_from(tag));
+    i64 start = out->len;
+    text_append(out, text);
+    text_append(out, sv_from(tag));
+    return start;
+}
+
+/* --- actions --- */
+
+struct doing {
+    struct wf_connection *conn;
+    struct rowset *rows;
+    const struct lq_script *script;
+    i32 staged; /* tables of rows that were computed before anything changed */
+};
+
+static void text_open(struct doing *d, struct text *out) {
+    text_init(out, &d->rows->arena);
+}
+
+static FALLIBLE do_create(struct doing *d, const struct lq_action *action) {
+    struct wf_connection *conn = d->conn;
+    struct text sql;
+    char type[32];
+    text_open(d, &sql);
+    text_print(&sql, "create table ");
+    print_sql_name(&sql, action->name);
+    text_print(&sql, " (");
+    for (i32 i = 0; i < action->col_count; i++) {
+        text_print(&sql, i ? ", " : "");
+        print_sql_name(&sql, action->names[i]);
+        text_print(&sql, " %s not null", type_print(action->types[i], type));
+    }
+    for (i32 i = 0; i < action->key_count; i++) {
+        text_print(&sql, i ? ", " : ", primary key (");
+        print_sql_name(&sql, action->names[i]);
+    }
+    text_print(&sql, action->key_count ? "))" : ")");
+    TRY(session_run_text(conn, sql.ptr));
+    struct snapshot now;
+    snapshot_init(&now, conn->db->catalog, &d->rows->arena);
+    connection_snapshot(conn, &now);
+    const struct edition_entry *entry =
+        snapshot_lookup(&now, (struct sv){NULL, 0}, sv_from(action->name));
+    struct object like = object_view(entry->object);
+    like.logical = 1;
+    wf_status status = ddl_put(conn, object_new(&conn->db->mem, &like), entry->version);
+    snapshot_fini(&now);
+    return status;
+}
+
+/* What is there of what a predicate reads. */
+static u32 find_reads(struct snapshot *now, const struct lq_action *action, u32 *out) {
+    u32 count = 0;
+    for (i64 i = 0; i < action->reads.count; i++) {
+        const struct edition_entry *entry =
+            snapshot_lookup(now, (struct sv){NULL, 0}, sv_from(action->reads.items[i]));
+        bool seen = !entry;
+        for (u32 k = 0; k < count && !seen; k++) {
+            seen = out[k] == entry->object->oid;
+        }
+        if (!seen) {
+            out[count++] = entry->object->oid;
+        }
+    }
+    return count;
+}
+
+static FALLIBLE do_install(struct doing *d, const struct lq_action *action) {
+    struct wf_connection *conn = d->conn;
+    if (action->replaces) {
+        struct text sql;
+        text_open(d, &sql);
+        text_print(&sql, "drop table ");
+        print_sql_name(&sql, action->name);
+        TRY(session_run_text(conn, sql.ptr));
+    }
+    struct snapshot now;
+    u32 schema = 0;
+    snapshot_init(&now, conn->db->catalog, &d->rows->arena);
+    connection_snapshot(conn, &now);
+    const struct edition_entry *old =
+        snapshot_lookup(&now, (struct sv){NULL, 0}, sv_from(action->name));
+    wf_status status = snapshot_target(&now, (struct sv){NULL, 0}, -1, &schema, &conn->err);
+    struct object like = {.kind = OBJECT_VIEW,
+                          .logical = 1,
+                          .oid = old ? old->object->oid : catalog_new_oid(conn->db->catalog),
+                          .schema = old ? old->object->schema : schema,
+                          .name = action->name,
+                          .comment = old ? old->object->comment : NULL,
+                          .text = action->text,
+                          .path = conn->search_path,
+                          .col_count = (u32)action->col_count,
+                          .col_names = action->names,
+                          .col_types = action->types};
+    like.deps = NEW_ARRAY(&d->rows->arena, u32, action->reads.count + 1);
+    like.dep_count = find_reads(&now, action, like.deps);
+    like.dep_cols = NEW_ARRAY(&d->rows->arena, struct column_names, like.dep_count + 1);
+    if (!status) {
+        status = ddl_put(conn, object_new(&conn->db->mem, &like), NULL);
+    }
+    snapshot_fini(&now);
+    return status;
+}
+
+/* Where the rows of a change come from: its clauses, or the table they were put aside in. */
+static void print_source(struct text *sql, const struct lq_action *action, i64 number) {
+    if (action->has_body) {
+        text_print(sql, "pg_temp.\"logiql %lld\"", (long long)number);
+    } else {
+        text_print(sql, "logiql(");
+        print_quoted(sql, sv_from(action->text));
+        text_print(sql, ")");
+    }
+}
+
+/* Rules read what there was before: their rows are computed first. */
+static FALLIBLE stage(struct doing *d, const struct lq_action *action, i64 number) {
+    struct text sql;
+    text_open(d, &sql);
+    text_print(&sql, "create temporary table \"logiql %lld\" as select * from logiql(",
+               (long long)number);
+    print_quoted(&sql, sv_from(action->text));
+    text_print(&sql, ")");
+    return session_run_text(d->conn, sql.ptr);
+}
+
+static FALLIBLE unstage(struct doing *d, i64 number) {
+    struct text sql;
+    text_open(d, &sql);
+    text_print(&sql, "drop table pg_temp.\"logiql %lld\"", (long long)number);
+    return session_run_text(d->conn, sql.ptr);
+}
+
+static FALLIBLE do_take(struct doing *d, const struct lq_action *action, i32 count, i64 number) {
+    struct text sql;
+    text_open(d, &sql);
+    text_print(&sql, "delete from ");
+    print_sql_name(&sql, action->name);
+    text_print(&sql, " t where exists (select 1 from ");
+    print_source(&sql, action, number);
+    text_print(&sql, " s");
+    for (i32 i = 0; i < action->col_count; i++) {
+        text_print(&sql, "%sy%d", i ? ", " : " (", i);
+    }
+    text_print(&sql, action->col_count ? ")" : "");
+    for (i32 i = 0; i < count; i++) {
+        text_print(&sql, "%s s.y%d = t.", i ? " and" : " where", i);
+        print_sql_name(&sql, action->names[i]);
+    }
+    text_print(&sql, ")");
+    return session_run_text(d->conn, sql.ptr);
+}
+
+/* A scalar has one value. */
+static FALLIBLE check_scalar(struct doing *d, const struct lq_action *action) {
+    struct snapshot now;
+    snapshot_init(&now, d->conn->db->catalog, &d->rows->arena);
+    connection_snapshot(d->conn, &now);
+    const struct edition_entry *entry =
+        snapshot_lookup(&now, (struct sv){NULL, 0}, sv_from(action->name));
+    bool several = entry && entry->version && entry->version->live_rows > 1;
+    snapshot_fini(&now);
+    if (several) {
+        FAIL(&d->conn->err, UNIQUE, "\"%.100s[]\" has one value: it cannot get another",
+             action->name);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE do_add(struct doing *d, const struct lq_action *action, i64 number) {
+    struct text sql;
+    text_open(d, &sql);
+    text_print(&sql, "insert into ");
+    print_sql_name(&sql, action->name);
+    text_print(&sql, " select * from ");
+    print_source(&sql, action, number);
+    text_print(&sql, " except select * from ");
+    print_sql_name(&sql, action->name);
+    TRY(session_run_text(d->conn, sql.ptr));
+    return action->key_count == 0 && action->col_count > 0 ? check_scalar(d, action) : ERR_OK;
+}
+
+static FALLIBLE do_action(struct doing *d, i64 number) {
+    const struct lq_action *action = &d->script->actions.items[number];
+    switch ((enum lq_action_kind)action->kind) {
+    case LQ_CREATE:
+        return do_create(d, action);
+    case LQ_INSTALL:
+        return do_install(d, action);
+    case LQ_ADD:
+        return do_add(d, action, number);
+    case LQ_TAKE:
+        return do_take(d, action, action->col_count, number);
+    case LQ_PUT:
+        TRY(do_take(d, action, action->key_count, number));
+        return do_add(d, action, number);
+    default:
+        return setting_change(d->conn, action->name, action->text, false);
+    }
+}
+
+/* Definitions first, then what rules of changes read, then the changes. */
+static FALLIBLE do_all(struct doing *d) {
+    i64 count = d->script->actions.count;
+    for (i32 pass = 0; pass < 4; pass++) {
+        for (i64 i = 0; i < count; i++) {
+            const struct lq_action *action = &d->script->actions.items[i];
+            bool changes =
+                action->kind == LQ_ADD || action->kind == LQ_TAKE || action->kind == LQ_PUT;
+            bool mine = pass == 0 ? !changes : pass == 2 ? changes : changes && action->has_body;
+            if (!mine) {
+                continue;
+            }
+            wf_status status = pass == 1   ? stage(d, action, i)
+                               : pass == 3 ? unstage(d, i)
+                                           : do_action(d, i);
+            if (status) {
+                d->conn->err.position = action->position;
+                return status;
+            }
+        }
+    }
+    return ERR_OK;
+}
+
+/* The first mistake is the error; the others are told before it. */
+static FALLIBLE report(struct wf_connection *conn, struct sv text, const lq_mistakes *mistakes) {
+    for (i64 i = 1; i < mistakes->count; i++) {
+        const struct lq_mistake *m = &mistakes->items[i];
+        i64 line = 1;
+        i64 start = 0;
+        for (i64 k = 0; k < text.len && k < m->position; k++) {
+            if (text.ptr[k] == '\n') {
+                line++;
+                start = k + 1;
+            }
+        }
+        i64 end = start;
+        while (end < text.len && text.ptr[end] != '\n') {
+            end++;
+        }
+        if (m->position < 0) {
+            notice(conn, "ERROR", "%s %s", error_sqlstate(m->code), m->message);
+            continue;
+        }
+        notice(conn, "ERROR", "%s %s\nLINE %lld: %.*s\n%*s^%s%s", error_sqlstate(m->code),
+               m->message, (long long)line, (int)MIN_OF(end - start, 200), text.ptr + start,
+               (int)(MIN_OF(m->position - start, 200) + 7 + (line > 9) + (line > 99)), "",
+               m->hint ? "\nHINT:  " : "", m->hint ? m->hint : "");
+    }
+    const struct lq_mistake *first = &mistakes->items[0];
+    error_set(&conn->err, first->code, first->position, "%s", first->message);
+    if (first->hint) {
+        error_hint(&conn->err, "%s", first->hint);
+    }
+    return conn->err.code;
+}
+
+static FALLIBLE run_clauses(struct wf_connection *conn, struct rowset *rows, struct sv text) {
+    struct lq_script script;
+    TRY(logiql_script(&rows->arena, &rows->snap, text, &script, &conn->err));
+    if (script.mistakes.count > 0) {
+        return report(conn, text, &script.mistakes);
+    }
+    for (i64 i = 0; i < script.notices.count; i++) {
+        notice(conn, "NOTICE", "%s", script.notices.items[i]);
+    }
+    struct doing d = {.conn = conn, .rows = rows, .script = &script};
+    return do_all(&d);
+}
+
+FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    const struct expr *arg = st->call.count == 1 ? st->call.args[0] : NULL;
+    if (!arg || arg->kind != EXPR_CONST || arg->is_null ||
+        (arg->type.id != TYPE_TEXT && arg->type.id != TYPE_UNKNOWN)) {
+        FAIL_AT(&conn->err, UNDEFINED_FUNCTION, st->position,
+                "logiql takes clauses as one text, as in CALL logiql('edge(1, 2).')");
+    }
+    struct sv text = arena_sv(&rows->arena, sv_of(arg->value.str));
+    wf_status status = run_clauses(conn, rows, text);
+    if (status && conn->err.position >= 0) {
+        conn->err.position =
+            sql_literal_place(rows->compiled->script->sql, arg->position, conn->err.position);
+    }
+    return status;
+}
+
+/* One row for every clause: its stratum, whether that is recursive, its predicate. */
+FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows) {
+    static const char *const names[] = {"stratum", "recursive", "predicate", "clause"};
+    struct arena *arena = &rows->arena;
+    struct lq_list list;
+    VEC(struct sv) values = {0};
+    TRY(logiql_list(arena, &rows->snap, &list, &conn->err));
+    for (i64 i = 0; i < list.items.count; i++) {
+        const struct lq_listed *listed = &list.items.items[i];
+        const char *stratum = arena_printf(arena, "%d", listed->stratum);
+        for (const char *at = listed->text; *at;) {
+            i64 len = (i64)strcspn(at, "\n");
+            VEC_PUSH(arena, &values, sv_from(stratum));
+            VEC_PUSH(arena, &values, listed->recursive ? SV("yes") : SV("no"));
+            VEC_PUSH(arena, &values, sv_from(listed->predicate));
+            VEC_PUSH(arena, &values, ((struct sv){at, len}));
+            at += len + (at[len] != 0);
+        }
+    }
+    TRY(arena_check(arena, &conn->err));
+    rowset_set_texts(rows, COUNT_OF(names), names, values.count / COUNT_OF(names), values.items);
+    return ERR_OK;
+}
+
+/* --- texts in LogiQL --- */
+
+static FALLIBLE to_sql(struct script *script, const struct lq_parts *parts, struct text *sql) {
+    script->is_whole = parts->items.count > 1;
+    text_print(sql, "%s", script->is_whole ? "begin;" : "");
+    for (i64 i = 0; i < parts->items.count; i++) {
+        const struct lq_part *part = &parts->items.items[i];
+        struct script_part at = {.sql_start = sql->len, .position = part->position};
+        text_append(sql, part->explain);
+        text_print(sql, part->is_query ? " select * from logiql(" : "call logiql(");
+        at.literal = print_quoted(sql, part->text);
+        at.literal_end = at.literal + part->text.len;
+        text_print(sql, part->is_query ? ") order by all;" : ");");
+        VEC_PUSH(&script->arena, &script->parts, at);
+    }
+    text_print(sql, "%s", script->is_whole ? "commit;" : "");
+    return ERR_OK;
+}
+
+static wf_status script_fill(struct wf_connection *conn, struct script *script) {
+    struct lq_parts parts;
+    script->logical = 1;
+    struct text sql;
+    TRY(logiql_split(&script->arena, script->text, &parts, &conn->err));
+    if (parts.mistakes.count > 0) {
+        return report(conn, script->text, &parts.mistakes);
+    }
+    text_init(&sql, &script->arena);
+    TRY(to_sql(script, &parts, &sql));
+    TRY(arena_check(&script->arena, &conn->err));
+    script->sql = (struct sv){sql.ptr, sql.len};
+    return sql_parse(&script->arena, script->sql, &script->list, &conn->err);
+}
+
+FALLIBLE script_new_logiql(struct wf_connection *conn, const char *text, struct script **out) {
+    return script_make(conn, text, script_fill, out);
+}
+
+void script_place(const struct script *script, struct error *err) {
+    const struct script_part *part = NULL;
+    if (!script || !script->logical || err->position < 0 || script->parts.count == 0) {
+        return;
+    }
+    for (i64 i = 0; i < script->parts.count; i++) {
+        if (script->parts.items[i].sql_start <= err->position || !part) {
+            part = &script->parts.items[i];
+        }
+    }
+    bool inside = err->position >= part->literal && err->position <= part->literal_end;
+    err->position = part->position + (inside ? err->position - (i32)part->literal : 0);
+}
