@@ -292,8 +292,7 @@ void weave_list_setup(struct weaver *v) {
     line(v, "SHARED(u32, s_list, TILE + %d);", WOVEN_BLOCK);
     line(v, "SHARED(u32, s_list_counts, 3);");
     line(v, "SHARED(u32, s_match_sums, 32);");
-    line(v, "u32 list_rows = 0;");
-    line(v, "u32 list_turn = 0;");
+    line(v, "struct b_list list = {s_list, s_list_counts, 0, 0};");
     line(v, "if (t_id() < 3u) {");
     line(v, "    s_list_counts[t_id()] = 0;");
     line(v, "}");
@@ -393,19 +392,18 @@ static void declare_regs(struct weaver *v, u32 from) {
 }
 
 static void put_list(struct weaver *v) {
-    line(v, "list_rows += b_list_add(act, R, SPAN, (u32)(tile - args.tile_first) * TILE, s_list,");
-    line(v, "                        list_rows, s_list_counts, &list_turn);");
+    line(v, "b_list_add(&list, act, R, SPAN, (u32)(tile - args.tile_first) * TILE);");
     v->depth--;
     line(v, "}");
-    line(v, "while (list_rows >= %du || (!more && list_rows)) {", WOVEN_BLOCK);
+    line(v, "while (list.held >= %du || (!more && list.held)) {", WOVEN_BLOCK);
     v->depth++;
-    line(v, "const u32 taken = list_rows < %du ? list_rows : %du;", WOVEN_BLOCK, WOVEN_BLOCK);
-    line(v, "list_rows -= taken;");
+    line(v, "const u32 taken = list.held < %du ? list.held : %du;", WOVEN_BLOCK, WOVEN_BLOCK);
+    line(v, "list.held -= taken;");
     line(v, "u32 act = t_id() < taken;");
     v->listed = 1;
     v->tile_rows = v->rows;
     v->rows = 1;
-    put_row(v, "s_list[list_rows + (act ? t_id() : 0u)]");
+    put_row(v, "s_list[list.held + (act ? t_id() : 0u)]");
     line(v, "b_sync();"); /* the next tile's rows take these places */
     line(v, "#undef R");
     line(v, "#define R 1");

@@ -4,8 +4,8 @@
  * is. Up to DP_LEAVES leaves every split of every connected set is tried (dynamic programming over
  * subsets) and the cheapest kept. Beyond that the pair that leaves the fewest rows is joined, again
  * and again. A join costs the rows it reads, builds and makes; the right side is built, which on
- * a GPU costs less where its keys are known to be unique: others become lists of rows. Products are taken only where nothing
- * connects.
+ * a GPU costs less where its keys are known to be unique: others become lists of rows. Products are
+ * taken only where nothing connects.
  *
  * Rows of a set are the product of its leaves and of the shares its conditions keep. Several
  * equalities between the same two leaves count as a key of the smaller at most. Columns that are

@@ -102,31 +102,38 @@ FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
 
 /* --- lists of rows -------------------------------------------------------------------------- */
 
-/* Adds the block's active rows to a list of which `held` are waiting, each as its distance from
- * `first`; how many are added. s_counts holds three words, all zero before the first call, of which
- * *turn is the one for now: it is read after this barrier, and set to zero before the next but one.
- * One barrier. */
-FN u32 b_list_add(u32 act, u32 rows, u32 span, u32 first, u32 *s_list, u32 held, u32 *s_counts,
-                  u32 *turn) {
-    u32 now = *turn;
-    *turn = now == 2u ? 0u : now + 1u;
+/* Rows of a launch that wait until there is one for every thread. `counts` holds three words of shared
+ * memory, all zero at first, of which `turn` is the one for now: it is read after the barrier of a
+ * call, and set to zero before that of the next but one. */
+struct b_list {
+    u32 *rows; /* in shared memory */
+    u32 *counts;
+    u32 held; /* how many wait: the same for all threads, as is turn */
+    u32 turn;
+};
+
+/* Adds the block's active rows, each as its distance from the tile's first, and that one's. One
+ * barrier. */
+FN void b_list_add(struct b_list *list, u32 act, u32 rows, u32 span, u32 first) {
+    u32 *count = &list->counts[list->turn];
+    list->turn = list->turn == 2u ? 0u : list->turn + 1u;
     if (w_ballot(act != 0)) {
         u32 mine = bits_set_u32(act);
         u32 upto = w_sum_upto_u32(mine);
-        u32 base = t_lane() == 31u ? atom_add_u32(&s_counts[now], upto) : 0u;
-        u32 at = held + w_from_u32(base, 31) + upto - mine;
+        u32 base = t_lane() == 31u ? atom_add_u32(count, upto) : 0u;
+        u32 at = list->held + w_from_u32(base, 31) + upto - mine;
         UNROLL for (u32 i = 0; i < rows; i++) {
             if (act >> i & 1u) {
-                s_list[at] = first + t_id() * 4u + i / 4u * span + i % 4u;
+                list->rows[at] = first + t_id() * 4u + i / 4u * span + i % 4u;
             }
             at += act >> i & 1u;
         }
     }
     if (t_id() == 0) {
-        s_counts[*turn] = 0;
+        list->counts[list->turn] = 0;
     }
     b_sync();
-    return read_u32(&s_counts[now]);
+    list->held += read_u32(count);
 }
 
 /* Whose the `no`th is, when thread t's begin at s_first[t]: the last that does not begin behind
