@@ -587,11 +587,13 @@ struct agg_room { /* what the form of a table depends on besides the pipeline */
     i64 sharers; /* aggregations that share a block's memory */
     b8 is_simt;
     b8 in_runs; /* rows may come in the order of the key, if the sink says so */
+    b8 few;     /* of the source's rows are expected to be grouped */
 };
 struct agg_shape {
     struct kagg agg;
     struct agg_cells cells;
     i64 own_bytes; /* of a block, in cells of each thread's own; 0 = not so */
+    i64 copy_bytes; /* of all copies of a table at most */
     i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
     u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
