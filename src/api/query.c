@@ -67,7 +67,10 @@ static FALLIBLE run_all(struct wf_connection *conn, struct script *script, struc
         }
         TRY(run_item(conn, script, i, keep, kept, &result));
         if (keep && to->each && to->each(to->arg, result)) {
-            return framed ? session_undo(conn) : ERR_OK;
+            if (framed) {
+                tx_abandon(conn);
+            }
+            return ERR_OK;
         }
         if (to->last && is_last) {
             *to->last = result;
@@ -86,10 +89,7 @@ static FALLIBLE run_script(struct wf_connection *conn, struct script *script,
             wf_result_close(*to->last);
             *to->last = NULL;
         }
-        struct error why = conn->err;
-        error_reset(&conn->err);
-        (void)!session_undo(conn);
-        conn->err = why;
+        tx_abandon(conn);
     }
     return status;
 }

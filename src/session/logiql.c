@@ -25,10 +25,6 @@ FALLIBLE session_run_text(struct wf_connection *conn, const char *text) {
     return status;
 }
 
-FALLIBLE session_undo(struct wf_connection *conn) {
-    return conn->tx.open ? session_run_text(conn, "rollback") : ERR_OK;
-}
-
 void print_sql_name(struct text *out, const char *name) {
     text_print(out, "\"");
     for (; *name; name++) {

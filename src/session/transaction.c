@@ -320,6 +320,15 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
     return status;
 }
 
+void tx_abandon(struct wf_connection *conn) {
+    if (conn->tx.open) {
+        session_restore(conn, &conn->tx.before);
+        tx_close(conn);
+        session_keep(conn, &conn->tx.before);
+        conn->tx.after = conn->tx.before;
+    }
+}
+
 FALLIBLE run_transaction(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     static const char *const tags[] = {
