@@ -65,7 +65,15 @@ static FALLIBLE run_all(struct wf_connection *conn, struct script *script, struc
         if (frame && !framed) {
             continue;
         }
-        TRY(run_item(conn, script, i, keep, kept, &result));
+        wf_status status = run_item(conn, script, i, keep, kept, &result);
+        if (status) {
+            i64 part = i - script->is_whole;
+            bool nowhere = script->logical && conn->err.position < 0;
+            if (nowhere && part >= 0 && part < script->parts.count) {
+                conn->err.position = (i32)script->parts.items[part].sql_start;
+            }
+            return status;
+        }
         if (keep && to->each && to->each(to->arg, result)) {
             if (framed) {
                 tx_abandon(conn);

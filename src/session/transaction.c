@@ -136,6 +136,9 @@ static FALLIBLE tx_commit(struct wf_connection *conn, struct to_compact *later) 
 
 FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status status) {
     struct tx *tx = &conn->tx;
+    if (!status && tx->depth == 1 && tx->mine != mark->edition) {
+        status = logiql_constraints(conn, mark->edition);
+    }
     bool whole = --tx->depth == 0;
     struct to_compact later = {0};
     if (!status && !tx->open && whole) {

@@ -17,22 +17,35 @@
 #include "warpfox.h"
 
 static const char *const seeds[] = {
-    "edge(1, 2). edge(2, 3). edge(3, 1). path(x, y) <- edge(x, y). path(x, z) <- path(x, y), edge(y, z). "
+    "edge(1, 2). edge(2, 3). edge(3, 1). path(x, y) <- edge(x, y). path(x, z) <- path(x, y), "
+    "edge(y, z). "
     "_(x, y) <- path(x, y), x < 3.",
-    "edge(x, y) -> int(x), int(y). edge(1, 2). leaf(x) <- edge(_, x), !edge(x, _). _(x) <- leaf(x) ; edge(x, _).",
-    "price[\"a\"] = 3.5. price[s] = v -> string(s), decimal(v). twice[s] = v * 2 <- price[s] = v. _(s, v) <- "
+    "edge(x, y) -> int(x), int(y). edge(1, 2). leaf(x) <- edge(_, x), !edge(x, _). _(x) <- leaf(x) "
+    "; edge(x, _).",
+    "price[\"a\"] = 3.5. price[s] = v -> string(s), decimal(v). twice[s] = v * 2 <- price[s] = v. "
+    "_(s, v) <- "
     "twice[s] = v, v >= 1.25.",
-    "even(0). odd(n) <- even(m), n = m + 1, n < 9. even(n) <- odd(m), n = m + 1, n < 9. _(x) <- even(x).",
-    "f[1, 1] = 5. f[1, 2] = 6. q[k] = a, r[k] = b <- agg<< a = total(x), b = count() >> f[k, i] = x. _(k, a, b) "
+    "even(0). odd(n) <- even(m), n = m + 1, n < 9. even(n) <- odd(m), n = m + 1, n < 9. _(x) <- "
+    "even(x).",
+    "f[1, 1] = 5. f[1, 2] = 6. q[k] = a, r[k] = b <- agg<< a = total(x), b = count() >> f[k, i] = "
+    "x. _(k, a, b) "
     "<- q[k] = a, r[k] = b, a > b.",
-    "a(3, \"c\"). a(1, \"b\"). s(i; x, y) <- seq<< desc x, y >> a(x, y). _(i, x, y) <- s(i; x, y), 0 <= i < 2.",
+    "a(3, \"c\"). a(1, \"b\"). s(i; x, y) <- seq<< desc x, y >> a(x, y). _(i, x, y) <- s(i; x, y), "
+    "0 <= i < 2.",
     "fib[1] = 1. fib[2] = 1. fib[i] = fib[i-1] + fib[i-2] <- 2 < i <= 9. _(i, v) <- fib[i] = v.",
-    "p(1). +p(2). -p(1). ^g[1] = 3. g[k] = v -> int(k), int(v). +h(x, y) <- p(x), y = x / (x - 1). _(x) <- h(x, _).",
-    "d(#2012-03-04#, 1.5f, true, \"a\\n\" \"b\"). _(y, n, u) <- d(t, f, b, s), y = datetime:year[t], n = "
-    "string:length[s], u = string:substring[s, 0, 2] + \"!\", string:like(s, \"a%\"), b = true, f < 2.0f.",
+    "p(1). +p(2). -p(1). ^g[1] = 3. g[k] = v -> int(k), int(v). +h(x, y) <- p(x), y = x / (x - 1). "
+    "_(x) <- h(x, _).",
+    "d(#2012-03-04#, 1.5f, true, \"a\\n\" \"b\"). _(y, n, u) <- d(t, f, b, s), y = "
+    "datetime:year[t], n = "
+    "string:length[s], u = string:substring[s, 0, 2] + \"!\", string:like(s, \"a%\"), b = true, f "
+    "< 2.0f.",
     "_(?x, ?n) <- emp:name[?x] = ?n, !(emp:boss[?x] = ?b, ?b > 1), emp:pay[?x] * 2 != 3.0.",
-    "n[] = c <- agg<< c = count_distinct(b) >> emp(_, _, b, _). _(c, m) <- n[] = c, m = int:decimal:convert[c] * 1.5.",
-    "far(x, y) <- path(x, y), !(edge(x, y), !(x > y)). path(x, z) <- path(x, y), path(y, z). path(x, y) <- edge(x, y). "
+    "n[] = c <- agg<< c = count_distinct(b) >> emp(_, _, b, _). _(c, m) <- n[] = c, m = "
+    "int:decimal:convert[c] * 1.5.",
+    "edge(1, 2). edge(x, y) -> x < y. node(1). edge(x, _) -> node(x). !(edge(x, x)). f[x] = y <- "
+    "edge(x, y). _(x) <- f[x] = 2.",
+    "far(x, y) <- path(x, y), !(edge(x, y), !(x > y)). path(x, z) <- path(x, y), path(y, z). "
+    "path(x, y) <- edge(x, y). "
     "edge(4, 5). _() <- far(4, 5).",
 };
 enum { SEEDS = sizeof seeds / sizeof seeds[0], TEXT_MOST = 2000 };
@@ -94,7 +107,8 @@ static void run(wf_connection *conn, const char *text) {
     if (status != WF_OK) {
         const wf_error *error = wf_connection_error(conn);
         bool placed = error->position >= 0 && error->position <= (int64_t)strlen(text);
-        bool elsewhere = strcmp(error->sqlstate, "54001") == 0 || strcmp(error->sqlstate, "57014") == 0;
+        bool elsewhere =
+            strcmp(error->sqlstate, "54001") == 0 || strcmp(error->sqlstate, "57014") == 0;
         if (strncmp(error->sqlstate, "XX", 2) == 0 || (!placed && !elsewhere)) {
             print_message("%s %s at %d: %s\n", error->sqlstate, error->message,
                           (int)error->position, text);
@@ -108,9 +122,10 @@ static void run(wf_connection *conn, const char *text) {
 static wf_connection *connect(wf_database *db) {
     wf_connection *conn = NULL;
     assert_int_equal(wf_connect(db, &conn), WF_OK);
-    assert_int_equal(wf_query(conn, "create table emp (id int primary key, name text, boss int, pay "
-                                    "decimal(8,2)); insert into emp values (1, 'a', null, 1.5), "
-                                    "(2, 'b', 1, 2), (3, 'c', 1, 3.25)",
+    assert_int_equal(wf_query(conn,
+                              "create table emp (id int primary key, name text, boss int, pay "
+                              "decimal(8,2)); insert into emp values (1, 'a', null, 1.5), "
+                              "(2, 'b', 1, 2), (3, 'c', 1, 3.25)",
                               NULL),
                      WF_OK);
     assert_int_equal(wf_set(conn, "statement_timeout", "2s"), WF_OK);
