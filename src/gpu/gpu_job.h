@@ -158,6 +158,7 @@ struct job {
     u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */
     b8 out_of_order;          /* rows do not come in the order of their key */
     b8 vm_only;               /* woven code is for another form of the table */
+    b8 elsewhere;             /* it met a text that only the host reads */
     u32 passes, pass; /* of a step whose groups have no room at once, and which it is */
     u64 pass_slots;   /* of the table of each */
     /* argument block */

@@ -918,6 +918,10 @@ static FALLIBLE run_job(struct job *j) {
     bool again = true;
     while (again) {
         wf_status status = run_once(j, &again);
+        if (!status && j->elsewhere) {
+            FAIL(x->err, NOT_SUPPORTED, "%s cannot run on the GPU: %s", j->step->label ? j->step->label : "step",
+                 gpu_refusal(x->arena, REFUSE_FORM, ""));
+        }
         if (status == ERR_DEVICE_MEMORY && can_send_less(j)) {
             again = true;
             status = send_less(j);

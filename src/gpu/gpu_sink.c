@@ -212,7 +212,10 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
 }
 
 static void take_fault(struct job *j, u64 key) {
-    if (key != ~0ULL) {
+    if (key == ELSEWHERE_WORD) {
+        atomic_store(&j->kept->elsewhere, 1);
+        j->elsewhere = 1;
+    } else if (key != ~0ULL) {
         exec_fault(j->x, key);
     }
 }

@@ -78,6 +78,7 @@ struct lq_bind {
     i32 component_count;
     const struct lq_rule *rule; /* at hand */
     i32 fresh;                  /* variables made so far */
+    b8 follows;                 /* the mistake at hand comes of another one */
     lq_mistakes *mistakes;      /* where they are collected; NULL: the first one ends it */
 };
 
