@@ -352,6 +352,8 @@ WF_API wf_status wf_result_arrow_stream(wf_result *result, struct ArrowArrayStre
  * tells whether those bytes (all of them when 0 is returned) hold nothing but blanks, comments and
  * the `;`. */
 WF_API size_t wf_scan_statement(const char *text, size_t len, int *out_blank);
+/* The same of LogiQL, whose clauses end with a point. */
+WF_API size_t wf_scan_clause(const char *text, size_t len, int *out_blank);
 
 /* Calls `each` for every table, or every column of a table, in order; stops when it returns
  * nonzero. The texts live only during the call. Tables that the search path does not lead to have

@@ -196,6 +196,26 @@ static bool command_explain(struct shell *shell, const char *arg) {
         ".explain takes on, off, plan, program, opcodes, cuda, analyze or steps, not \"%s\"", arg);
 }
 
+bool set_language(struct shell *shell, const char *name) {
+    bool known = strcasecmp(name, "sql") == 0 || strcasecmp(name, "logiql") == 0;
+    if (!known) {
+        return complain(".language takes sql or logiql, not \"%s\"", name);
+    }
+    if (wf_set(shell->conn, "language", name) != WF_OK) {
+        return complain("%s", wf_connection_error(shell->conn)->message);
+    }
+    shell->logiql = strcasecmp(name, "logiql") == 0;
+    return true;
+}
+
+static bool command_language(struct shell *shell, const char *arg) {
+    if (!arg[0]) {
+        printf("language is %s\n", shell->logiql ? "logiql" : "sql");
+        return true;
+    }
+    return set_language(shell, arg);
+}
+
 static bool command_quit(struct shell *shell, const char *arg) {
     (void)arg;
     shell->quit = true;
@@ -241,6 +261,12 @@ static const struct command commands[] = {
     {"\\timing", NULL, "[on|off]", command_timing, false, false, "the same, as psql calls it"},
     {".explain", NULL, "[on|off|LEVEL]", command_explain, true, false,
      "show statements instead of running them: plan, program, opcodes, cuda, analyze"},
+    {".language", NULL, "[sql|logiql]", command_language, false, false,
+     "what statements are written in"},
+    {".rules", NULL, "[PATTERN]", list_rules, true, false, "clauses of LogiQL that are installed"},
+    {".strata", NULL, "[PATTERN]", list_strata, true, false,
+     "what they derive, in the order it is computed"},
+    {".drop", NULL, "PREDICATE", drop_rules, false, false, "removes the clauses that derive it"},
     {".read", "\\i \\include", "FILE", command_read, false, false, "run a script"},
     {"\\ir", NULL, "FILE", command_read_beside, false, false,
      "the same, beside the script that says so"},

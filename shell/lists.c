@@ -108,6 +108,13 @@ static void put_like(struct strbuf *sql, const char *pattern) {
     strbuf_append(sql, "'", 1);
 }
 
+bool query_sql(struct shell *shell, const char *sql, wf_result **out) {
+    bool fine = !shell->logiql || wf_set(shell->conn, "language", "sql") == WF_OK;
+    fine = fine && wf_query(shell->conn, sql, out) == WF_OK;
+    bool restored = !shell->logiql || wf_set(shell->conn, "language", "logiql") == WF_OK;
+    return fine && restored;
+}
+
 bool list_objects(struct shell *shell, const char *kind, const char *pattern) {
     struct strbuf sql = {0};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
@@ -121,8 +128,91 @@ bool list_objects(struct shell *shell, const char *kind, const char *pattern) {
     }
     strbuf_print(&sql, " order by %s", strstr(sql.ptr, " as schema") ? "1, 2" : "1");
     wf_result *result = NULL;
-    bool ok = wf_query(shell->conn, sql.ptr, &result) == WF_OK ? render(shell, result)
-                                                               : complain_of_last(shell);
+    bool ok = query_sql(shell, sql.ptr, &result) ? render(shell, result) : complain_of_last(shell);
+    wf_result_close(result);
+    strbuf_free(&sql);
+    return ok;
+}
+
+/* --- rules --- */
+
+/* One row of CALL logiql_rules(). */
+struct rule_row {
+    char *stratum, *recursive, *predicate, *clause;
+};
+
+static char *text_of(const wf_batch *batch, int32_t col, int64_t row) {
+    wf_text text = wf_batch_text(batch, col, row);
+    char *copy = shell_alloc((size_t)text.len + 1);
+    memcpy(copy, text.ptr, (size_t)text.len);
+    return copy;
+}
+
+/* Clauses one a line; `strata`: below the number of each stratum, with names instead. */
+static void print_rules(const wf_batch *batch, const char *pattern, bool strata) {
+    char *stratum = shell_alloc(1);
+    char *predicate = shell_alloc(1);
+    for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
+        struct rule_row row = {text_of(batch, 0, i), text_of(batch, 1, i), text_of(batch, 2, i),
+                               text_of(batch, 3, i)};
+        bool shown = !pattern[0] || fnmatch(pattern, row.predicate, 0) == 0;
+        bool fresh = strcmp(predicate, row.predicate) != 0;
+        if (strata && shown && fresh) {
+            bool first = strcmp(stratum, row.stratum) != 0;
+            printf(first ? "%s%s: %s%s" : "%s%s, %s%s", first && stratum[0] ? "\n" : "",
+                   first ? row.stratum : "", row.predicate,
+                   strcmp(row.recursive, "yes") == 0 ? " (recursive)" : "");
+        } else if (!strata && shown) {
+            printf("%s\n", row.clause);
+        }
+        if (shown) {
+            free(stratum);
+            free(predicate);
+            stratum = row.stratum;
+            predicate = row.predicate;
+        } else {
+            free(row.stratum);
+            free(row.predicate);
+        }
+        free(row.recursive);
+        free(row.clause);
+    }
+    printf(strata && stratum[0] ? "\n" : "");
+    free(stratum);
+    free(predicate);
+}
+
+static bool list_clauses(struct shell *shell, const char *pattern, bool strata) {
+    wf_result *result = NULL;
+    const wf_batch *batch = NULL;
+    bool ok = query_sql(shell, "call logiql_rules()", &result);
+    ok = ok && wf_result_next_batch(result, &batch) == WF_OK;
+    if (ok && batch) {
+        print_rules(batch, pattern, strata);
+    }
+    wf_result_close(result);
+    return ok || complain_of_last(shell);
+}
+
+bool list_rules(struct shell *shell, const char *pattern) {
+    return list_clauses(shell, pattern, false);
+}
+
+bool list_strata(struct shell *shell, const char *pattern) {
+    return list_clauses(shell, pattern, true);
+}
+
+bool drop_rules(struct shell *shell, const char *name) {
+    struct strbuf sql = {0};
+    strbuf_print(&sql, "drop view \"");
+    for (const char *at = name; *at; at++) {
+        strbuf_append(&sql, "\"\"", *at == '"' ? 2 : 0);
+        strbuf_append(&sql, at, *at == '"' ? 0 : 1);
+    }
+    strbuf_append(&sql, "\"", 1);
+    wf_result *result = NULL;
+    bool ok = name[0] ? query_sql(shell, sql.ptr, &result) || complain_of_last(shell)
+                      : complain("%s needs the name of a predicate", ".drop");
     wf_result_close(result);
     strbuf_free(&sql);
     return ok;

@@ -159,11 +159,6 @@ static int shell_main(const struct options *options) {
         .ascii = options->ascii,
         .max_rows = 40,
     };
-    if (strcmp(options->language, "sql") != 0) {
-        fprintf(stderr, "ERROR 0A000: LogiQL is not supported yet\n"
-                        "HINT:  Leave out -l logiql and write SQL.\n");
-        return EXIT_ERROR;
-    }
     if (wf_open(options->file, options->settings.list, &shell.db, &error)) {
         print_error(&error);
         return options->file ? EXIT_ERROR : EXIT_USAGE;
@@ -175,6 +170,7 @@ static int shell_main(const struct options *options) {
         terminal_watch_interrupt(shell.conn);
         (void)!wf_set_notice(shell.conn, print_notice, NULL);
         progress_start(&shell);
+        (void)set_language(&shell, options->language);
         status = run_session(&shell, options);
         terminal_watch_interrupt(NULL);
         output_close(&shell);

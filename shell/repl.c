@@ -29,18 +29,20 @@ static bool at_start(const struct repl *r) {
     }
     struct strbuf text = {0};
     strbuf_append(&text, r->pending.ptr, r->pending.len);
-    strbuf_append(&text, ";", 1); /* ends no open quote or comment */
-    bool ends = wf_scan_statement(text.ptr, text.len, &blank) == text.len && blank;
+    strbuf_append(&text, r->shell->logiql ? "." : ";", 1); /* ends no open quote or comment */
+    bool ends = scan_statement(r->shell, text.ptr, text.len, &blank) == text.len && blank;
     strbuf_free(&text);
     return ends;
 }
 
 static char *prompt(EditLine *el) {
-    static char *const prompts[2][3] = {{"warpfox> ", "warpfox*> ", "warpfox!> "},
-                                        {"    ...> ", "    ...*> ", "    ...!> "}};
+    static char *const prompts[3][3] = {{"warpfox> ", "warpfox*> ", "warpfox!> "},
+                                        {"    ...> ", "    ...*> ", "    ...!> "},
+                                        {" logiql> ", " logiql*> ", " logiql!> "}};
     struct repl *r = NULL;
     el_get(el, EL_CLIENTDATA, &r);
-    return prompts[!at_start(r)][wf_transaction_state(r->shell->conn)];
+    int which = !at_start(r) ? 1 : r->shell->logiql ? 2 : 0;
+    return prompts[which][wf_transaction_state(r->shell->conn)];
 }
 
 static size_t common_prefix(const struct candidates *list) {
@@ -196,9 +198,10 @@ static void run_pending(struct repl *r) {
     int blank;
     size_t used;
     while (r->pending.len > 0 &&
-           (used = wf_scan_statement(r->pending.ptr, r->pending.len, &blank)) > 0) {
+           (used = scan_statement(r->shell, r->pending.ptr, r->pending.len, &blank)) > 0) {
         struct copy_in copy = {.used = used};
-        if (!blank && !copy_in_find(r->shell, r->pending.ptr, used, r->pending.len, false, &copy)) {
+        if (!blank && !r->shell->logiql &&
+            !copy_in_find(r->shell, r->pending.ptr, used, r->pending.len, false, &copy)) {
             return; /* its lines are still to come */
         }
         journal_add(r->journal, r->pending.ptr, used);
@@ -276,8 +279,8 @@ int repl(struct shell *shell) {
         repl_close(&r);
         return EXIT_ERROR;
     }
-    printf("Warpfox %s, in memory. Statements end with `;`, .help lists the commands.\n",
-           wf_version());
+    printf("Warpfox %s, in memory. %s, .help lists the commands.\n", wf_version(),
+           shell->logiql ? "Clauses end with a point" : "Statements end with `;`");
     while (!shell->quit) {
         int len;
         const char *line = read_line(&r, &len);

@@ -69,7 +69,8 @@ static bool starts_with_word(const char *sql, const char *word) {
 /* With .explain on, statements that have a plan are shown instead of run. */
 static char *with_explain(const struct shell *shell, const char *sql) {
     struct strbuf out = {0};
-    bool has_plan = starts_with_word(sql, "select") || starts_with_word(sql, "insert") ||
+    bool query = shell->logiql && sql[strspn(sql, " \t\r\n")] == '_';
+    bool has_plan = query || starts_with_word(sql, "select") || starts_with_word(sql, "insert") ||
                     starts_with_word(sql, "with") || starts_with_word(sql, "values");
     if (shell->explain && has_plan) {
         strbuf_print(&out, "EXPLAIN (%s) ", shell->explain);
@@ -94,38 +95,70 @@ static bool show_result(struct shell *shell, wf_result *result, const char *sql,
     return fine;
 }
 
+size_t scan_statement(const struct shell *shell, const char *text, size_t len, int *out_blank) {
+    return shell->logiql ? wf_scan_clause(text, len, out_blank)
+                         : wf_scan_statement(text, len, out_blank);
+}
+
 static void keep_recent(struct shell *shell, const char *sql) {
     sql += strspn(sql, " \t\r\n");
     strbuf_clear(&shell->recent);
     strbuf_append(&shell->recent, sql, strlen(sql));
 }
 
+/* What a text gives, result by result. */
+struct showing {
+    struct shell *shell;
+    const char *text;
+    struct origin origin;
+    int64_t computed_ns; /* before results were shown */
+    bool fine;
+};
+
+static int show_each(void *arg, wf_result *result) {
+    struct showing *s = arg;
+    progress_clear();
+    s->computed_ns -= wf_result_time_ns(result);
+    s->fine = show_result(s->shell, result, s->text, s->origin) && s->fine;
+    s->computed_ns += wf_result_time_ns(result); /* without the time for output */
+    wf_result_close(result);
+    return !s->fine;
+}
+
+/* A statement of SQL has one result; clauses have one for every query among them. */
+static bool run_text(struct showing *s) {
+    wf_result *result = NULL;
+    if (s->shell->logiql) {
+        return wf_query_each(s->shell->conn, s->text, show_each, s) == WF_OK;
+    }
+    int64_t start_ns = now_ns();
+    bool fine = wf_query(s->shell->conn, s->text, &result) == WF_OK;
+    s->computed_ns += now_ns() - start_ns;
+    if (fine && result) {
+        show_each(s, result);
+    }
+    return fine;
+}
+
 bool run_statement(struct shell *shell, const char *sql, struct origin origin) {
     char *text = with_explain(shell, sql);
+    struct showing showing = {shell, text, origin, 0, true};
     keep_recent(shell, sql);
-    wf_result *result = NULL;
-    int64_t start_ns = now_ns();
     output_begin(shell); /* COPY TO STDOUT writes there by itself */
     terminal_set_running(true);
-    bool fine = wf_query(shell->conn, text, &result) == WF_OK;
-    int64_t took_ns = now_ns() - start_ns;
+    bool fine = run_text(&showing);
     progress_clear();
     if (!fine) {
         print_error(wf_connection_error(shell->conn), text, origin);
-    } else if (result) {
-        took_ns -= wf_result_time_ns(result);
-        fine = show_result(shell, result, text, origin);
-        took_ns += wf_result_time_ns(result); /* without the time for output */
-        wf_result_close(result);
     }
     terminal_set_running(false);
     output_end(shell);
     if (shell->timer) {
         fflush(stdout);
-        fprintf(stderr, "time %s\n", time_text(took_ns).text);
+        fprintf(stderr, "time %s\n", time_text(showing.computed_ns).text);
     }
     free(text);
-    return fine;
+    return fine && showing.fine;
 }
 
 int shell_columns(const struct shell *shell) {
@@ -169,6 +202,26 @@ static size_t blank_prefix(const char *text, size_t len) {
     return n;
 }
 
+/* A script in LogiQL is one transaction: all clauses up to the next command or the end. */
+static size_t scan_clauses(const char *text, size_t len, int *out_blank) {
+    size_t at = 0;
+    *out_blank = 1;
+    while (at < len) {
+        int blank;
+        size_t next = at + blank_prefix(text + at, len - at);
+        const char *newline = next < len ? memchr(text + next, '\n', len - next) : NULL;
+        size_t line_len = newline ? (size_t)(newline - text) + 1 - next : len - next;
+        bool fresh = next == 0 || text[next - 1] == '\n';
+        if (next < len && fresh && is_command(text + next, line_len)) {
+            return next;
+        }
+        size_t used = wf_scan_clause(text + at, len - at, &blank);
+        *out_blank = *out_blank && blank;
+        at = used ? at + used : len;
+    }
+    return at;
+}
+
 /* One statement or command from the front of the text. Returns the bytes used; 0 when the text
  * holds no whole one and `at_end` is false. */
 static size_t run_first(struct shell *shell, const char *text, size_t len, struct origin origin,
@@ -179,14 +232,18 @@ static size_t run_first(struct shell *shell, const char *text, size_t len, struc
         *out_ok = run_command(shell, text, line_len);
         return line_len;
     }
+    if (!newline && !at_end && is_command(text, len)) {
+        return 0; /* its line is not whole yet */
+    }
     int blank;
-    size_t used = wf_scan_statement(text, len, &blank);
+    size_t used = shell->logiql && at_end ? scan_clauses(text, len, &blank)
+                                          : scan_statement(shell, text, len, &blank);
     if (used == 0 && !at_end) {
         return 0;
     }
     used = used ? used : len;
     struct copy_in copy = {.used = used};
-    if (!blank && !copy_in_find(shell, text, used, len, at_end, &copy)) {
+    if (!blank && !shell->logiql && !copy_in_find(shell, text, used, len, at_end, &copy)) {
         return 0;
     }
     if (!blank && memchr(text, 0, used)) {
@@ -282,8 +339,8 @@ bool run_stream(struct shell *shell, FILE *in, const char *name) {
         ssize_t got = getline(&line, &cap, in);
         bool at_end = got <= 0;
         if (!at_end) {
-            bool can_end =
-                memchr(line, ';', (size_t)got) || pending.len == 0 || strncmp(line, "\\.", 2) == 0;
+            bool can_end = memchr(line, shell->logiql ? '.' : ';', (size_t)got) ||
+                           pending.len == 0 || strncmp(line, "\\.", 2) == 0;
             strbuf_append(&pending, line, (size_t)got);
             if (!can_end) {
                 continue;

@@ -70,6 +70,7 @@ struct shell {
     bool ascii;
     bool interactive;
     bool stdin_is_script;  /* statements come from there, and the lines of COPY FROM STDIN */
+    bool logiql;           /* the language of statements: .language */
     bool quit;             /* .quit was given */
     bool expanded;         /* boxes are shown as lines: \x */
     int32_t max_rows;      /* of a box; 0 = all */
@@ -96,6 +97,12 @@ bool run_script(struct shell *shell, const char *text, size_t len, struct origin
 bool run_file(struct shell *shell, const char *path);
 bool run_stream(struct shell *shell, FILE *in, const char *name);
 bool run_statement(struct shell *shell, const char *sql, struct origin origin);
+/* Where the first statement ends, in the shell's language; see wf_scan_statement. */
+size_t scan_statement(const struct shell *shell, const char *text, size_t len, int *out_blank);
+/* Statements are in this language from now on. */
+bool set_language(struct shell *shell, const char *name);
+/* A query of the shell's own, in SQL. */
+bool query_sql(struct shell *shell, const char *sql, wf_result **out);
 /* True when the line is a command of the shell (.help, \q, exit, …). */
 bool is_command(const char *line, size_t len);
 
@@ -122,6 +129,10 @@ bool complain(const char *format, const char *word);    /* on stderr; false */
 /* lists.c: \d and its kin: what there is, by kind. */
 bool list_tables(struct shell *shell, const char *pattern);
 bool list_schema(struct shell *shell, const char *name); /* "" = of all tables */
+/* Clauses that derive predicates; the predicates by strata; no more clauses for one. */
+bool list_rules(struct shell *shell, const char *pattern);
+bool list_strata(struct shell *shell, const char *pattern);
+bool drop_rules(struct shell *shell, const char *name);
 bool list_objects(struct shell *shell, const char *kind, const char *pattern);
 bool list_functions(struct shell *shell, const char *pattern);
 

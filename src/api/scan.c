@@ -5,6 +5,8 @@
  * quoted text and names, E'' escapes, dollar quotes, line comments and nested block comments. */
 #include "api/api_int.h"
 
+#include "logiql/logiql.h"
+
 struct scan {
     const char *text;
     size_t len;
@@ -130,6 +132,20 @@ size_t wf_scan_statement(const char *text, size_t len, int *out_blank) {
             }
         }
     }
+    if (out_blank) {
+        *out_blank = blank;
+    }
+    return end;
+}
+
+size_t wf_scan_clause(const char *text, size_t len, int *out_blank) {
+    struct memory mem;
+    struct arena arena;
+    bool blank = true;
+    memory_init(&mem, NULL, 0, "memory");
+    arena_init(&arena, &mem);
+    size_t end = logiql_scan(&arena, (struct sv){text, (i64)len}, &blank);
+    arena_fini(&arena);
     if (out_blank) {
         *out_blank = blank;
     }

@@ -508,8 +508,9 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
 }
 
 void pipe_note_skipped(struct pipe_run *run, u32 step_no) {
-    i64 rows = run->part_starts[run->part_count];
-    run->x->metrics[step_no].tablets_pruned_rows += rows - (run->rows_end - run->rows_first);
+    struct row_span span = exec_span(run->x, run->part_starts[run->part_count]);
+    run->x->metrics[step_no].tablets_pruned_rows +=
+        span.end - span.first - (run->rows_end - run->rows_first);
 }
 
 static void close_sinks(struct pipe_run *run) {

@@ -65,12 +65,8 @@ FN_SLOW u32 fn_char_bytes(const u8 *p, u64 left) {
 
 FN b8 fn_is_ascii(const u8 *p, u64 len) {
     u64 all = 0;
-    u64 i = 0;
-    for (; i + 8 <= len; i += 8) {
-        all |= fn_load8(p + i);
-    }
-    for (; i < len; i++) {
-        all |= p[i];
+    for (i64 at = -(i64)word8_lead(p); at < (i64)len; at += 8) {
+        all |= fn_text_word(p, at, (i64)len);
     }
     return (all & 0x8080808080808080ULL) == 0;
 }
@@ -99,10 +95,8 @@ FN i64 fn_case(u8 *out, str a, u32 upper) {
     if (!fn_is_ascii(p, a.len)) {
         return fn_case_convert(out, p, a.len, upper);
     }
-    for (u32 i = 0; out && i < a.len; i++) {
-        u8 c = p[i];
-        u8 other = (u8)(c ^ 32);
-        out[i] = (u8)((u8)(c - (upper ? 'a' : 'A')) < 26 ? other : c);
+    if (out) {
+        copy_case(out, p, a.len, upper);
     }
     return (i64)a.len;
 }

@@ -66,7 +66,7 @@ FN struct like_lead fn_like_lead(const u8 *p, u32 pi, u32 len) {
 /* The first place from `from` on where these bytes are, at the text's end perhaps not whole; len =
  * there is none. */
 FN_SLOW u32 fn_like_seek(const u8 *t, u32 from, u32 len, struct like_lead lead) {
-    i64 at = (i64)from - (i64)((u64)(t + from) & 7u);
+    i64 at = (i64)from - (i64)word8_lead(t + from);
     u64 word = fn_text_word(t, at, len);
     NO_UNROLL for (; at < (i64)len; at += 8) {
         const u64 next = fn_text_word(t, at + 8, len);
@@ -136,16 +136,19 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
             }
             back_t = fn_like_next(t, back_t, text.len, mode);
         }
+        u32 known = 0; /* bytes that are met */
         if (lead.mask && mode != LIKE_NOCASE) {
             back_t = fn_like_seek(t, back_t, text.len, lead);
+            known = bits_set_u32(lead.mask) / 8u;
+            known = known <= text.len - back_t ? known : 0u;
         }
         while (lead.mask && mode == LIKE_NOCASE && back_t < text.len &&
                fn_like_fold(t[back_t], mode) != fn_like_fold(lead.bytes & 255u, mode) &&
                !fn_like_other(t[back_t], mode)) {
             back_t++;
         }
-        ti = back_t;
-        pi = back_p;
+        ti = back_t + known;
+        pi = back_p + known;
     }
 }
 
@@ -154,6 +157,44 @@ FN b8 fn_like_checked(str a, str b, i32 mode, u8 *f) {
     b8 r = fn_like(a, b, mode);
     *f = (u8)(r == 2 ? FAULT_LIKE_ESCAPE : *f);
     return (b8)(r == 1);
+}
+
+/* What every text has that is LIKE a pattern. The first lead is of the first piece between %s that
+ * has literal bytes, the second of the piece behind that which has most of them. None of a pattern
+ * that begins with a literal: few rows come further. Letters that other characters stand for in
+ * either case are no literals here. */
+FN_SLOW void fn_like_leads(struct leads *out, str pattern, i32 mode) {
+    const u8 *p = (const u8 *)pattern.addr;
+    u32 most[2] = {0, 0};
+    u32 which = 0;
+    u32 run = 0;
+    u32 bytes = 0;
+    b8 escaped = 0;
+    fn_leads_none(out, mode == LIKE_NOCASE ? 0x20202020u : 0u);
+    if (pattern.len == 0 || p[0] != '%') {
+        return;
+    }
+    NO_UNROLL for (u32 i = 0; i < pattern.len; i++) {
+        const u32 byte = p[i];
+        const u32 low = fn_like_fold(byte, mode);
+        if (!escaped && byte == '\\') {
+            escaped = 1;
+            continue;
+        }
+        const b8 other = (b8)(mode == LIKE_NOCASE && (low == 'k' || low == 'i'));
+        if (other || (!escaped && (byte == '%' || byte == '_'))) {
+            which = !escaped && byte == '%' && most[0] ? 1u : which;
+            run = 0;
+            bytes = 0;
+        } else if (run < 4u) {
+            bytes |= byte << 8u * run++;
+            if (run > most[which]) {
+                most[which] = run;
+                fn_leads_set(out, which, bytes, run);
+            }
+        }
+        escaped = 0;
+    }
 }
 
 #endif

@@ -1,8 +1,7 @@
 /* fn_str.h: text: length, comparison, substring. Kernel text (see fn_int.h).
  *
  * Text is valid UTF-8; a character starts at every byte that is not 10xxxxxx. Eight bytes are
- * handled at a time: host compilers make one load of fn_load8, on the GPU the eight loads are
- * independent. */
+ * handled at a time. */
 #ifndef WF_DEFS_FN_STR_H
 #define WF_DEFS_FN_STR_H
 
@@ -17,7 +16,7 @@ FN u64 fn_load8(const u8 *p) { /* first byte highest, so that integers order lik
            (u64)p[5] << 16 | (u64)p[6] << 8 | (u64)p[7];
 }
 
-/* Eight bytes from an aligned address, the first lowest; 0 for those outside the text. */
+/* Eight bytes from an address that word8_at takes, the first lowest; 0 for those outside the text. */
 FN u64 fn_text_word(const u8 *t, i64 at, i64 len) {
     if (at >= 0 && at + 8 <= len) {
         return word8_at(t + at);
@@ -44,12 +43,8 @@ FN u64 fn_tails8(u64 x) { /* 1 in the lowest bit of every byte 10xxxxxx */
 FN_TAIL i32 fn_length(str a) {
     const u8 *p = fn_str_ptr(a);
     u32 tails = 0;
-    u32 i = 0;
-    for (; i + 8 <= a.len; i += 8) {
-        tails += bits_set_u64(fn_tails8(fn_load8(p + i)));
-    }
-    for (; i < a.len; i++) {
-        tails += (u32)((p[i] & 0xc0) == 0x80);
+    for (i64 at = -(i64)word8_lead(p); at < (i64)a.len; at += 8) {
+        tails += bits_set_u64(fn_tails8(fn_text_word(p, at, a.len)));
     }
     return (i32)(a.len - tails);
 }
@@ -157,6 +152,44 @@ FN_TAIL str fn_substr(str a, i64 from, i64 count, u8 *f) {
     r.prefix = fn_prefix(p + first, r.len);
     r.addr = a.addr + first;
     return r;
+}
+
+/* Bytes that every text has that is looked for: up to four each, those of the second lead behind
+ * those of the first, as many leads as `count` says. A lead is moved up to the end of its word, so
+ * that a word of the text times `up` is compared with it. Of texts in either case all bits of `fold`
+ * are set before. */
+struct leads {
+    u32 bytes[2];
+    u32 up[2];
+    u32 fold;
+    u32 count;
+};
+FN void fn_leads_none(struct leads *out, u32 fold) {
+    out->bytes[0] = 0;
+    out->bytes[1] = 0;
+    out->up[0] = 0;
+    out->up[1] = 0;
+    out->fold = fold;
+    out->count = 0;
+}
+FN void fn_leads_set(struct leads *out, u32 which, u32 bytes, u32 len) {
+    out->up[which] = 1u << 8u * (4u - len);
+    out->bytes[which] = (bytes | out->fold) * out->up[which];
+    out->count = which + 1u;
+}
+
+/* Of a text that is found as it is. */
+FN void fn_find_leads(struct leads *out, str b) {
+    const u8 *p = (const u8 *)b.addr;
+    const u32 len = b.len < 4u ? b.len : 4u;
+    u32 bytes = 0;
+    NO_UNROLL for (u32 i = 0; i < len; i++) {
+        bytes |= (u32)p[i] << 8u * i;
+    }
+    fn_leads_none(out, 0);
+    if (len) {
+        fn_leads_set(out, 0, bytes, len);
+    }
 }
 
 #endif

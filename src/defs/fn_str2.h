@@ -113,7 +113,7 @@ FN_SLOW u32 fn_find_bytes(const u8 *p, u32 len, const u8 *q, u32 q_len, u32 from
     }
     const u64 one = q[0] * 0x0101010101010101ULL;
     const u64 two = q[q_len > 1 ? 1 : 0] * 0x0101010101010101ULL;
-    i64 at = (i64)from - (i64)((u64)(p + from) & 7u);
+    i64 at = (i64)from - (i64)word8_lead(p + from);
     u64 word = fn_text_word(p, at, len);
     u64 hits =
         fn_zero_bytes(word ^ one) & (at < (i64)from ? ~0ULL << 8u * (u32)(from - at) : ~0ULL);

@@ -57,6 +57,11 @@ FN u64 word8_at(const u8 *p) { /* the first byte lowest */
     return word;
 }
 
+FN u32 word8_lead(const u8 *p) { /* words may begin anywhere */
+    UNUSED_WORD(p);
+    return 0;
+}
+
 FN u32 bits_set_u32(u32 x) {
     return (u32)__builtin_popcount(x);
 }
@@ -85,6 +90,14 @@ FN u64 atom_cas_u64(u64 *p, u64 expect, u64 x) { /* what was there */
 FN void copy_bytes(u8 *out, const u8 *from, u64 len) { /* that do not overlap */
     if (len) {
         memcpy(out, from, len);
+    }
+}
+
+FN void copy_case(u8 *out, const u8 *from, u64 len, u32 upper) { /* of ASCII */
+    for (u64 i = 0; i < len; i++) {
+        u8 c = from[i];
+        u8 other = (u8)(c ^ 32);
+        out[i] = (u8)((u8)(c - (upper ? 'a' : 'A')) < 26 ? other : c);
     }
 }
 

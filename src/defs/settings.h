@@ -26,6 +26,10 @@ static inline const char *setting_device(const struct settings *s) {
 static inline const char *setting_device_title(const struct settings *s) {
     return s->device == DEVICE_CPU ? "CPU" : "GPU";
 }
+/* Whether several devices may share a scan. */
+static inline bool setting_shares(const struct settings *s) {
+    return s->device == DEVICE_HYBRID;
+}
 /* Whether answers stay where they were made. */
 static inline bool setting_keeps_result(const struct settings *s) {
     return s->gpu_result == RESULT_DEVICE;

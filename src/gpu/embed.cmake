@@ -16,6 +16,7 @@ set(WF_EMBEDDED
   prelude.h=gpu/kernels/prelude.h
   block.h=gpu/kernels/block.h
   text.h=gpu/kernels/text.h
+  seek.h=gpu/kernels/seek.h
   words.h=gpu/kernels/words.h
   intern.h=gpu/kernels/intern.h
   vm.h=gpu/kernels/vm.h
@@ -23,6 +24,7 @@ set(WF_EMBEDDED
   vm_rows_small.h=gpu/kernels/vm_rows_small.h
   vm_agg.h=gpu/kernels/vm_agg.h
   agg_runs.h=gpu/kernels/agg_runs.h
+  agg_list.h=gpu/kernels/agg_list.h
   build.h=gpu/kernels/build.h
   standalone.h=gpu/kernels/standalone.h
   probe.h=gpu/kernels/probe.h
@@ -75,6 +77,7 @@ set(WF_EMBEDDED
   defs/char_class.h=defs/char_class.h
   defs/fn_initcap.h=defs/fn_initcap.h
   defs/fn_parse.h=defs/fn_parse.h
+  defs/fn_moment.h=defs/fn_moment.h
   defs/fn_parse_real.h=defs/fn_parse_real.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h

@@ -19,6 +19,9 @@ static const char *refuses_plan(const struct gpu *g, struct exec *x, const struc
     if (step->refusal) {
         return arena_printf(x->arena, "%s", step->refusal);
     }
+    if (atomic_load(&step->elsewhere)) {
+        return gpu_refusal(x->arena, REFUSE_FORM, "");
+    }
     for (i64 i = 0; i < plan->patterns.count; i++) {
         bool zone = x->program->lit_kinds[plan->patterns.items[i].lit] == KIND_I32;
         if (gpu_ahead_table(x, &plan->patterns.items[i]).len == 0) {
@@ -62,17 +65,26 @@ static bool is_here(const struct gpu *g, const struct variable *v) {
     return v->copy && v->copy_space == g->device.space;
 }
 
+/* Of the rows of a table, those that the execution reads. */
+static i64 span_rows(const struct exec *x, i64 rows) {
+    struct row_span span = exec_span(x, rows);
+    return span.end - span.first;
+}
+
 /* Bytes of the source that a pipeline reads. */
 static f64 source_bytes(struct gpu *g, const struct exec *x, const struct pipeline *pipe,
                         const struct gpu_plan *plan, const struct expected *vars) {
     f64 read = 0;
     const struct source *source = &pipe->source;
+    i64 all = source->kind == SOURCE_TABLE ? x->versions[source->ref]->rows : 0;
+    f64 share = all > 0 ? (f64)span_rows(x, all) / (f64)all : 1;
     for (u32 c = 0; c < source->col_count; c++) {
         if (plan->col_used[c] && source->kind == SOURCE_VAR) {
             const struct var *var = &x->program->vars[source->ref];
             read += (f64)vars[source->ref].rows * kind_bytes[var->kinds[source->cols[c]]];
         } else if (plan->col_used[c] && source->kind == SOURCE_TABLE) {
-            read += (f64)gpu_column_of(g->card, x->versions[source->ref], source->cols[c]).bytes;
+            read += share *
+                    (f64)gpu_column_of(g->card, x->versions[source->ref], source->cols[c]).bytes;
         }
     }
     return read;
@@ -82,7 +94,7 @@ static i64 source_rows(const struct exec *x, const struct pipeline *pipe,
                        const struct expected *vars) {
     const struct source *source = &pipe->source;
     return source->kind == SOURCE_VAR     ? vars[source->ref].rows
-           : source->kind == SOURCE_TABLE ? x->versions[source->ref]->rows
+           : source->kind == SOURCE_TABLE ? span_rows(x, x->versions[source->ref]->rows)
                                           : 0;
 }
 
@@ -191,8 +203,9 @@ static void gpu_column(struct device *dev, const struct table_version *version, 
     struct gpu *g = dev->self;
     struct device_rates rates = usable_rates(dev, NULL);
     f64 ns = 1 / (rates.bus_bytes_per_ns * KERNELS_REACH) + PIN_NS_PER_BYTE;
-    i64 missing = gpu_column_of(g->card, version, col).missing_bytes;
-    *out = (struct column_place){missing, (f64)missing * ns};
+    struct gpu_column column = gpu_column_of(g->card, version, col);
+    *out =
+        (struct column_place){column.bytes, column.missing_bytes, (f64)column.missing_bytes * ns};
 }
 
 static void gpu_lacks(struct device *dev, struct table_version *version, u32 col, f64 lost_ns) {
@@ -351,6 +364,16 @@ static FALLIBLE run_level(struct gpu *g, struct exec *x, u32 step_no, const stru
     return status;
 }
 
+/* What crossed the bus for nothing counts, too. */
+static void begin_again(struct step_metric *metric, const struct step_metric *untouched) {
+    struct step_metric spent = *metric;
+    *metric = *untouched;
+    metric->bytes_moved = spent.bytes_moved;
+    metric->bytes_fetched = spent.bytes_fetched;
+    metric->launches = spent.launches;
+    metric->device_ns = spent.device_ns;
+}
+
 /* Memory that other workers' steps held may be all that was missing; else what the step needs has to
  * be less, or elsewhere. */
 static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
@@ -358,12 +381,13 @@ static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const s
     struct step_metric untouched = x->metrics[step_no];
     TRY(gpu_enter(g, x->err));
     g->known = (struct gpu_known){0};
+    g->may_spill = has_level(x, step, TIGHT_SPILL);
     wf_status status = run_level(g, x, step_no, step, TIGHT_NOT);
     bool company = gpu_leave(g);
     for (u32 tight = company ? TIGHT_NOT : TIGHT_STREAM;
          status == ERR_DEVICE_MEMORY && tight < TIGHT_COUNT; tight++) {
         if (tight == TIGHT_NOT || has_level(x, step, tight)) {
-            x->metrics[step_no] = untouched;
+            begin_again(&x->metrics[step_no], &untouched);
             error_reset(x->err);
             TRY(company ? gpu_enter_alone(g, x->err) : gpu_enter(g, x->err));
             status = run_level(g, x, step_no, step, tight);

@@ -70,6 +70,11 @@ i64 gpu_heap_available(
 /* Evicts cached segments as needed; ERR_DEVICE_MEMORY names bytes, budget and gpu_memory. Where the
  * card is too small for the step (TIGHT_SPILL), in host memory that it reaches over the bus. */
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+/* In host memory that the card reaches. */
+FALLIBLE gpu_alloc_away(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+/* On the card, or there: for rows that are written one after the other, and should not make a scan
+ * over the bus begin again. */
+FALLIBLE gpu_alloc_rows(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 /* On the card whatever the step. */
 FALLIBLE gpu_alloc_here(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
@@ -396,6 +401,7 @@ struct gpu {
     b8 inside;                /* in a step; by the card's lock */
     b8 had_company;           /* another worker was inside during it */
     enum gpu_tight tight;     /* of the step */
+    b8 may_spill;             /* to memory of the host, rather than leave the step to it */
     struct gpu_known known;
     i64 spilled_bytes;        /* of the step's blocks, in memory of the host */
     struct pool *pool;        /* of the step; NULL = none */
@@ -514,7 +520,7 @@ struct gpu_plan {
     b8 *host_text;   /* registers of text that keep the host's address: only rows take them */
     u8 *count_after; /* by opcode: the place, + 1, where rows are counted behind it; 0 = none */
     u32 count_places;
-    const char *woven_op; /* what the virtual machine does not have: an opcode, or the room; NULL: it has all */
+    const char *woven_op; /* what the virtual machine lacks: an opcode, or the room; NULL: nothing */
 };
 /* Why something stays on the host; the texts are in refusal.def. */
 enum gpu_refusal {
@@ -578,6 +584,8 @@ struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan,
                            const struct sink *sink);
 /* A word whose total is not 0 where there was a row; -1: none. */
 i32 gpu_touch_word(const struct gpu_plan *plan, const struct sink *sink);
+/* Whether all words of a group are sums that so many rows do not bring to 2^32. */
+bool gpu_words_narrow(const struct gpu_plan *plan, const struct sink *sink, i64 rows);
 
 struct agg_room { /* what the form of a table depends on besides the pipeline */
     i64 rows;     /* of the source */
@@ -626,7 +634,7 @@ struct weave { /* what the text depends on besides the opcodes */
     const struct agg_cells *cells[PIPE_AGGS]; /* groups in each thread's own; NULL = not so */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
     struct weave_agg {
-        u32 form, head; /* of struct kagg */
+        u32 form, head, narrow; /* of struct kagg */
         u32 front;      /* of struct agg_shape */
         b8 copies;      /* of the table, in shared memory */
     } aggs[PIPE_AGGS];
@@ -645,6 +653,16 @@ struct gpu_col {
     struct gpu_block *data, *nulls;
     u64 addr, nulls_addr;
 };
+/* Strings that a step made, on the card. They have their addresses on the host from the beginning, but
+ * come there only when rows that may point to them do. */
+struct gpu_far {
+    _Atomic i32 refs;
+    struct gpu_card *card;
+    struct gpu_block *block; /* HEAP_HEAD, and the bytes */
+    struct buffer *host;
+    i64 used;
+    _Atomic b8 is_here; /* on the host, too */
+};
 /* Bytes that views in a variable point to: a tablet's, or others that stay where they are on the
  * host as long as the statement, or as long as `heap`. */
 struct gpu_str {
@@ -654,6 +672,7 @@ struct gpu_str {
     const u8 *host;
     i64 bytes;
     struct buffer *heap;     /* or NULL; counted */
+    struct gpu_far *far;     /* heap's bytes are there, or NULL; counted */
     struct gpu_block *block; /* no tablet: the copy on the card, made when it is needed */
 };
 struct gpu_str_list {
@@ -676,7 +695,9 @@ struct gpu_step {
     struct arena arena;
     const char *refusal; /* NULL: the plan stands */
     _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
+    _Atomic b8 elsewhere; /* it met a text that only the host reads */
     _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
+    _Atomic i64 made_bytes, made_rows; /* of strings that it made last, and of the source */
     struct gpu_plan plan;
     struct gpu_woven_form *woven;
     struct gpu_scan *scans; /* the one used last first */
@@ -741,13 +762,18 @@ struct row_fetch {
 FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, const struct row_fetch *fetch,
                            i64 *moved);
 
-/* --- text (gpu_str.c) --- */
+/* --- text (gpu_str.c, gpu_made.c) --- */
+
+void gpu_far_release(struct gpu_far *far); /* NULL is fine */
+FALLIBLE gpu_far_fetch(struct gpu *g, struct exec *x, struct gpu_far *far);
 
 /* Copies the bytes of n views into one buffer and lets the views point there. */
 FALLIBLE gpu_str_gather(struct memory *mem, str *views, i64 n, struct buffer **out,
                         struct error *err);
 /* Takes the reference to the heap. */
 void gpu_str_add(struct arena *arena, struct gpu_str_list *list, struct gpu_str text);
+/* The same, for another variable: counted once more, without the copy on the card. */
+void gpu_str_share(struct arena *arena, struct gpu_str_list *list, struct gpu_str text);
 void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list);
 /* The text's address on the card, copied there when missing. */
 FALLIBLE gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved);

@@ -3,7 +3,7 @@
  * A warp reserves the bytes of its rows by adding to the heap's first word. A heap that runs full
  * counts on, and the step runs once more with as much as was asked for. Strings that leave the step
  * have an address on the host from the beginning, as all text in variables has; their bytes come there
- * when the step ends. */
+ * with rows that may point to them (gpu_var_fetch). Other steps find them on the card. */
 #include "gpu/gpu_job.h"
 
 #define MADE_FIRST_BYTES 24 /* of a string, before anything is known */
@@ -21,19 +21,54 @@ static bool hands_on(const struct job *j) {
     return false;
 }
 
+void gpu_far_release(struct gpu_far *far) {
+    if (far && atomic_fetch_sub(&far->refs, 1) == 1) {
+        gpu_heap_free(far->card, far->block);
+        buffer_release(far->host);
+        mem_free(far->card->mem, far, (i64)sizeof *far);
+    }
+}
+
+wf_status gpu_far_fetch(struct gpu *g, struct exec *x, struct gpu_far *far) {
+    struct error *err = x->err;
+    if (far->used && !atomic_load(&far->is_here)) {
+        CU(g->api->copy_to_host(far->host->data, far->block->addr + HEAP_HEAD, (size_t)far->used,
+                                g->streams[0]));
+        CU(g->api->stream_synchronize(g->streams[0]));
+        atomic_store(&far->is_here, 1);
+    }
+    return ERR_OK;
+}
+
+/* The block is its own from now on, even if this fails. */
+static FALLIBLE make_far(struct job *j) {
+    struct gpu_card *card = j->g->card;
+    struct gpu_far *far = mem_alloc(card->mem, (i64)sizeof *far);
+    if (!far) {
+        return memory_refused(card->mem, j->x->err, (i64)sizeof *far);
+    }
+    *far = (struct gpu_far){.refs = 1, .card = card, .block = j->made};
+    j->far = far;
+    far->host = buffer_new(j->x->mem, j->made_bytes);
+    return far->host ? ERR_OK : memory_refused(j->x->mem, j->x->err, j->made_bytes);
+}
+
+/* As much as the step's strings took when it ran last, or a guess. */
+static i64 first_bytes(const struct job *j) {
+    i64 row = (i64)j->plan.makes * MADE_FIRST_BYTES;
+    i64 rows = MIN_OF(j->source_rows, gpu_heap_available(j->g->card) / 4 / row);
+    i64 before = atomic_load(&j->kept->made_rows);
+    i64 bytes = rows * row;
+    if (before > 0 && before == j->source_rows) {
+        bytes = atomic_load(&j->kept->made_bytes);
+    }
+    return MAX_OF(bytes, MADE_LEAST_BYTES);
+}
+
 static FALLIBLE make_room(struct job *j) {
-    struct exec *x = j->x;
-    if (!j->made_bytes) {
-        i64 row = (i64)j->plan.makes * MADE_FIRST_BYTES;
-        i64 rows = MIN_OF(j->source_rows, gpu_heap_available(j->g->card) / 4 / row);
-        j->made_bytes = MAX_OF(rows * row, MADE_LEAST_BYTES);
-    }
-    TRY(gpu_alloc(j->g, HEAP_HEAD + j->made_bytes, &j->made, x->err));
-    if (!hands_on(j)) {
-        return ERR_OK;
-    }
-    j->made_host = buffer_new(x->mem, j->made_bytes);
-    return j->made_host ? ERR_OK : memory_refused(x->mem, x->err, j->made_bytes);
+    j->made_bytes = j->made_bytes ? j->made_bytes : first_bytes(j);
+    TRY(gpu_alloc(j->g, HEAP_HEAD + j->made_bytes, &j->made, j->x->err));
+    return hands_on(j) ? make_far(j) : ERR_OK;
 }
 
 wf_status gpu_job_made_begin(struct job *j) {
@@ -45,11 +80,11 @@ wf_status gpu_job_made_begin(struct job *j) {
     if (!j->made) {
         TRY(make_room(j));
     }
-    if (j->made_host) {
-        struct job_text text = {.text = {.host = j->made_host->data,
-                                         .bytes = j->made_host->bytes,
-                                         .heap = j->made_host},
-                                .addr = j->made->addr + HEAP_HEAD};
+    if (j->far) {
+        struct buffer *host = j->far->host;
+        struct job_text text = {
+            .text = {.host = host->data, .bytes = host->bytes, .heap = host, .far = j->far},
+            .addr = j->made->addr + HEAP_HEAD};
         if (!j->made_text) {
             VEC_PUSH(j->x->arena, &j->texts, text);
             j->made_text = j->texts.count;
@@ -70,22 +105,25 @@ wf_status gpu_job_made_end(struct job *j, bool *out_again) {
     }
     CU(g->api->copy_to_host(&used, j->made->addr, sizeof used, g->streams[0]));
     CU(g->api->stream_synchronize(g->streams[0]));
+    atomic_store(&j->kept->made_rows, 0); /* whoever reads one of them may read the other */
+    atomic_store(&j->kept->made_bytes, (i64)used + (i64)used / 16);
+    atomic_store(&j->kept->made_rows, j->source_rows);
     if ((i64)used > j->made_bytes) {
         gpu_job_made_drop(j);
         j->made_bytes = j->g->known.made_bytes = (i64)used;
         *out_again = true;
-    } else if (j->made_host && used) {
-        CU(g->api->copy_to_host(j->made_host->data, j->made->addr + HEAP_HEAD, (size_t)used,
-                                g->streams[0]));
-        CU(g->api->stream_synchronize(g->streams[0]));
-        gpu_job_fetched(j, (i64)used);
+    } else if (j->far) {
+        j->far->used = (i64)used;
     }
     return ERR_OK;
 }
 
 void gpu_job_made_drop(struct job *j) {
-    gpu_heap_free(j->g->card, j->made);
-    buffer_release(j->made_host);
+    if (j->far) {
+        gpu_far_release(j->far);
+    } else {
+        gpu_heap_free(j->g->card, j->made);
+    }
     j->made = NULL;
-    j->made_host = NULL;
+    j->far = NULL;
 }

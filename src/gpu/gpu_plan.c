@@ -121,7 +121,7 @@ static const struct op *literal_of(const struct pipeline *pipe, u16 reg) {
 static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
                              const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
-    if (op_ahead(op->code) && literal_of(pipe, op->b)) {
+    if (op_partly(op->code) || (op_ahead(op->code) && literal_of(pipe, op->b))) {
         return NULL;
     }
     if ((info->flags & OP_MAKES) && (info->flags & OP_HOST)) {
@@ -255,7 +255,8 @@ static void number_op(struct planner *p, u32 i) {
         imm = number_ahead(p, literal_of(p->pipe, op->b)->imm, op->code);
     }
     plan->makes += (op_infos[op->code].flags & OP_MAKES) != 0;
-    bool rare = op_infos[op->code].flags & OP_RARE || op_ahead(op->code);
+    bool rare =
+        op_infos[op->code].flags & OP_RARE || op_ahead(op->code) || op_partly(op->code);
     if (rare && !plan->woven_op) {
         plan->woven_op = op_infos[op->code].name;
     }

@@ -240,7 +240,8 @@ static FALLIBLE reserve_args(struct job *j) {
     i64 here = j->keeps ? j->blob_bytes : all;
     TRY(gpu_pinned_reserve(g, &g->args, all, err));
     j->early_at = ALIGN_UP(report_bytes(j) + count_bytes(j), 64);
-    TRY(gpu_pinned_reserve(g, &g->reports, j->early_at + j->early_bytes, err));
+    i64 behind = MAX_OF(j->early_bytes, gpu_room_bytes(j));
+    TRY(gpu_pinned_reserve(g, &g->reports, j->early_at + behind, err));
     if (g->args_block && g->args_block->bytes < here + 64) {
         gpu_heap_free(g->card, g->args_block);
         g->args_block = NULL;
@@ -502,7 +503,7 @@ static i64 most_matches(const struct job *j) {
 
 static void cut_launch(const struct job *j, i64 tile_rows, struct launch *l, struct kargs *args) {
     i64 tiles = (i64)args->tile_count;
-    i64 matches = most_matches(j);
+    i64 matches = j->each_gives;
     i64 most = MAX_OF(most_rows(j) / tile_rows, 1);
     if (!l->step) {
         i64 few = (j->g->api->is_simt ? FIRST_MATCHES_SIMT : FIRST_MATCHES) / matches / tile_rows;
@@ -723,6 +724,7 @@ static FALLIBLE start_batch(struct job *j, i64 b) {
                                 g->args_block->addr + (u64)(j->reports_at + at), REPORT_WORDS * 8,
                                 stream));
     }
+    TRY(gpu_room_note(j, slot, stream));
     CU(g->api->event_record(g->slot_done[slot], stream));
     return ERR_OK;
 }
@@ -730,15 +732,19 @@ static FALLIBLE start_batch(struct job *j, i64 b) {
 static FALLIBLE run_slots(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
-    i64 harvested = 0;
-    for (i64 b = 0; b < j->batch_count; b++) {
-        TRY(start_batch(j, b));
-        if (b + 1 >= j->slot_count) {
-            TRY(gpu_job_harvest(j, harvested++));
+    i64 started = 0;
+    i64 done = 0;
+    while (started < j->batch_count && !j->gives_up) {
+        TRY(gpu_room_before(j, started, &done));
+        if (!j->gives_up) {
+            TRY(start_batch(j, started++));
+        }
+        if (started >= done + j->slot_count) {
+            TRY(gpu_job_harvest(j, done++));
         }
     }
-    while (harvested < j->batch_count) {
-        TRY(gpu_job_harvest(j, harvested++));
+    while (done < started) {
+        TRY(gpu_job_harvest(j, done++));
     }
     if (j->to_host) {
         CU(g->api->stream_synchronize(g->down));
@@ -831,6 +837,7 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(gpu_job_made_begin(j));
     TRY(gpu_job_sink_begin(j));
     TRY(gpu_job_fits(j));
+    gpu_room_begin(j);
     TRY(send_args(j));
     TRY(gpu_agg_init(j));
     TRY(spread(j));
@@ -908,9 +915,14 @@ static FALLIBLE run_job(struct job *j) {
         TRY(gpu_job_gone(j));
     }
     TRY(gpu_job_texts(j));
+    j->each_gives = most_matches(j);
     bool again = true;
     while (again) {
         wf_status status = run_once(j, &again);
+        if (!status && j->elsewhere) {
+            FAIL(x->err, NOT_SUPPORTED, "%s cannot run on the GPU: %s", j->step->label ? j->step->label : "step",
+                 gpu_refusal(x->arena, REFUSE_FORM, ""));
+        }
         if (status == ERR_DEVICE_MEMORY && can_send_less(j)) {
             again = true;
             status = send_less(j);

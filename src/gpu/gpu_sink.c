@@ -45,7 +45,7 @@ static bool feeds_host(const struct program *program, u32 var, bool may) {
     return true;
 }
 
-static i64 col_bytes(const struct job *j, u32 c) {
+i64 gpu_job_col_bytes(const struct job *j, u32 c) {
     return kind_bytes[j->pipe->regs[job_sink(j)->cols[c].reg].kind];
 }
 
@@ -53,7 +53,7 @@ i64 gpu_job_row_bytes(const struct job *j) {
     const struct sink *sink = job_sink(j);
     i64 bytes = 0;
     for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
-        bytes += col_bytes(j, c) + (sink->cols[c].null_reg != NO_REG);
+        bytes += gpu_job_col_bytes(j, c) + (sink->cols[c].null_reg != NO_REG);
     }
     return bytes;
 }
@@ -110,7 +110,7 @@ static FALLIBLE rows_on_host(struct job *j) {
     i64 at = 0;
     for (u32 c = 0; c < sink->col_count; c++) {
         j->out_at[c] = (u64)at;
-        at = ALIGN_UP(at + j->capacity * col_bytes(j, c), 256);
+        at = ALIGN_UP(at + j->capacity * gpu_job_col_bytes(j, c), 256);
         j->out_nulls_at[c] = (u64)at;
         at += sink->cols[c].null_reg != NO_REG ? ALIGN_UP(j->capacity, 256) : 0;
     }
@@ -176,7 +176,7 @@ static FALLIBLE copy_old(struct job *j) {
     for (u32 c = 0; c < job_sink(j)->col_count; c++) {
         const struct gpu_col *from = &j->old->cols[c];
         const struct gpu_col *to = &j->out->cols[c];
-        CU(g->api->copy_device(to->addr, from->addr, rows * (size_t)col_bytes(j, c),
+        CU(g->api->copy_device(to->addr, from->addr, rows * (size_t)gpu_job_col_bytes(j, c),
                                g->streams[0]));
         if (to->nulls_addr && from->nulls_addr) {
             CU(g->api->copy_device(to->nulls_addr, from->nulls_addr, rows, g->streams[0]));
@@ -210,7 +210,7 @@ static FALLIBLE rows_on_card(struct job *j) {
     j->out->capacity = j->capacity;
     for (u32 c = 0; c < sink->col_count; c++) {
         struct gpu_col *col = &j->out->cols[c];
-        TRY(gpu_alloc(g, j->capacity * col_bytes(j, c), &col->data, j->x->err));
+        TRY(gpu_alloc(g, j->capacity * gpu_job_col_bytes(j, c), &col->data, j->x->err));
         col->addr = col->data->addr;
         bool had_nulls = j->old && j->old->cols[c].nulls_addr;
         if (sink->cols[c].null_reg != NO_REG || had_nulls) {
@@ -239,7 +239,7 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
         outs[c] = (struct kout){.data = DEV(u8 *, data),
                                 .nulls = DEV(b8 *, nulls),
                                 .reg = j->plan.places[col->reg],
-                                .bytes = (u32)col_bytes(j, c)};
+                                .bytes = (u32)gpu_job_col_bytes(j, c)};
         outs[c].is_text = j->pipe->regs[col->reg].kind == KIND_STR &&
                           (!j->plan.host_text[col->reg] || (outs[c].reg & KOP_ASIDE));
         outs[c].null_reg = col->null_reg != NO_REG ? j->plan.places[col->null_reg] : 0;
@@ -258,7 +258,10 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
 }
 
 static void take_fault(struct job *j, u64 key) {
-    if (key != ~0ULL) {
+    if (key == ELSEWHERE_WORD) {
+        atomic_store(&j->kept->elsewhere, 1);
+        j->elsewhere = 1;
+    } else if (key != ~0ULL) {
         exec_fault(j->x, key);
     }
 }
@@ -303,6 +306,7 @@ wf_status gpu_job_harvest(struct job *j, i64 batch) {
     struct error *err = j->x->err;
     i32 slot = (i32)(batch % j->slot_count);
     CU(g->api->event_synchronize(g->slot_done[slot]));
+    gpu_room_look(j, slot);
     if (j->to_host) {
         TRY(send_rows(j, batch, slot));
     }

@@ -102,7 +102,9 @@ static struct sv scan_key(const struct job *j) {
     const struct exec *x = j->x;
     struct text key;
     text_init(&key, x->arena);
-    u64 head[2] = {x->versions[j->pipe->source.ref]->id, (u64)x->settings->gpu_placement};
+    struct row_span span = exec_span(x, -1);
+    u64 head[4] = {x->versions[j->pipe->source.ref]->id, (u64)x->settings->gpu_placement,
+                   (u64)span.first, (u64)span.end};
     text_append(&key, (struct sv){(const char *)head, (i64)sizeof head});
     for (u32 i = 0; i < j->pipe->prune_count; i++) {
         const struct prune *p = &j->pipe->prunes[i];
@@ -211,13 +213,22 @@ void gpu_job_scan_end(struct job *j, wf_status status) {
 
 /* --- pruning --- */
 
-/* Fills part->keep when some zone can be skipped; returns the rows left. */
-static i64 prune_part(struct job *j, struct part *part) {
+/* Fills part->keep when some zone can be skipped, or is another share's; returns the rows left. */
+static i64 prune_part(struct job *j, struct part *part, struct row_span span) {
     const struct pipeline *pipe = j->pipe;
     i64 zones = (part->rows + ZONE_ROWS - 1) >> ZONE_SHIFT;
     i64 dropped = 0;
-    u8 *keep = pipe->prune_count ? NEW_ARRAY(j->arena, u8, zones) : NULL;
+    i64 elsewhere = 0;
+    bool cut = part->row_start < span.first || part->row_start + part->rows > span.end;
+    u8 *keep = pipe->prune_count || cut ? NEW_ARRAY(j->arena, u8, zones) : NULL;
     for (i64 z = 0; keep && z < zones; z++) {
+        i64 first = part->row_start + (z << ZONE_SHIFT);
+        i64 rows = MIN_OF(part->rows - (z << ZONE_SHIFT), ZONE_ROWS);
+        ASSERT(first >= span.end || first + rows <= span.end);
+        if (first < span.first || first >= span.end) {
+            elsewhere += rows;
+            continue;
+        }
         keep[z] = 1;
         for (u32 i = 0; i < pipe->prune_count; i++) {
             const struct prune *p = &pipe->prunes[i];
@@ -226,15 +237,14 @@ static i64 prune_part(struct job *j, struct part *part) {
                 keep[z] = 0;
             }
         }
-        i64 first = part->row_start + (z << ZONE_SHIFT);
         if (first >= j->rows_end || first + ZONE_ROWS <= j->rows_first) {
             keep[z] = 0;
         }
-        dropped += keep[z] ? 0 : MIN_OF(part->rows - (z << ZONE_SHIFT), ZONE_ROWS);
+        dropped += keep[z] ? 0 : rows;
     }
-    part->keep = dropped ? keep : NULL;
+    part->keep = dropped || elsewhere ? keep : NULL;
     j->pruned_rows += dropped;
-    return part->rows - dropped;
+    return part->rows - dropped - elsewhere;
 }
 
 /* --- parts --- */
@@ -244,13 +254,15 @@ static FALLIBLE table_parts(struct job *j) {
     const struct table_version *version = j->x->versions[source->ref];
     struct weave_col *cols = NEW_ARRAY(j->x->arena, struct weave_col, j->col_count + 1);
     j->parts = NEW_ARRAY(j->arena, struct part, version->tablet_count + 1);
+    struct row_span span = exec_span(j->x, I64_MAX);
     exec_row_range(j->x, j->pipe, &j->rows_first, &j->rows_end);
     for (i64 t = 0; t < version->tablet_count; t++) {
         struct part part = {.tablet = version->tablets[t],
                             .rows = version->tablet_rows[t],
                             .row_start = version->row_starts[t],
                             .gone = version->deleted[t]};
-        i64 left = part.rows ? prune_part(j, &part) : 0;
+        bool here = part.row_start < span.end && part.row_start + part.rows > span.first;
+        i64 left = here ? prune_part(j, &part, span) : 0;
         if (left == 0) {
             continue;
         }
@@ -500,6 +512,23 @@ i64 gpu_job_slot_share(const struct job *j) {
     return card->heap.budget_bytes / 2 / GPU_STREAMS / card->worker_count;
 }
 
+/* Rows of a batch, so that a table of groups has room for those of all batches under way, each row
+ * being one, twice: then groups can be put aside. Where few groups are expected, any number. */
+#define GROUP_ROOM_SHARE 48
+static i64 rows_for_groups(const struct job *j) {
+    i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
+    i64 rows = I64_MAX;
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        const struct sink *sink = j->plan.aggs[k];
+        i64 width = 8 * (1 + (i64)sink->word_count) * j->plan.agg_count;
+        i64 groups = MIN_OF(sink->groups, j->source_rows);
+        if (groups > room / 16 / width) {
+            rows = MIN_OF(rows, room / width / GROUP_ROOM_SHARE);
+        }
+    }
+    return rows;
+}
+
 /* Rows of a batch that crosses the bus, by the wider of its two directions. */
 static i64 batch_rows(const struct job *j) {
     const struct gpu *g = j->g;
@@ -511,7 +540,7 @@ static i64 batch_rows(const struct job *j) {
     i64 out = gpu_job_row_bytes(j);
     i64 most = (g->api->is_simt ? BATCH_BYTES_SIMT : BATCH_BYTES) / MAX_OF(in, out);
     i64 room = gpu_job_slot_share(j) / (in + out);
-    return MAX_OF(MIN_OF(MIN_OF(most, room), BATCH_ROWS), 1);
+    return MAX_OF(MIN_OF(MIN_OF(MIN_OF(most, room), BATCH_ROWS), rows_for_groups(j)), 1);
 }
 
 bool gpu_job_cut_smaller(struct job *j, i64 batch, i64 times) {

@@ -46,9 +46,19 @@ void gpu_str_add(struct arena *arena, struct gpu_str_list *list, struct gpu_str 
     VEC_PUSH(arena, list, text);
 }
 
+void gpu_str_share(struct arena *arena, struct gpu_str_list *list, struct gpu_str text) {
+    text.block = NULL;
+    text.heap = text.heap ? buffer_retain(text.heap) : NULL;
+    if (text.far) {
+        atomic_fetch_add(&text.far->refs, 1);
+    }
+    gpu_str_add(arena, list, text);
+}
+
 void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list) {
     for (i64 i = 0; i < list->count; i++) {
         buffer_release(list->items[i].heap);
+        gpu_far_release(list->items[i].far);
         gpu_heap_free(card, list->items[i].block);
     }
     list->count = 0;
@@ -56,6 +66,10 @@ void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list) {
 
 /* A tablet's is the cache's, or a copy of its own where that has no room. */
 wf_status gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved) {
+    if (text->far) {
+        *out = text->far->block->addr + HEAP_HEAD;
+        return ERR_OK;
+    }
     if (text->tablet && !text->block) {
         struct cached *cached = NULL;
         wf_status status =
@@ -434,8 +448,7 @@ void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
             variable_keep_heap(x, var, buffer_retain(text.heap));
         }
         if (out) {
-            text.heap = text.heap ? buffer_retain(text.heap) : NULL;
-            gpu_str_add(x->arena, &out->texts, text);
+            gpu_str_share(x->arena, &out->texts, text);
         }
     }
 }

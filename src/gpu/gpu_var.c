@@ -465,6 +465,11 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     if (gv->epoch != g->card->epoch) {
         FAIL(err, GPU, "rows were lost when the GPU was reset");
     }
+    for (i64 i = 0; i < gv->texts.count; i++) {
+        if (gv->texts.items[i].far) {
+            TRY(gpu_far_fetch(g, x, gv->texts.items[i].far));
+        }
+    }
     struct fetch_col *cols = NEW_ARRAY(x->arena, struct fetch_col, gv->col_count + 1);
     for (u32 c = 0; c < gv->col_count; c++) {
         cols[c] = (struct fetch_col){gv->cols[c].addr, gv->cols[c].nulls_addr};

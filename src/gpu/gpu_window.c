@@ -228,9 +228,7 @@ static void pass_texts(struct exec *x, const struct step *step, const struct gpu
     bool shares = step->kind == STEP_LIMIT && step->shares;
     for (i64 i = 0; i < from->texts.count; i++) {
         struct gpu_str text = from->texts.items[i];
-        text.block = NULL;
-        text.heap = text.heap ? buffer_retain(text.heap) : NULL;
-        gpu_str_add(x->arena, &out->texts, text);
+        gpu_str_share(x->arena, &out->texts, text);
         if (text.heap && !shares) {
             variable_keep_heap(x, dst, buffer_retain(text.heap));
         }

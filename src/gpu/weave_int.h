@@ -1,6 +1,7 @@
 /* weave_int.h: what the files of the weaver share: weave_text.c writes a kernel's frame and its
  * opcodes, weave_probe.c how keys are looked up, weave_list.c how few rows or several matches go on,
- * weave_sink.c what becomes of the rows. */
+ * weave_seek.c how bytes are looked for in text, weave_sink.c what becomes of the rows, weave_runs.c
+ * how rows in the order of their key become groups. */
 #ifndef WF_GPU_WEAVE_INT_H
 #define WF_GPU_WEAVE_INT_H
 
@@ -43,6 +44,10 @@ struct weaver {
     b8 *late;      /* those of them that are needed for nothing before */
     b8 *early;     /* opcodes that were written before their turn */
     b8 *tested;    /* lookups whose bitmaps were asked */
+    /* weave_seek.c */
+    b8 *seeks;     /* opcodes that look for bytes in a column's text */
+    b8 *text_read; /* registers that other opcodes read, too */
+    b8 any_seeks;
 };
 
 /* Writes a line; @ stands for the number of the aggregation. */
@@ -90,6 +95,13 @@ bool weave_spreads(const struct weaver *v,
 void weave_spread(struct weaver *v, u32 at, u16 number);
 void weave_spread_end(struct weaver *v);
 
+/* weave_seek.c */
+void weave_seek_plan(struct weaver *v);  /* after weave_list_plan */
+void weave_seek_setup(struct weaver *v); /* before the tiles */
+void weave_seek(struct weaver *v, u32 at);
+bool weave_seek_hides(const struct weaver *v,
+                      u16 reg); /* whether this register of text is not written */
+
 /* weave_probe.c */
 void weave_probe(struct weaver *v, u32 at, const struct op *op, u16 number);
 void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number);
@@ -97,7 +109,15 @@ void weave_next_match(struct weaver *v); /* where the last MATCH that is open go
 void weave_each(struct weaver *v, u32 at, const struct op *op, u16 number);
 void weave_any(struct weaver *v, const struct op *op);
 
+/* weave_runs.c */
+void weave_runs_functions(struct weaver *v);
+void weave_runs_setup(struct weaver *v);
+void weave_runs_list_begin(struct weaver *v); /* before the rows of a list, */
+void weave_runs_list_end(struct weaver *v);   /* and behind them */
+void weave_emit_runs(struct weaver *v);
+
 /* weave_sink.c */
+extern const char *const weave_words[];
 i64 weave_stage_bytes(const struct gpu_plan *plan); /* of the widest column of rows */
 void weave_sink_functions(struct weaver *v);        /* before the kernel */
 void weave_sink_setup(struct weaver *v);            /* before the tiles */

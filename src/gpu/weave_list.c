@@ -244,7 +244,7 @@ void weave_list_plan(struct weaver *v) {
             trace_reg(&t, (u16)r);
         }
     }
-    v->list = t.ok && !v->w->run_rows; /* runs are found by neighbours */
+    v->list = t.ok;
     if (v->list) {
         find_late(v);
     }
@@ -261,7 +261,7 @@ void weave_list_setup(struct weaver *v) {
         return;
     }
     line(v, "SHARED(u16, s_list, TILE);");
-    line(v, "SHARED(u32, s_list_sums, 32);");
+    line(v, "SHARED(%s, s_list_sums, 32);", v->w->run_rows ? "u64" : "u32");
     line(v, "SHARED(u32, s_match_sums, 32);");
     for (u32 i = v->ask_at; i < v->pipe->op_count; i++) {
         if (!has_several(v, i)) {
@@ -330,7 +330,11 @@ static void declare_regs(struct weaver *v, u32 from) {
 }
 
 static void put_list(struct weaver *v) {
-    line(v, "const u32 list_rows = b_list_rows(act, R, SPAN, s_list, s_list_sums);");
+    line(v, "const u32 list_rows = %s(act, R, SPAN, s_list, s_list_sums);",
+         v->w->run_rows ? "b_list_in_order" : "b_list_rows");
+    if (v->w->run_rows) {
+        weave_runs_list_begin(v);
+    }
     line(v, "for (u32 list_at = 0; list_at < list_rows; list_at += %d) {", WOVEN_BLOCK);
     v->depth++;
     line(v, "u32 act = list_at + t_id() < list_rows;");
@@ -368,6 +372,9 @@ void weave_list_end(struct weaver *v) {
         v->depth--;
         line(v, "}");
         v->rows = v->tile_rows;
+        if (v->w->run_rows) {
+            weave_runs_list_end(v);
+        }
         line(v, "#undef R");
         line(v, "#define R %d", v->rows);
         v->listed = 0;

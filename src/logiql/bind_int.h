@@ -41,8 +41,8 @@ struct lq_pred {
     struct sv name;
     u8 origin; /* enum lq_origin */
     i32 position;
-    i32 arity;      /* -1 until known */
-    i32 key_count;  /* first columns that decide the others; -1: a set of tuples */
+    i32 arity;     /* -1 until known */
+    i32 key_count; /* first columns that decide the others; -1: a set of tuples */
     const char **names;
     struct type *types; /* NULL until known */
     b8 declared;        /* types are those of a declaration */
@@ -57,10 +57,10 @@ struct lq_pred {
     i32 component;
     /* relation.c */
     b8 failed;
-    struct rel *rel;       /* what rules derive; users share it */
-    struct rel *fix;       /* the recursion it is a relation of */
+    struct rel *rel;         /* what rules derive; users share it */
+    struct rel *fix;         /* the recursion it is a relation of */
     struct fix_draft *draft; /* while that is made */
-    u32 relation;          /* its number there */
+    u32 relation;            /* its number there */
 };
 
 typedef VEC(struct lq_pred *) lq_preds;
@@ -74,11 +74,12 @@ struct lq_bind {
     struct typing *t;
     struct view_binder *views;
     struct map preds;
-    lq_preds order;        /* all that are needed, those that are read first */
+    lq_preds order; /* all that are needed, those that are read first */
     i32 component_count;
     const struct lq_rule *rule; /* at hand */
-    i32 fresh;             /* variables made so far */
-    lq_mistakes *mistakes; /* where they are collected; NULL: the first one ends it */
+    i32 fresh;                  /* variables made so far */
+    b8 follows;                 /* the mistake at hand comes of another one */
+    lq_mistakes *mistakes;      /* where they are collected; NULL: the first one ends it */
 };
 
 void lq_bind_init(struct lq_bind *b, struct plan *plan, struct snapshot *snap, struct error *err);
@@ -134,7 +135,7 @@ struct lq_read { /* a scan that further columns of the same row can be taken fro
     lq_exprs keys;
     struct rel *scan;
 };
-struct lq_fact { /* a positive atom: which of its columns decide the tuple */
+struct lq_fact {   /* a positive atom: which of its columns decide the tuple */
     i32 key_count; /* of `args`: the key's come first */
     i32 arg_count;
     const struct lq_expr **args;
@@ -150,8 +151,7 @@ struct lq_scope {
     b8 counts; /* every binding counts: atoms are sets */
 };
 /* All literals of a conjunction; `extra` are expressions (of a head) that must be computable. */
-FALLIBLE body_bind(struct lq_bind *b, struct lq_scope *scope, const lq_conj *conj,
-                   lq_exprs *extra);
+FALLIBLE body_bind(struct lq_bind *b, struct lq_scope *scope, const lq_conj *conj, lq_exprs *extra);
 /* The rows of a scope: its conditions hold. */
 struct rel *scope_rel(struct lq_bind *b, struct lq_scope *scope);
 struct expr *variable_find(const struct lq_scope *scope, struct sv name);

@@ -134,6 +134,11 @@ static void take_compares(struct lq_bind *b, struct goal *goal, const struct lq_
     lq_exprs terms = lit->terms;
     lift_all(b, goal, &terms);
     for (i64 i = 0; i < lit->compares.count; i++) {
+        bool exists = lit->compares.items[i] == LQ_EQ && lit->terms.items[i]->kind == LQ_APPLY &&
+                      lit->terms.items[i + 1]->kind == LQ_ANY;
+        if (exists && !builtin_is_function(lit->terms.items[i]->text)) { /* f[k] = _ */
+            continue;
+        }
         struct test test = {.compare = lit->compares.items[i],
                             .left = terms.items[i],
                             .right = terms.items[i + 1],
@@ -376,8 +381,7 @@ static FALLIBLE check_negated(struct lq_bind *b, const struct lq_scope *scope,
         const struct lq_expr *arg = atom_arg(atom, i);
         if (arg->kind == LQ_VARIABLE && !variable_find(scope, arg->text)) {
             error_set(b->err, ERR_UNDEFINED_COLUMN, lq_at(b, arg->position),
-                      "variable %.*s is not bound", (int)MIN_OF(arg->text.len, 100),
-                      arg->text.ptr);
+                      "variable %.*s is not bound", (int)MIN_OF(arg->text.len, 100), arg->text.ptr);
             error_hint(b->err, "A negated atom binds no variable; write _ for any value.");
             return b->err->code;
         }

@@ -169,7 +169,8 @@ static bool conversion(struct sv name, struct type *from, struct type *to) {
     }
     i64 rest = name.ptr + name.len - first - 1;
     const char *second = memchr(first + 1, ':', (size_t)rest);
-    if (!second || !sv_eq((struct sv){second + 1, name.ptr + name.len - second - 1}, SV("convert"))) {
+    if (!second ||
+        !sv_eq((struct sv){second + 1, name.ptr + name.len - second - 1}, SV("convert"))) {
         return false;
     }
     return lq_type_named((struct sv){name.ptr, first - name.ptr}, NULL, from) &&

@@ -15,8 +15,8 @@ struct expr *expr_not_null(struct lq_bind *b, struct expr *e) {
     struct expr *is_null = expr_one(b->t, EXPR_IS_NULL, e, e->position);
     is_null->type = type_of(TYPE_BOOLEAN);
     struct expr *not = expr_one(b->t, EXPR_NOT, is_null, e->position);
-    not->type = type_of(TYPE_BOOLEAN);
-    return not;
+    not ->type = type_of(TYPE_BOOLEAN);
+    return not ;
 }
 
 const struct lq_expr *first_unbound(const struct lq_scope *scope, const struct lq_expr *e) {
@@ -81,9 +81,8 @@ static FALLIBLE bind_literal(struct lq_bind *b, const struct lq_expr *e, i32 pos
         return ERR_OK;
     case LQ_DECIMAL:
         TRY(literal_number(b->t, text, position, out));
-        return type_is_integer((*out)->type)
-                   ? coerce_to(b->t, *out, decimal_of((*out)->type), out)
-                   : ERR_OK;
+        return type_is_integer((*out)->type) ? coerce_to(b->t, *out, decimal_of((*out)->type), out)
+                                             : ERR_OK;
     case LQ_FLOAT:
         TRY(coerce_unknown(b->t, expr_text(b->t, e->text, position), type_of(TYPE_TEXT), out));
         return coerce_to(b->t, *out, type_of(TYPE_DOUBLE), out);
@@ -119,13 +118,14 @@ static FALLIBLE bind_binary(struct lq_bind *b, const struct lq_expr *e, i32 posi
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "%s has no operator %s",
                 class_name(left->type, name), op);
     }
-    TRY(to_int(b, &left));
-    TRY(to_int(b, &right));
+    if (type_is_integer(left->type) && type_is_integer(right->type)) {
+        TRY(to_int(b, &left));
+        TRY(to_int(b, &right));
+    }
     return operator_binary(b->t, op, left, right, position, out);
 }
 
-static FALLIBLE bind_negated(struct lq_bind *b, struct expr *arg, i32 position,
-                             struct expr **out) {
+static FALLIBLE bind_negated(struct lq_bind *b, struct expr *arg, i32 position, struct expr **out) {
     char name[32];
     if (!type_is_numeric(arg->type)) {
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "%s has no operator -",

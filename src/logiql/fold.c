@@ -164,7 +164,7 @@ FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
 /* --- seq --- */
 
 struct sequence_head {
-    i32 index; /* the argument that gets the number */
+    i32 index;  /* the argument that gets the number */
     i32 groups; /* arguments before it */
 };
 

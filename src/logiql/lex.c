@@ -186,9 +186,10 @@ static void take_escape(struct lq_lexer *l, struct text *out) {
         code = code * 16 + (u32)MAX_OF(digit, 0);
     }
     if (!good || code == 0 || (code >= 0xd800 && code < 0xe000)) {
-        lq_mistake(l->arena, l->mistakes, ERR_SYNTAX, (i32)start,
-                   "known are \\n \\t \\r \\b \\f \\\" \\' \\\\ and \\u with four hexadecimal digits",
-                   "unknown escape in a string");
+        lq_mistake(
+            l->arena, l->mistakes, ERR_SYNTAX, (i32)start,
+            "known are \\n \\t \\r \\b \\f \\\" \\' \\\\ and \\u with four hexadecimal digits",
+            "unknown escape in a string");
         return;
     }
     append_char(out, code);
@@ -252,9 +253,9 @@ static struct lq_token datetime(struct lq_lexer *l) {
 
 /* Longer marks stand before those they begin with. */
 static bool take_mark(struct lq_lexer *l) {
-    static const char *const marks[] = {"<--", "<<", ">>", "<-", "->", "<=", ">=", "!=", "(", ")",
-                                        "[",   "]",  "{",  "}",  ",",  ";",  ":",  "=",  "<", ">",
-                                        "!",   "+",  "-",  "*",  "/",  "^",  "@"};
+    static const char *const marks[] = {"<--", "<<", ">>", "<-", "->", "<=", ">=", "!=", "(",
+                                        ")",   "[",  "]",  "{",  "}",  ",",  ";",  ":",  "=",
+                                        "<",   ">",  "!",  "+",  "-",  "*",  "/",  "^",  "@"};
     for (i64 i = 0; i < COUNT_OF(marks); i++) {
         if (sees(l, marks[i])) {
             l->at += (i64)strlen(marks[i]);

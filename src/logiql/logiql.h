@@ -33,8 +33,8 @@ struct lq_action {
     const char **names;
     struct type *types;
     VEC(const char *) reads; /* INSTALL: names of objects it reads; those before it are there */
-    b8 replaces; /* INSTALL: an empty table of that name */
-    b8 has_body; /* ADD, TAKE, PUT: rows come from other predicates */
+    b8 replaces;             /* INSTALL: an empty table of that name */
+    b8 has_body;             /* ADD, TAKE, PUT: rows come from other predicates */
 };
 struct lq_script {
     VEC(struct lq_action) actions;
@@ -44,6 +44,23 @@ struct lq_script {
 /* Reads and checks all of a script; positions are those of `text`. */
 FALLIBLE logiql_script(struct arena *arena, struct snapshot *snap, struct sv text,
                        struct lq_script *out, struct error *err);
+
+/* The predicates that rules derive, by strata; those of one component derive each other. */
+struct lq_listed {
+    i32 stratum; /* from 1 */
+    i32 component;
+    b8 recursive;
+    const char *predicate;
+    const char *text; /* its clauses, one a line */
+};
+struct lq_list {
+    VEC(struct lq_listed) items;
+};
+FALLIBLE logiql_list(struct arena *arena, struct snapshot *snap, struct lq_list *out,
+                     struct error *err);
+
+/* Bytes up to and including the point that ends the first clause; 0 = none does. */
+size_t logiql_scan(struct arena *arena, struct sv text, bool *out_blank);
 
 /* A text in parts: single queries, and what stands between them. */
 struct lq_part {

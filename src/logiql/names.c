@@ -22,23 +22,29 @@ FALLIBLE lq_noted(struct lq_bind *b, wf_status status, struct lq_pred *pred) {
     if (!keeps) {
         return status;
     }
+    bool follows = b->follows && b->mistakes->count > 0;
+    b->follows = 0;
+    pred->failed = 1;
+    if (follows) {
+        error_reset(b->err);
+        return ERR_OK;
+    }
     lq_mistake(b->arena, b->mistakes, b->err->code, b->err->position,
                b->err->hint[0] ? b->err->hint : NULL, "%s", b->err->message);
     error_reset(b->err);
-    pred->failed = 1;
     return ERR_OK;
 }
 
 /* --- types --- */
 
 enum lq_class class_of(struct type type) {
-    return type_is_integer(type)          ? CLASS_INT
-           : type.id == TYPE_DECIMAL      ? CLASS_DECIMAL
-           : type_is_float(type)          ? CLASS_FLOAT
-           : type_is_string(type)         ? CLASS_STRING
-           : type.id == TYPE_BOOLEAN      ? CLASS_BOOLEAN
+    return type_is_integer(type)                               ? CLASS_INT
+           : type.id == TYPE_DECIMAL                           ? CLASS_DECIMAL
+           : type_is_float(type)                               ? CLASS_FLOAT
+           : type_is_string(type)                              ? CLASS_STRING
+           : type.id == TYPE_BOOLEAN                           ? CLASS_BOOLEAN
            : type.id == TYPE_DATE || type.id == TYPE_TIMESTAMP ? CLASS_DATETIME
-                                          : CLASS_OTHER;
+                                                               : CLASS_OTHER;
 }
 
 const char *class_name(struct type type, char buf[32]) {
@@ -57,11 +63,11 @@ bool lq_type_named(struct sv name, const lq_exprs *bits, struct type *out) {
     static const struct {
         const char *name;
         u8 id;
-    } types[] = {{"int", TYPE_BIGINT},     {"int64", TYPE_BIGINT},   {"uint", TYPE_BIGINT},
-                 {"int32", TYPE_INTEGER},  {"uint32", TYPE_BIGINT},  {"int16", TYPE_SMALLINT},
-                 {"float", TYPE_DOUBLE},   {"float64", TYPE_DOUBLE}, {"float32", TYPE_REAL},
-                 {"string", TYPE_TEXT},    {"boolean", TYPE_BOOLEAN},
-                 {"datetime", TYPE_TIMESTAMP}, {"date", TYPE_DATE}};
+    } types[] = {{"int", TYPE_BIGINT},    {"int64", TYPE_BIGINT},    {"uint", TYPE_BIGINT},
+                 {"int32", TYPE_INTEGER}, {"uint32", TYPE_BIGINT},   {"int16", TYPE_SMALLINT},
+                 {"float", TYPE_DOUBLE},  {"float64", TYPE_DOUBLE},  {"float32", TYPE_REAL},
+                 {"string", TYPE_TEXT},   {"boolean", TYPE_BOOLEAN}, {"datetime", TYPE_TIMESTAMP},
+                 {"date", TYPE_DATE}};
     if (sv_eq(name, SV("decimal"))) {
         *out = type_decimal(DECIMAL_DIGITS_MAX, 10);
         return true;
@@ -73,8 +79,8 @@ bool lq_type_named(struct sv name, const lq_exprs *bits, struct type *out) {
     for (i64 i = 0; i < COUNT_OF(types); i++) {
         if (sv_eq(name, sv_from(types[i].name))) {
             u8 id = types[i].id;
-            id = sv_eq(name, SV("int")) && digits_are(bits, "32")   ? TYPE_INTEGER
-                 : sv_eq(name, SV("int")) && digits_are(bits, "16") ? TYPE_SMALLINT
+            id = sv_eq(name, SV("int")) && digits_are(bits, "32")     ? TYPE_INTEGER
+                 : sv_eq(name, SV("int")) && digits_are(bits, "16")   ? TYPE_SMALLINT
                  : sv_eq(name, SV("float")) && digits_are(bits, "32") ? TYPE_REAL
                                                                       : id;
             *out = type_of((enum type_id)id);
@@ -278,9 +284,9 @@ FALLIBLE pred_get(struct lq_bind *b, struct sv name, i32 position, struct lq_pre
     const char *near = nearest_name(b->arena, name, next_pred, b);
     error_set(b->err, ERR_UNDEFINED_TABLE, position, "predicate \"%.*s\" is not defined",
               (int)MIN_OF(name.len, 100), name.ptr);
-    if (near && !(near[0] == '_' && near[1] == 0)) {
+    if (near && name.len > 2 && strlen(near) > 2) {
         error_hint(b->err, "Perhaps you meant \"%s\".", near);
-    } else {
+    } else if (name.len > 2) {
         snapshot_hint(b->snap, name, b->err);
     }
     return b->err->code;

@@ -119,7 +119,8 @@ static u8 parse_stage(struct parser *p) {
     static const struct {
         const char *name;
         u8 stage;
-    } stages[] = {{"start", LQ_START}, {"previous", LQ_START}, {"prev", LQ_START}, {"final", LQ_FINAL}};
+    } stages[] = {
+        {"start", LQ_START}, {"previous", LQ_START}, {"prev", LQ_START}, {"final", LQ_FINAL}};
     for (i64 i = 0; i < COUNT_OF(stages); i++) {
         if (is_text(&p->now, TOKEN_NAME, stages[i].name)) {
             advance(p);
@@ -238,7 +239,8 @@ static struct lq_expr *variable_of(struct parser *p, struct sv name, i32 positio
 /* `x:n` without blanks is one name to the lexer, where it stands for two variables. */
 static bool split_pair(struct parser *p, const struct lq_expr *e, lq_exprs *keys,
                        lq_exprs *values) {
-    const char *colon = e->kind == LQ_VARIABLE ? memchr(e->text.ptr, ':', (size_t)e->text.len) : NULL;
+    const char *colon =
+        e->kind == LQ_VARIABLE ? memchr(e->text.ptr, ':', (size_t)e->text.len) : NULL;
     if (!colon) {
         return false;
     }
@@ -413,8 +415,8 @@ static struct lq_lit *parse_literal(struct parser *p) {
     if (!enter(p)) {
         return lit;
     }
-    bool named = p->now.kind == TOKEN_NAME &&
-                 (next_is(p, "(") || (next_is(p, "@") && opens_after_next(p)));
+    bool named =
+        p->now.kind == TOKEN_NAME && (next_is(p, "(") || (next_is(p, "@") && opens_after_next(p)));
     bool removes = at(p, "-") && p->next.kind == TOKEN_NAME && (p->is_head || opens_after_next(p));
     if (take(p, "!")) {
         lit->inner = parse_literal(p);
@@ -487,7 +489,8 @@ static void parse_calls(struct parser *p, struct lq_clause *clause) {
 /* desc x, y. The manual's `i = (x, y)` says nothing. */
 static void parse_orders(struct parser *p, struct lq_clause *clause) {
     if (next_is(p, "=")) {
-        while (!p->failed && !at(p, ">>") && p->now.kind != TOKEN_END && p->now.kind != TOKEN_POINT) {
+        while (!p->failed && !at(p, ">>") && p->now.kind != TOKEN_END &&
+               p->now.kind != TOKEN_POINT) {
             advance(p);
         }
         return;
@@ -554,7 +557,8 @@ static struct lq_atom *head_of(struct parser *p, const struct lq_lit *lit) {
     return atom;
 }
 
-static void take_heads(struct parser *p, struct lq_clause *clause, const struct lq_formula *formula) {
+static void take_heads(struct parser *p, struct lq_clause *clause,
+                       const struct lq_formula *formula) {
     if (formula->any.count != 1) {
         fail(p, clause->position, "write several heads with commas, several rules as clauses",
              "alternatives cannot be derived");

@@ -85,7 +85,8 @@ static FALLIBLE find_types(struct lq_bind *b, members *all) {
         if (!pred->types) {
             error_set(b->err, ERR_INDETERMINATE_TYPE, pred->position,
                       "nothing says what types \"%.100s\" has", pred->name.ptr);
-            error_hint(b->err, "Every rule of it reads itself: declare it, as in %.60s(x) -> int(x).",
+            error_hint(b->err,
+                       "Every rule of it reads itself: declare it, as in %.60s(x) -> int(x).",
                        pred->name.ptr);
             return b->err->code;
         }

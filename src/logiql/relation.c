@@ -113,7 +113,8 @@ static FALLIBLE bind_plain(struct lq_bind *b, const struct lq_rule *rule, struct
             error_set(b->err, ERR_UNDEFINED_COLUMN, lq_at(b, open->position),
                       "variable %.*s of the head is not bound by the body",
                       (int)MIN_OF(open->text.len, 100), open->text.ptr);
-            error_hint(b->err, "An atom that is not negated, or an equation, must give its values.");
+            error_hint(b->err,
+                       "An atom that is not negated, or an equation, must give its values.");
             return b->err->code;
         }
         TRY(expr_bind(b, &scope, args.items[i], &out->exprs[i]));
@@ -154,8 +155,8 @@ static FALLIBLE unify_column(struct lq_bind *b, const struct lq_pred *pred, i32 
     struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
     for (i64 r = 0; r < count; r++) {
         const struct lq_rule *rule = pred->rules.items[r];
-        struct expr *with = pred->declared ? expr_null(b->t, pred->types[i], -1)
-                                           : bounds[0].exprs[i];
+        struct expr *with =
+            pred->declared ? expr_null(b->t, pred->types[i], -1) : bounds[0].exprs[i];
         exprs[r] = bounds[r].exprs[i];
         i32 position = rule->own ? atom_arg(rule->head, i)->position : -1;
         bool literal = exprs[r]->kind == EXPR_CONST || with->kind == EXPR_CONST;
@@ -225,8 +226,7 @@ static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
     }
     struct rel *all = constant ? values_of(b, pred, bounds) : NULL;
     for (i64 r = 0; r < count && !constant; r++) {
-        struct rel *rel =
-            lq_project(b, bounds[r].rel, bounds[r].exprs, pred->names, pred->arity);
+        struct rel *rel = lq_project(b, bounds[r].rel, bounds[r].exprs, pred->names, pred->arity);
         all = all ? unite(b, all, rel) : rel;
     }
     pred->rel = count == 1 && bounds[0].is_set ? all : lq_distinct(b, all);

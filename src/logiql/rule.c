@@ -60,10 +60,10 @@ static FALLIBLE expand_not(struct lq_bind *b, const struct lq_lit *lit, lq_conjs
     lq_conj *nots = NEW(b->arena, lq_conj);
     for (i64 i = 0; i < parts.count; i++) {
         struct lq_lit *not = lit_new(b, LQ_NOT, lit->position);
-        not->inner = lit_new(b, LQ_GROUP, lit->position);
-        not->inner->formula = NEW(b->arena, struct lq_formula);
-        VEC_PUSH(b->arena, &not->inner->formula->any, (lq_conj *)(size_t)parts.items[i]);
-        VEC_PUSH(b->arena, nots, not);
+        not ->inner = lit_new(b, LQ_GROUP, lit->position);
+        not ->inner->formula = NEW(b->arena, struct lq_formula);
+        VEC_PUSH(b->arena, &not ->inner->formula->any, (lq_conj *)(size_t)parts.items[i]);
+        VEC_PUSH(b->arena, nots, not );
     }
     lq_conjs one = {0};
     VEC_PUSH(b->arena, &one, nots);
@@ -157,8 +157,8 @@ static FALLIBLE add_rule(struct lq_bind *b, const struct lq_clause *clause,
     }
     pred->position = pred->position < 0 ? position : pred->position;
     struct lq_rule *rule = NEW(b->arena, struct lq_rule);
-    *rule = (struct lq_rule){
-        .pred = pred, .clause = clause, .head = head, .body = body, .own = own};
+    *rule =
+        (struct lq_rule){.pred = pred, .clause = clause, .head = head, .body = body, .own = own};
     VEC_PUSH(b->arena, &pred->rules, rule);
     return ERR_OK;
 }

@@ -102,8 +102,8 @@ static FALLIBLE table_to_rules(struct script *s, const struct edition_entry *ent
     }
     if (!is_empty_declared(s, entry)) {
         error_set(b->err, ERR_WRONG_OBJECT, head->position,
-                  "\"%.*s\" is a table: rules cannot derive it",
-                  (int)MIN_OF(head->name.len, 100), head->name.ptr);
+                  "\"%.*s\" is a table: rules cannot derive it", (int)MIN_OF(head->name.len, 100),
+                  head->name.ptr);
         error_hint(b->err, "Write its facts together with the rules, or choose another name.");
         return b->err->code;
     }
@@ -174,8 +174,7 @@ static FALLIBLE target_of(struct script *s, const struct lq_atom *head, struct l
     }
     *out = pred;
     if (pred->origin != ORIGIN_TABLE && pred->origin != ORIGIN_LATER) {
-        FAIL_AT(b->err, WRONG_OBJECT, head->position, "\"%.100s\" is not a table",
-                pred->name.ptr);
+        FAIL_AT(b->err, WRONG_OBJECT, head->position, "\"%.100s\" is not a table", pred->name.ptr);
     }
     if (pred->arity != atom_arity(head)) {
         FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, head->position,
@@ -279,8 +278,8 @@ static FALLIBLE add_pragma(struct script *s, const struct lq_atom *head) {
         FAIL_AT(b->err, NOT_SUPPORTED, head->position, "not supported yet: %.*s",
                 (int)MIN_OF(head->name.len, 100), head->name.ptr);
     }
-    const char *text = arena_printf(b->arena, "%.*s has no effect", (int)MIN_OF(head->name.len, 100),
-                                    head->name.ptr);
+    const char *text = arena_printf(b->arena, "%.*s has no effect",
+                                    (int)MIN_OF(head->name.len, 100), head->name.ptr);
     VEC_PUSH(b->arena, &s->out->notices, text);
     return ERR_OK;
 }
@@ -454,8 +453,7 @@ static void give_actions(struct script *s) {
         note_reads(s, pred, &action);
         VEC_PUSH(arena, &s->out->actions, action);
     }
-    static const u8 order[][2] = {
-        {LQ_REMOVE, LQ_TAKE}, {LQ_UPSERT, LQ_PUT}, {LQ_INSERT, LQ_ADD}};
+    static const u8 order[][2] = {{LQ_REMOVE, LQ_TAKE}, {LQ_UPSERT, LQ_PUT}, {LQ_INSERT, LQ_ADD}};
     for (i64 k = 0; k < COUNT_OF(order); k++) {
         for (i64 i = 0; i < s->changes.count; i++) {
             const struct change *change = s->changes.items[i];

@@ -13,7 +13,8 @@ static bool is_word(struct sv text, i64 at, const char *word) {
 }
 
 static i64 skip_blanks(struct sv text, i64 at) {
-    while (at < text.len && (text.ptr[at] == ' ' || (text.ptr[at] >= '\t' && text.ptr[at] <= '\r'))) {
+    while (at < text.len &&
+           (text.ptr[at] == ' ' || (text.ptr[at] >= '\t' && text.ptr[at] <= '\r'))) {
         at++;
     }
     return at;
@@ -61,9 +62,10 @@ FALLIBLE logiql_split(struct arena *arena, struct sv text, struct lq_parts *out,
             last->text.len = rest.ptr + clause->end - last->text.ptr;
             continue;
         }
-        struct lq_part part = {.is_query = is_query(clause),
-                               .text = {rest.ptr + clause->position, clause->end - clause->position},
-                               .position = (i32)skip + clause->position};
+        struct lq_part part = {
+            .is_query = is_query(clause),
+            .text = {rest.ptr + clause->position, clause->end - clause->position},
+            .position = (i32)skip + clause->position};
         part.explain = i == 0 ? (struct sv){text.ptr, skip} : (struct sv){NULL, 0};
         VEC_PUSH(arena, &out->items, part);
     }

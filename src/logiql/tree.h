@@ -39,10 +39,10 @@ struct lq_expr {
 
 enum lq_delta { LQ_STATE, LQ_INSERT, LQ_REMOVE, LQ_UPSERT };
 enum lq_form {
-    LQ_PLAIN,   /* p(a, b) */
-    LQ_KEYED,   /* f[a] = b; values has one */
-    LQ_SPLIT,   /* p(a; b) */
-    LQ_REFMODE  /* p(a : b) */
+    LQ_PLAIN,  /* p(a, b) */
+    LQ_KEYED,  /* f[a] = b; values has one */
+    LQ_SPLIT,  /* p(a; b) */
+    LQ_REFMODE /* p(a : b) */
 };
 
 struct lq_atom {
@@ -63,12 +63,12 @@ struct lq_formula;
 struct lq_lit {
     u8 kind; /* enum lq_lit_kind */
     i32 position;
-    struct lq_atom *atom;         /* LQ_ATOM */
-    lq_exprs terms;               /* LQ_COMPARE: one more than operators */
-    VEC(u8) compares;             /* enum lq_compare */
-    VEC(i32) compare_positions;   /* of the operators */
-    struct lq_lit *inner;         /* LQ_NOT */
-    struct lq_formula *formula;   /* LQ_GROUP */
+    struct lq_atom *atom;       /* LQ_ATOM */
+    lq_exprs terms;             /* LQ_COMPARE: one more than operators */
+    VEC(u8) compares;           /* enum lq_compare */
+    VEC(i32) compare_positions; /* of the operators */
+    struct lq_lit *inner;       /* LQ_NOT */
+    struct lq_formula *formula; /* LQ_GROUP */
 };
 typedef VEC(struct lq_lit *) lq_conj;
 

@@ -247,6 +247,9 @@ wf_status choose_device(struct exec *x, const struct run_devices *devices, u32 s
     if (!name) {
         choose_auto(x, devices, step_no, step, out);
         out->alone = out->why == host_steps[HOST_FEW].text;
+        if (setting_shares(x->settings)) {
+            hybrid_choose(x, devices, step_no, step, out);
+        }
         return ERR_OK;
     }
     if (strcmp(name, devices->list[0]->name) != 0) {

@@ -43,6 +43,8 @@ struct step_metric {
     struct kernel_use kernel; /* only where exec.profiles */
     i64 tablets_pruned_rows;
     i64 *marks; /* rows at each mark of the pipeline; -1 = not counted */
+    const struct step_metric *shares; /* of a step that several devices ran, each a part of it */
+    u32 share_count;
 };
 
 /* What a device does at most, as measured once: all its units together. 0 = not known. */
@@ -61,6 +63,11 @@ struct work {
     _Atomic i64 before, step,
         after;                    /* of the steps that have ended, the one that runs, the others */
     _Atomic i64 rows, rows_total; /* that the running step has done, and has to do; 0 = unknown */
+};
+
+/* Rows of a source, by their numbers. */
+struct row_span {
+    i64 first, end;
 };
 
 /* One execution of a program. Everything in it lives until exec_close. */
@@ -105,6 +112,12 @@ struct exec {
     struct stream *stream;       /* the answer is computed as it is read; NULL = it is all there */
     struct past *past;           /* what earlier runs of the program took; NULL = nobody kept it */
     struct placed *placed;       /* where its steps run, under auto; NULL = not decided */
+    /* Shares of one scan (hybrid.c). A share is an execution of its own that runs one step, over
+     * `span` of its table; faults and progress are those of the whole. */
+    struct exec *whole;           /* NULL = this is no share */
+    const struct row_span *span;  /* NULL = all rows; its ends are those of tablets or zones */
+    const _Atomic i32 *halted;    /* 1: another share failed */
+    struct shares *shares;        /* of the whole: kept from step to step; NULL = none yet */
 };
 
 /* The provider a pipeline's rows come from; NULL when they are tablets or a variable's. */
@@ -112,6 +125,11 @@ static inline struct scan_provider *exec_provider(const struct exec *x,
                                                   const struct pipeline *pipe) {
     bool table = pipe->source.kind == SOURCE_TABLE && x->providers;
     return table ? x->providers[pipe->source.ref] : NULL;
+}
+
+/* The rows of `all` that the execution reads. */
+static inline struct row_span exec_span(const struct exec *x, i64 all) {
+    return x->span ? *x->span : (struct row_span){0, all};
 }
 
 static inline struct stop exec_stop(const struct exec *x) {
@@ -177,9 +195,11 @@ struct prim_class; /* prim/prim.h */
 struct expected {
     i64 rows;
     i64 index_bytes; /* INDEX */
+    i64 sent_bytes;  /* INDEX of the host, to a device with memory of its own */
 };
 /* A column of a table, to a device with memory of its own. */
 struct column_place {
+    i64 bytes;         /* of all rows */
     i64 missing_bytes; /* that are not there */
     f64 ns;            /* to bring them */
 };
@@ -226,7 +246,8 @@ struct device {
 
 /* The running step has dealt with so many more rows. */
 static inline void work_rows(struct exec *x, i64 rows) {
-    atomic_fetch_add_explicit(&x->work.rows, rows, memory_order_relaxed);
+    struct exec *whole = x->whole ? x->whole : x;
+    atomic_fetch_add_explicit(&whole->work.rows, rows, memory_order_relaxed);
 }
 /* It deals with so many in all, each as often as it reads it. */
 static inline void work_expect(struct exec *x, i64 rows) {

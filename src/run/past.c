@@ -17,9 +17,12 @@
 #define STRIDE_MOST (2 * UNIT) /* of one observation */
 #define FORGET_SHARE 32
 
+#define SHARE_ONE (1 << 24)
+
 struct past_ratio {
     _Atomic i32 log;
     _Atomic i32 runs;
+    _Atomic i32 share; /* of a scan that several places shared, in units of 1 / SHARE_ONE */
 };
 
 struct past {
@@ -73,6 +76,20 @@ void past_took(struct past *past, u32 step_no, u32 place, f64 estimated_ns, f64 
         i32 log = old + (i32)(seen < 0 ? seen * 3 / 4 : seen / 3);
         atomic_store(&ratio->log, MAX_OF(MIN_OF(log, RATIO_MOST), -RATIO_MOST));
         atomic_fetch_add(&ratio->runs, 1);
+    }
+}
+
+f64 past_share(const struct past *past, u32 step_no, u32 place) {
+    ASSERT(!past || (step_no < past->step_count && place < PLACES_MOST));
+    return past ? (f64)atomic_load(&past->ratios[step_no * PLACES_MOST + place].share) / SHARE_ONE
+                : 0;
+}
+
+void past_shared(struct past *past, u32 step_no, u32 place, f64 share) {
+    ASSERT(share >= 0 && share <= 1);
+    if (past) {
+        i32 units = (i32)(share * SHARE_ONE + 0.5);
+        atomic_store(&past->ratios[step_no * PLACES_MOST + place].share, units);
     }
 }
 

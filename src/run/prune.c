@@ -125,7 +125,11 @@ void exec_row_range(const struct exec *x, const struct pipeline *pipe, i64 *out_
             bool there = row < *out_end; /* a sample may end before it */
             *out_first = there ? MAX_OF(row, 0) : 0;
             *out_end = there ? row + 1 : 0;
-            return;
+            break;
         }
+    }
+    if (x->span) {
+        *out_first = MAX_OF(*out_first, x->span->first);
+        *out_end = MAX_OF(MIN_OF(*out_end, x->span->end), *out_first);
     }
 }

@@ -66,8 +66,17 @@ static void put_real(struct line *line, i64 end, f64 x, int digits) {
     put_cell(line, end, text);
 }
 
+/* Of shares the one that needs longest. */
 static struct floor step_floor(const struct report *report, const struct step_metric *m) {
-    return floor_of(m, &report->rates[m->device_no]);
+    struct floor floor = {0, "-"};
+    if (!m->shares) {
+        return floor_of(m, &report->rates[m->device_no]);
+    }
+    for (u32 i = 0; i < m->share_count; i++) {
+        struct floor own = floor_of(&m->shares[i], &report->rates[m->shares[i].device_no]);
+        floor = own.ns > floor.ns ? own : floor;
+    }
+    return floor;
 }
 
 /* Where it ran, what it did, and why there unless all steps have the same reason. */
@@ -170,17 +179,13 @@ static void print_rates(struct text *out, const char *name, const struct device_
 static bool ran_on(const struct exec *x, u32 steps, u32 number) {
     bool ran = false;
     for (u32 i = 0; i < steps; i++) {
-        ran = ran || (x->metrics[i].device && x->metrics[i].device_no == number);
+        const struct step_metric *m = &x->metrics[i];
+        ran = ran || (m->device && m->device_no == number);
+        for (u32 s = 0; s < m->share_count; s++) {
+            ran = ran || m->shares[s].device_no == number;
+        }
     }
     return ran;
-}
-
-static u32 step_total(const struct program *program) {
-    u32 steps = 0;
-    for (u32 b = 0; b < program->block_count; b++) {
-        steps += program->blocks[b].step_count;
-    }
-    return steps;
 }
 
 static void report_init(struct report *report, struct exec *x, const struct run_devices *devices) {

@@ -9,6 +9,7 @@
 #include "run/run_int.h"
 
 void exec_fault(struct exec *x, u64 key) {
+    x = x->whole ? x->whole : x;
     u64 seen = atomic_load_explicit(&x->fault, memory_order_relaxed);
     while (key < seen && !atomic_compare_exchange_weak_explicit(
                              &x->fault, &seen, key, memory_order_relaxed, memory_order_relaxed)) {
@@ -17,11 +18,14 @@ void exec_fault(struct exec *x, u64 key) {
 
 wf_status exec_check(struct exec *x) {
     struct stop stop = exec_stop(x);
-    if (!stop_asked_of(&stop)) {
+    bool asked = stop_asked_of(&stop);
+    bool halted = x->halted && atomic_load_explicit(x->halted, memory_order_relaxed);
+    if (!asked && !halted) {
         return ERR_OK;
     }
     mutex_lock(&x->lock);
-    wf_status status = stop_check_of(&stop, x->err);
+    wf_status status = asked ? stop_check_of(&stop, x->err)
+                             : error_set(x->err, ERR_CANCELLED, -1, "another share failed");
     mutex_unlock(&x->lock);
     return status;
 }
@@ -65,7 +69,7 @@ void refresh_dicts(struct exec *x) {
     }
 }
 
-static u32 step_total(const struct program *program) {
+u32 step_total(const struct program *program) {
     u32 count = 0;
     for (u32 b = 0; b < program->block_count; b++) {
         count += program->blocks[b].step_count;
@@ -154,6 +158,7 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
 
 void exec_close(struct exec *x) {
     stream_close(x);
+    shares_close(x);
     for (u32 v = 0; x->vars && v < x->program->var_count; v++) {
         variable_release(&x->vars[v]);
     }
@@ -294,6 +299,15 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
     }
 }
 
+/* All that the step reads to the host, where every share finds it. */
+static FALLIBLE run_shared(struct exec *x, const struct run_devices *devices, u32 step_no,
+                           const struct step *step, const struct share_plan *shares) {
+    struct bring bring = {x, devices, 0, ERR_OK};
+    step_inputs(step, bring_one, &bring);
+    TRY(bring.status);
+    return hybrid_run(x, devices, step_no, step, shares);
+}
+
 static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no,
                          const struct step *step, bool streams) {
     struct device *device = devices->list[number];
@@ -311,6 +325,37 @@ static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, u32 
     return run_on(x, device, step_no, step, streams);
 }
 
+/* On one device, or, where that has no room and the session does not insist, on the host. */
+static FALLIBLE run_whole(struct exec *x, const struct run_devices *devices, u32 step_no,
+                          const struct step *step, const struct chosen *chosen, bool streams) {
+    struct step_metric *metric = &x->metrics[step_no];
+    u32 number = device_take(devices, chosen->number);
+    metric->device_no = number;
+    metric->device = devices->list[number]->name;
+    if (metric->shares) { /* of an earlier round */
+        metric->shares = NULL;
+        metric->share_count = 0;
+        metric->how = NULL;
+    }
+    struct step_metric untouched = *metric;
+    struct pool *pool = x->pool;
+    x->pool = chosen->alone && !streams ? NULL : pool;
+    wf_status status = run_here(x, devices, number, step_no, step, streams);
+    x->pool = pool;
+    device_give(devices, number);
+    const char *roomy = choose_without_room(step);
+    bool refused = status == ERR_NOT_SUPPORTED && number > 0 && !setting_device(x->settings);
+    if (refused || (status == ERR_DEVICE_MEMORY && (!setting_device(x->settings) || roomy))) {
+        *metric = untouched; /* the host has more, or reads more */
+        metric->why = roomy ? roomy : arena_printf(x->arena, "%s", x->err->message);
+        metric->device_no = 0;
+        metric->device = devices->list[0]->name;
+        error_reset(x->err);
+        status = run_here(x, devices, 0, step_no, step, streams);
+    }
+    return status;
+}
+
 static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 step_no,
                          const struct step *step, bool streams) {
     TRY(exec_check(x));
@@ -320,35 +365,19 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     struct chosen chosen;
     TRY(choose_device(x, devices, step_no, step, &chosen));
     struct step_metric *metric = &x->metrics[step_no];
-    u32 number = device_take(devices, chosen.number);
-    metric->device_no = number;
-    metric->device = devices->list[number]->name;
     metric->why = chosen.why;
-    struct step_metric untouched = *metric;
+    bool shared = chosen.shares && !streams;
     i64 start = clock_ns();
     work_begin(x, step_no, step, streams);
-    struct pool *pool = x->pool;
-    x->pool = chosen.alone && !streams ? NULL : pool;
-    wf_status status = run_here(x, devices, number, step_no, step, streams);
-    x->pool = pool;
-    device_give(devices, number);
-    const char *roomy = choose_without_room(step);
-    if (status == ERR_DEVICE_MEMORY && (!setting_device(x->settings) || roomy)) {
-        *metric = untouched; /* the host has more */
-        metric->why = roomy ? roomy : arena_printf(x->arena, "%s", x->err->message);
-        metric->device_no = 0;
-        metric->device = devices->list[0]->name;
-        error_reset(x->err);
-        status = run_here(x, devices, 0, step_no, step, streams);
-    }
-    TRY(status);
+    TRY(shared ? run_shared(x, devices, step_no, step, chosen.shares)
+               : run_whole(x, devices, step_no, step, &chosen, streams));
     if (!streams && step->kind != STEP_RESULT) { /* whoever takes the answer has yet to do so */
         work_end(x);
     }
     i64 ns = clock_ns() - start;
     metric->ns += ns;
-    if (!streams) {
-        auto_ran(x, devices, metric->device_no, step_no, ns);
+    if (!streams) { /* shares have been learnt from, and left on the host what they made */
+        auto_ran(x, devices, shared ? 0 : metric->device_no, step_no, shared ? 0 : ns);
     }
     if (!defer_fault(x, step)) {
         TRY(raise_fault(x, step));

@@ -11,7 +11,27 @@ struct chosen {
     u32 number;
     const char *why;
     b8 alone; /* few rows: the calling thread computes, without the pool */
+    const struct share_plan *shares; /* several run it, each a part; NULL = `number` alone */
 };
+
+/* hybrid.c: shares of one scan. A plan lives in the execution's arena. */
+struct share_part {
+    u32 number;           /* of the device */
+    u32 place;            /* as auto counts them */
+    struct row_span span; /* of the table's rows */
+    f64 estimate_ns;      /* as the device itself estimates, all it reads being there */
+};
+struct share_plan {
+    u32 count; /* at least 2 */
+    struct share_part parts[DEVICES_MOST];
+};
+/* Whether devices beside the one chosen should take a share: then chosen->shares is set. */
+void hybrid_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
+                   const struct step *step, struct chosen *chosen);
+/* Runs the shares side by side; all that the step reads is on the host. Fills the step's metric. */
+FALLIBLE hybrid_run(struct exec *x, const struct run_devices *devices, u32 step_no,
+                    const struct step *step, const struct share_plan *plan);
+void shares_close(struct exec *x);
 /* Of the devices that share the memory of the one chosen, that which has least to do; it counts as
  * busy until it is given back. */
 u32 device_take(const struct run_devices *devices, u32 number);
@@ -30,8 +50,12 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
 /* A step's estimate, and what bringing what it reads to the device costs. */
 struct step_cost {
     f64 ns, move_ns;
+    f64 column_ns; /* of move_ns, what columns of a table take */
+    f64 here;      /* in [0, 1]: of those columns, what is on the device */
 };
 struct step_cost auto_cost(struct exec *x, struct device *device, const struct step *step);
+/* All variables as they are. */
+struct expected *auto_expected(struct exec *x);
 /* The step ran on device `number`, wherever it was meant to, and took so long. */
 void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no, i64 ns);
 /* What is to be said of columns that the statement missed on a device; NULL = nothing. */
@@ -41,11 +65,15 @@ const char *auto_note(const struct exec *x);
 f64 past_ratio(const struct past *past, u32 step_no, u32 place); /* of time to estimate */
 i32 past_runs(const struct past *past, u32 step_no, u32 place);  /* it was seen there so often */
 void past_took(struct past *past, u32 step_no, u32 place, f64 estimated_ns, f64 ns);
+/* The place's share of the step's scan; 0 = it had none. */
+f64 past_share(const struct past *past, u32 step_no, u32 place);
+void past_shared(struct past *past, u32 step_no, u32 place, f64 share);
 i64 past_rows(const struct past *past, u32 var); /* -1 = not known */
 void past_had(struct past *past, u32 var, i64 rows);
 f64 past_rounds(const struct past *past, u32 block); /* of the loop that ends with it */
 void past_went_round(struct past *past, u32 block, i64 rounds);
 
+u32 step_total(const struct program *program);
 /* The step that hands over the answer; NULL when there is none. */
 const struct step *result_step(const struct program *program);
 i64 lit_i64(const struct exec *x, u32 lit);

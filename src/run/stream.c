@@ -93,7 +93,7 @@ wf_status stream_possible(struct exec *x, const struct run_devices *devices, u32
             struct chosen chosen = {0};
             if (no >= step_no && block->steps[s].kind == STEP_PIPELINE) {
                 TRY(choose_device(x, devices, no, &block->steps[s], &chosen));
-                *out = devices->list[chosen.number]->slices_open != NULL;
+                *out = devices->list[chosen.number]->slices_open != NULL && !chosen.shares;
             }
         }
     }

@@ -232,7 +232,8 @@ void database_devices(struct wf_database *db, const struct settings *settings, i
     bool tried = db->gpu_tried;
     bool opening = db->gpu_opening;
     mutex_unlock(&db->lock);
-    bool few = rows < AUTO_GPU_ROWS && !settings->mix_devices;
+    bool given = settings->mix_devices || (setting_shares(settings) && settings->hybrid_share);
+    bool few = rows < AUTO_GPU_ROWS && !given;
     if (settings->device != DEVICE_GPU && !tried && few) {
         out->alone = opening ? "the GPU is being started" : "too few rows to start the GPU for";
         if (!explains || gpu_rests(db)) {

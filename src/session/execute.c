@@ -362,6 +362,7 @@ wf_status rowset_more(struct rowset *rows) {
     sum_metrics(rows);
     if (status) {
         rows->answer = (struct answer){0, 0, NULL};
+        script_place(rows->compiled->script, &rows->err);
         public_error(&rows->failure, &rows->err, rows->compiled->script->text);
         rowset_end(rows);
         return rows->failure.status;

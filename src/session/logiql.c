@@ -134,8 +134,7 @@ static FALLIBLE do_install(struct doing *d, const struct lq_action *action) {
     connection_snapshot(conn, &now);
     const struct edition_entry *old =
         snapshot_lookup(&now, (struct sv){NULL, 0}, sv_from(action->name));
-    wf_status status =
-        snapshot_target(&now, (struct sv){NULL, 0}, -1, &schema, &conn->err);
+    wf_status status = snapshot_target(&now, (struct sv){NULL, 0}, -1, &schema, &conn->err);
     struct object like = {.kind = OBJECT_VIEW,
                           .logical = 1,
                           .oid = old ? old->object->oid : catalog_new_oid(conn->db->catalog),
@@ -260,8 +259,8 @@ static FALLIBLE do_all(struct doing *d) {
     for (i32 pass = 0; pass < 4; pass++) {
         for (i64 i = 0; i < count; i++) {
             const struct lq_action *action = &d->script->actions.items[i];
-            bool changes = action->kind == LQ_ADD || action->kind == LQ_TAKE ||
-                           action->kind == LQ_PUT;
+            bool changes =
+                action->kind == LQ_ADD || action->kind == LQ_TAKE || action->kind == LQ_PUT;
             bool mine = pass == 0 ? !changes : pass == 2 ? changes : changes && action->has_body;
             if (!mine) {
                 continue;
@@ -335,10 +334,34 @@ FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows) {
     struct sv text = arena_sv(&rows->arena, sv_of(arg->value.str));
     wf_status status = run_clauses(conn, rows, text);
     if (status && conn->err.position >= 0) {
-        conn->err.position = sql_literal_place(rows->compiled->script->text, arg->position,
-                                               conn->err.position);
+        conn->err.position =
+            sql_literal_place(rows->compiled->script->sql, arg->position, conn->err.position);
     }
     return status;
+}
+
+/* One row for every clause: its stratum, whether that is recursive, its predicate. */
+FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows) {
+    static const char *const names[] = {"stratum", "recursive", "predicate", "clause"};
+    struct arena *arena = &rows->arena;
+    struct lq_list list;
+    VEC(struct sv) values = {0};
+    TRY(logiql_list(arena, &rows->snap, &list, &conn->err));
+    for (i64 i = 0; i < list.items.count; i++) {
+        const struct lq_listed *listed = &list.items.items[i];
+        const char *stratum = arena_printf(arena, "%d", listed->stratum);
+        for (const char *at = listed->text; *at;) {
+            i64 len = (i64)strcspn(at, "\n");
+            VEC_PUSH(arena, &values, sv_from(stratum));
+            VEC_PUSH(arena, &values, listed->recursive ? SV("yes") : SV("no"));
+            VEC_PUSH(arena, &values, sv_from(listed->predicate));
+            VEC_PUSH(arena, &values, ((struct sv){at, len}));
+            at += len + (at[len] != 0);
+        }
+    }
+    TRY(arena_check(arena, &conn->err));
+    rowset_set_texts(rows, COUNT_OF(names), names, values.count / COUNT_OF(names), values.items);
+    return ERR_OK;
 }
 
 /* --- texts in LogiQL --- */
@@ -371,7 +394,8 @@ static wf_status script_fill(struct wf_connection *conn, struct script *script) 
     text_init(&sql, &script->arena);
     TRY(to_sql(script, &parts, &sql));
     TRY(arena_check(&script->arena, &conn->err));
-    return sql_parse(&script->arena, (struct sv){sql.ptr, sql.len}, &script->list, &conn->err);
+    script->sql = (struct sv){sql.ptr, sql.len};
+    return sql_parse(&script->arena, script->sql, &script->list, &conn->err);
 }
 
 FALLIBLE script_new_logiql(struct wf_connection *conn, const char *text, struct script **out) {

@@ -38,7 +38,8 @@ FALLIBLE script_make(struct wf_connection *conn, const char *text,
 }
 
 static wf_status fill_sql(struct wf_connection *conn, struct script *script) {
-    return sql_parse(&script->arena, script->text, &script->list, &conn->err);
+    script->sql = script->text;
+    return sql_parse(&script->arena, script->sql, &script->list, &conn->err);
 }
 
 FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script **out) {

@@ -189,6 +189,7 @@ struct script {
     struct wf_database *db;
     struct arena arena;
     struct sv text;
+    struct sv sql; /* what the statements were parsed from */
     struct parsed_list list;
     i64 parse_ns;
     b8 logical;  /* the text is LogiQL, and `list` of SQL made from it; then: */

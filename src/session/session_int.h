@@ -149,6 +149,7 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE session_run_text(struct wf_connection *conn, const char *text);
 void print_sql_name(struct text *out, const char *name);
 FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows);
 /* script.c: a script whose statements `fill` makes of its text. */
 FALLIBLE script_make(struct wf_connection *conn, const char *text,
                      wf_status (*fill)(struct wf_connection *conn, struct script *script),

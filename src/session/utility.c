@@ -179,12 +179,16 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows) {
     if (sv_eq_nocase(sv_from(st->call.procedure), SV("logiql"))) {
         return call_logiql(conn, rows);
     }
+    if (sv_eq_nocase(sv_from(st->call.procedure), SV("logiql_rules"))) {
+        return call_logiql_rules(conn, rows);
+    }
     const struct gen_suite *suite = generate_find(st->call.procedure);
     if (suite) {
         return call_generate(conn, rows, suite);
     }
     error_set(&conn->err, ERR_UNDEFINED_FUNCTION, st->position,
               "procedure \"%.100s\" does not exist", st->call.procedure);
-    error_hint(&conn->err, "There are gpu_cache('table'), logiql('clauses'), tpch(sf => 1) and ssb(sf => 1).");
+    error_hint(&conn->err, "There are gpu_cache('table'), logiql('clauses'), logiql_rules(), "
+                           "tpch(sf => 1) and ssb(sf => 1).");
     return conn->err.code;
 }

@@ -77,9 +77,10 @@ FALLIBLE bind_rules_call(struct bind *b, const struct json *call, struct select_
     struct rule_request request = {.text = clauses};
     wf_status status = bind_rules(b, &request, position, out);
     if (status) {
-        b->err->position = b->err->position >= 0
-                               ? sql_literal_place(b->parsed->script, text->position, b->err->position)
-                               : position;
+        b->err->position =
+            b->err->position >= 0
+                ? sql_literal_place(b->parsed->script, text->position, b->err->position)
+                : position;
     }
     return status;
 }

@@ -102,12 +102,15 @@ static bool answered(const struct piece *p, uint64_t expected, int64_t expected_
     return !status;
 }
 
+static const char *device = "gpu";
+
 static void fail_each_call(const struct piece *p, int code, int first, int step) {
     char text[60];
     int64_t rows = 0;
     run("set device = cpu");
     uint64_t expected = digest(p->sql, p->columns, &rows);
-    run("set device = gpu");
+    snprintf(text, sizeof text, "set device = %s", device);
+    run(text);
     snprintf(text, sizeof text, "set gpu_placement = %s", p->placement);
     run(text);
     for (unsigned long long n = (unsigned)first;; n += (unsigned)step) {
@@ -207,6 +210,34 @@ static void test_host_memory(void **state) {
     }
 }
 
+/* The card has a share, the host another: whatever fails there, nothing of the host's is left. */
+static void test_shares(void **state) {
+    (void)state;
+    device = "hybrid";
+    for (int i = 0; i < PIECES; i++) {
+        int64_t rows = 0;
+        if (i != 0 && i != 1 && i != 4 && i != 5) {
+            continue;
+        }
+        open_db("5MB", "vm");
+        make_tables();
+        run("set hybrid_share = 40");
+        fail_each_call(&pieces[i], 0, 1, 5);
+        fail_each_call(&pieces[i], 700, 2, 9);
+        uint64_t expected = digest(pieces[i].sql, pieces[i].columns, &rows);
+        bool reached = true;
+        for (int64_t n = 1; reached; n += 1 + n / 16) {
+            memory_fail_at(n);
+            bool right = answered(&pieces[i], expected, rows);
+            reached = memory_fail_at(0) >= n;
+            assert_true(right || reached);
+        }
+        assert_true(answered(&pieces[i], expected, rows));
+        close_db();
+    }
+    device = "gpu";
+}
+
 /* Devices are described, whatever of the card cannot be measured. */
 static void test_devices(void **state) {
     (void)state;
@@ -238,6 +269,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_spilled),
                                        cmocka_unit_test(test_calls),
                                        cmocka_unit_test(test_host_memory),
+                                       cmocka_unit_test(test_shares),
                                        cmocka_unit_test(test_devices)};
     return cmocka_run_group_tests(tests, open_simt, NULL);
 }

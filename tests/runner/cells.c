@@ -4,6 +4,8 @@
 
 #define CPU {"device", "cpu"}
 #define MIXED(n) {"device", "auto"}, {"mix_devices", n}, {"host_rows", "0"}
+/* So much of every scan to the CPU, the rest to the cards. */
+#define HYBRID(percent) {"device", "hybrid"}, {"hybrid_share", percent}, {"host_rows", "0"}
 /* Small steps go to the card, too: scripts have few rows. */
 #define GPU {"device", "gpu"}, {"host_rows", "0"}
 #define VEC(n) {"vector_rows", n}
@@ -42,6 +44,7 @@ const struct cell cells[] = {
     {"gpu vm streamed tiny-memory", true, true, true, {THREADS("1"), TINY}, {GPU, VM, PLACE("streamed")}},
     {"mixed 1", true, true, false, {THREADS("2"), WORKERS("2")}, {MIXED("1"), VM}},
     {"mixed 2", true, true, false, {THREADS("1"), SMALL("200kB")}, {MIXED("2"), VM, TAB("16")}},
+    {"hybrid", true, true, false, {THREADS("2")}, {HYBRID("50"), VM, TAB("16"), MORSEL("7")}},
     {"cpu v1", false, false, false, {THREADS("1")}, {CPU, VEC("1")}},
     {"cpu v3", false, false, false, {THREADS("4")}, {CPU, VEC("3"), MORSEL("5")}},
     {"cpu threads", false, false, false, {THREADS("4")}, {CPU, TAB("64"), MORSEL("16")}},
@@ -64,6 +67,9 @@ const struct cell cells[] = {
     {"gpu vm mapped", false, true, false, {THREADS("1")}, {GPU, VM, PLACE("mapped"), TAB("16")}},
     {"gpu woven streamed", false, true, false, {THREADS("1")}, {GPU, WOVEN, PLACE("streamed"), TAB("16")}},
     {"gpu vm serial", false, true, false, {THREADS("1")}, {GPU, VM, PLACE("serial"), TAB("16")}},
+    {"hybrid streamed tiny-memory", false, true, true, {THREADS("1"), TINY},
+     {HYBRID("30"), VM, TAB("16"), PLACE("streamed"), VEC("3")}},
+    {"hybrid woven", false, true, false, {THREADS("4"), WORKERS("2")}, {HYBRID("60"), WOVEN, TAB("16"), OPT("off")}},
     {"auto", false, true, false, {THREADS("2")}, {{"device", "auto"}}},
 };
 const int cell_count = (int)(sizeof cells / sizeof *cells);

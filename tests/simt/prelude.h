@@ -180,12 +180,11 @@ FN b8 stop_due(u64 before, u64 now) {
 FN u64 word8_at(const u8 *p) {
     return *(const u64 *)(const void *)p;
 }
-
-FN void copy_bytes(u8 *out, const u8 *from, u64 len) { /* that do not overlap */
-    NO_UNROLL
-    for (u64 i = 0; i < len; i++) {
-        out[i] = from[i];
-    }
+FN void word8_to(u8 *p, u64 x) {
+    *(u64 *)(void *)p = x;
+}
+FN u32 word8_lead(const u8 *p) {
+    return (u32)(u64)p & 7u;
 }
 
 FN u32 bits_set_u32(u32 x) {

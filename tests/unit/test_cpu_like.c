@@ -63,6 +63,59 @@ static void test_walk(void **state) {
     }
 }
 
+/* Where lead `which` begins in a text first, or last; -1 = nowhere. */
+static i64 lead_at(const struct leads *leads, u32 which, const char *t, i64 len, bool last) {
+    i64 found = -1;
+    for (i64 at = 0; at < len && (last || found < 0); at++) {
+        u32 word = 0;
+        for (i64 k = 0; k < 4 && at + k < len; k++) {
+            word |= (u32)(u8)t[at + k] << 8 * k;
+        }
+        found = (word | leads->fold) * leads->up[which] == leads->bytes[which] ? at : found;
+    }
+    return found;
+}
+
+/* Every text that matches has the leads of its pattern, the second behind the first. */
+static void test_leads(void **state) {
+    UNUSED(state);
+    u64 seed = 11;
+    i32 matches = 0;
+    i32 pairs = 0;
+    for (i64 round = 0; round < 60000; round++) {
+        i64 len = (i64)(next(&seed) % 20);
+        i64 pattern_len = (i64)(next(&seed) % 10);
+        i32 mode = (i32)(next(&seed) % 2);
+        char *bytes = make_text(&seed, len, "aaaabkA_", 8);
+        char *pattern = make_text(&seed, pattern_len, "%aa%ab%\\_K", 10);
+        struct leads leads;
+        fn_like_leads(&leads, str_from((struct sv){pattern, pattern_len}), mode);
+        b8 like = fn_like(str_from((struct sv){bytes, len}),
+                          str_from((struct sv){pattern, pattern_len}), mode);
+        if (like == 1 && leads.count > 0) {
+            i64 first = lead_at(&leads, 0, bytes, len, false);
+            i64 second = leads.count > 1 ? lead_at(&leads, 1, bytes, len, true) : I64_MAX;
+            matches++;
+            pairs += leads.count > 1;
+            if (first < 0 || second <= first) {
+                fail_msg("'%.*s' like '%.*s': leads at %d, %d", (int)len, bytes, (int)pattern_len,
+                         pattern, (int)first, (int)second);
+            }
+        }
+        free(pattern);
+        free(bytes);
+    }
+    assert_true(matches > 1000 && pairs > 100);
+    struct leads leads;
+    fn_like_leads(&leads, str_from((struct sv){"%special%requests%", 18}), LIKE_CHARS);
+    assert_int_equal(leads.count, 2);
+    assert_memory_equal(leads.bytes, "specrequ", 8);
+    fn_like_leads(&leads, str_from((struct sv){"forest%", 7}), LIKE_CHARS);
+    assert_int_equal(leads.count, 0);
+    fn_like_leads(&leads, str_from((struct sv){"%_%", 3}), LIKE_CHARS);
+    assert_int_equal(leads.count, 0);
+}
+
 static void check_level(const struct vec_table *vec) {
     static str text[TEXTS];
     static b8 got[TEXTS];
@@ -123,7 +176,8 @@ static void test_many_pieces(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_walk), cmocka_unit_test(test_levels),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_walk), cmocka_unit_test(test_leads),
+                                       cmocka_unit_test(test_levels),
                                        cmocka_unit_test(test_many_pieces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* test_gpu_mixed.c: steps of one statement run on both devices in turn: what one has built (tables
- * of hashes, runs, sets of keys, numbers for texts, rows) the other one asks, and answers stay. */
+ * of hashes, runs, sets of keys, numbers for texts, rows) the other one asks, and answers stay. Or
+ * both run a step at once, each a share of its rows. */
 #define _GNU_SOURCE
 #include "test_gpu_fixture.h"
 
@@ -17,6 +18,16 @@ static void check(const char *sql, int32_t columns) {
         }
     }
     run("set mix_devices = 0");
+    run("set device = hybrid");
+    for (int percent = 20; percent < 100; percent += 50) {
+        char text[60];
+        snprintf(text, sizeof text, "set hybrid_share = %d", percent);
+        run(text);
+        if (digest(sql, columns, &rows[1]) != expected || rows[0] != rows[1]) {
+            fail_msg("%s: other rows with hybrid_share = %d", sql, percent);
+        }
+    }
+    run("set hybrid_share = 0");
 }
 
 static void make_tables(void) {
@@ -67,7 +78,46 @@ static void test_texts(void **state) {
     close_db();
 }
 
+static void find_shares(const char *line, void *arg) {
+    bool *found = arg;
+    *found = *found || (strstr(line, "gpu vm + cpu: ") && strstr(line, "gpu vm 1024 rows in ") &&
+                        strstr(line, ", cpu 976 rows in ") && strstr(line, "hybrid_share"));
+}
+
+/* EXPLAIN ANALYZE shows both shares, counts rows of both; errors are those of the first row. */
+static void test_shares(void **state) {
+    (void)state;
+    open_db("0", "vm");
+    make_tables();
+    run("set device = hybrid");
+    run("set hybrid_share = 48");
+    bool found = false;
+    each_line("explain analyze select g, sum(a) from t where a % 3 = 0 group by g", find_shares,
+              &found);
+    assert_true(found);
+    check("select g, count(*), sum(a)::bigint from t group by g having count(*) > 153", 3);
+    check("select a, sum(v)::bigint from t join u on t.k = u.k group by a having sum(v) > 300", 2);
+    run("set device = hybrid");
+    run("set hybrid_share = 48");
+    wf_result *result = NULL;
+    for (int i = 0; i < 2; i++) { /* rows of either share */
+        const char *sql = i ? "select 100 / (a - 1900) from t" : "select 100 / (a - 100) from t";
+        wf_status status = wf_query(conn, sql, &result);
+        const wf_batch *batch = NULL;
+        while (!status && (status = wf_result_next_batch(result, &batch)) == WF_OK && batch) {
+        }
+        assert_true(status != WF_OK);
+        const wf_error *error = result ? wf_result_error(result) : wf_connection_error(conn);
+        assert_string_equal(error->sqlstate, "22012");
+        assert_int_equal(error->position, 11);
+        wf_result_close(result);
+        result = NULL;
+    }
+    close_db();
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_joins), cmocka_unit_test(test_texts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_joins), cmocka_unit_test(test_texts),
+                                       cmocka_unit_test(test_shares)};
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }

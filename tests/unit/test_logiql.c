@@ -64,7 +64,8 @@ static void test_clauses(void **state) {
     prints("p(?x) <- q(?x, ?y), ?y = -?x.", "p(x) <- q(x, y), y = -x.");
     prints("d(#2012-03-04#, \"a\" \"b\\n\", 1.5f, true).",
            "d(#2012-03-04#, \"ab\\n\", 1.5f, true).");
-    prints("_in(o; a, b) -> int(o), int(a), string(b).", "_in(o; a, b) -> int(o), int(a), string(b).");
+    prints("_in(o; a, b) -> int(o), int(a), string(b).",
+           "_in(o; a, b) -> int(o), int(a), string(b).");
     prints("a(x) <- x - (y - z) = 1, b(x, y, z).", "a(x) <- x - (y - z) = 1, b(x, y, z).");
 }
 
@@ -94,9 +95,9 @@ static void test_mistakes(void **state) {
     UNUSED(state);
     mistaken("bad(a <- b. c(1). x(2) <- 3 3. good(2).", 2, 2,
              (struct expected_mistake[]){{6, "expected", false}, {26, "neither", true}});
-    mistaken("a(x) <- x. b(x) <- f(x) + 1 = 2. c(1).", 1, 2,
-             (struct expected_mistake[]){{8, "neither true nor false", true},
-                                         {24, "expected", false}});
+    mistaken(
+        "a(x) <- x. b(x) <- f(x) + 1 = 2. c(1).", 1, 2,
+        (struct expected_mistake[]){{8, "neither true nor false", true}, {24, "expected", false}});
     mistaken("z(1). $$$ y(2).", 2, 1,
              (struct expected_mistake[]){{6, "unexpected character", false}});
     mistaken("a(1)", 0, 1, (struct expected_mistake[]){{4, "end of the text", true}});

@@ -87,19 +87,6 @@ FN struct b_runs b_run_places(u32 heads, u32 *s_sums, u64 *s_base, u64 *counter)
     return runs;
 }
 
-/* A row of the output for every lane that wants one. */
-FN u64 w_run_row(u32 wants, u64 *report) {
-    u32 lanes = w_ballot((i32)wants);
-    u64 row = 0;
-    if (lanes) {
-        if (t_lane() == 0) {
-            row = atom_add_u64(&report[REPORT_ROWS], bits_set_u32(lanes));
-        }
-        row = w_from_u64(row, 0) + bits_set_u32(lanes & ((1u << t_lane()) - 1u));
-    }
-    return row;
-}
-
 /* The run in which row i begins one. */
 FN u32 run_of_head(const struct b_runs *runs, u32 heads, u32 i) {
     u32 band = heads >> (i / 4u * 4u) & 15u;

@@ -58,6 +58,57 @@ FN_SLOW str text_moved(const struct ktext *texts, u32 count, str s) {
     return s;
 }
 
+/* A word of text as it is (0), in upper (1) or lower case (2): of ASCII then. */
+FN u64 text_cased(u64 word, u32 mode) {
+    const u64 low = 0x0101010101010101ULL;
+    const u64 first = mode == 1 ? 'a' : 'A';
+    const u64 letters = (word + (128 - first) * low) & ~(word + (128 - first - 26) * low) & 128 * low;
+    return mode ? word ^ letters >> 2 : word;
+}
+
+/* Bytes that do not overlap. Words are written at their places and read at theirs, within the text:
+ * a thread that asks for bytes one by one waits for each, and writes a sector for each. */
+FN_SLOW void text_copy(u8 *out, const u8 *from, u64 len, u32 mode) {
+    u64 i = 0;
+    if (len >= 16) {
+        const u64 head = (8u - word8_lead(out)) & 7u;
+        NO_UNROLL for (; i < head; i++) {
+            out[i] = (u8)text_cased(from[i], mode);
+        }
+        const u32 lead = word8_lead(from + i);
+        if (i < lead) { /* the word that from + i lies in begins before the text */
+            u64 word = 0;
+            NO_UNROLL for (u32 k = 0; k < 8; k++) {
+                word |= (u64)from[i + k] << 8u * k;
+            }
+            word8_to(out + i, text_cased(word, mode));
+            i += 8;
+        }
+        u64 here = i - lead + 8 <= len ? word8_at(from + i - lead) : 0;
+        NO_UNROLL for (; i - lead + (lead ? 16 : 8) <= len; i += 8) {
+            u64 word = here;
+            if (lead) {
+                here = word8_at(from + i - lead + 8);
+                word = word >> 8u * lead | here << (64u - 8u * lead);
+            } else if (i + 16 <= len) {
+                here = word8_at(from + i + 8);
+            }
+            word8_to(out + i, text_cased(word, mode));
+        }
+    }
+    NO_UNROLL for (; i < len; i++) {
+        out[i] = (u8)text_cased(from[i], mode);
+    }
+}
+
+FN void copy_bytes(u8 *out, const u8 *from, u64 len) {
+    text_copy(out, from, len, 0);
+}
+
+FN void copy_case(u8 *out, const u8 *from, u64 len, u32 upper) {
+    text_copy(out, from, len, upper ? 1u : 2u);
+}
+
 /* Room for `bytes` of made text; 0 when there is none left: the step runs again with more. */
 FN u8 *heap_take(u8 *heap, u64 heap_bytes, u64 bytes, u64 *report) {
     if (!bytes) {
