@@ -321,7 +321,9 @@ struct kargs {
     const struct kintern *interns;
     const struct kout *outs;
     u32 out_count;
-    u32 emit; /* virtual machine: which of several aggregations it makes; it is the first of aggs */
+    /* Virtual machine: which of several aggregations it makes; it is the first of aggs. Of rows: 1 where they add their
+     * keys to a bitmap, which is one more of outs, and are dropped where it has them */
+    u32 emit;
     i64 capacity; /* rows that fit */
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg aggs[KAGGS];

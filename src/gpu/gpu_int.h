@@ -719,6 +719,7 @@ struct gpu_var {
     i64 bytes; /* of this struct */
     u32 col_count;
     i64 rows;
+    i64 capacity; /* ROWS: that its columns have room for; 0 = not known */
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
     struct gpu_block *slots, *heads, *index_rows, *filter;

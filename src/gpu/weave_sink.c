@@ -350,6 +350,15 @@ static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *
 
 static void put_emit_rows(struct weaver *v) {
     const struct sink *sink = sink_of(v);
+    if (sink->set_var) {
+        char key[24];
+        line(v, EACH "{");
+        line(v, "    if (act >> i & 1u && !set_add((u32 *)args.outs[%u].data, %s)) {",
+             sink->col_count, operand(v, sink->key, key));
+        line(v, "        act &= ~(1u << i);");
+        line(v, "    }");
+        line(v, "}");
+    }
     line(v, "const struct b_place place =");
     line(v, "    b_reserve(bits_set_u32(act), s_sums, s_base, &args.report[REPORT_ROWS]);");
     line(v, "if (place.total) {");
