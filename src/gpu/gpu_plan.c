@@ -159,8 +159,8 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     if (sink->kind == SINK_LUT) {
         return gpu_refusal(arena, REFUSE_TABLE, "");
     }
-    if (sink->set_var) {
-        return gpu_refusal(arena, REFUSE_STEP, "");
+    if (sink->set_var && (!sink->set_small || pipe->sink_count > 1)) {
+        return gpu_refusal(arena, REFUSE_SET, "");
     }
     for (u32 s = 0; s < pipe->sink_count; s++) {
         if (pipe->sinks[s].kind == SINK_AGG && pipe->sinks[s].word_count > AGG_MAX_WORDS) {

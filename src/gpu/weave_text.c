@@ -118,6 +118,9 @@ static i32 min_blocks(const struct weaver *v) {
     }
     bool many = words <= 40 && (v->list || !goes_apart(v->plan));
     i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    if (v->w->run_rows && !v->list) { /* what rows give to runs is kept until these have ended */
+        blocks = MIN_OF(blocks, 4);
+    }
     bool cells = all_in_cells(v) && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
     return cells ? MAX_OF(blocks, 4) : blocks;
 }
