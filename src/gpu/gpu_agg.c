@@ -132,6 +132,8 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
         out->run_rows = run_rows(sink);
     }
     shape_front(plan, sink, room, out);
+    agg->narrow = agg->form == AGG_DENSE && !out->own_bytes && !out->copies && !agg->head &&
+                  !plan->has_match && gpu_words_narrow(plan, sink, room->rows);
 }
 
 /* Of one aggregation, where `room` bytes are left for it. */
@@ -142,7 +144,7 @@ static i64 shared_of(const struct agg_shape *shape, u32 threads, i64 room, u32 *
     if (shape->front && threads == WOVEN_BLOCK) {
         return 8LL * shape->front * (1 + agg->word_count);
     }
-    if (agg->form != AGG_DENSE) {
+    if (agg->form != AGG_DENSE || agg->narrow) {
         return 0;
     }
     if (shape->own_bytes && threads == WOVEN_BLOCK) {
@@ -181,6 +183,7 @@ i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, struct kar
 void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out) {
     out->aggs[number].form = shape->agg.form;
     out->aggs[number].head = shape->agg.head;
+    out->aggs[number].narrow = shape->agg.narrow;
     out->aggs[number].copies = shape->copies || !shape->agg.has_key;
     out->aggs[number].front = shape->front;
     out->cells[number] = shape->own_bytes ? &shape->cells : NULL;
@@ -431,7 +434,7 @@ static void agg_shapes(struct job *j, bool in_runs) {
 /* --- parts --- */
 
 i64 gpu_agg_table_bytes(const struct kagg *agg) {
-    return (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
+    return (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * (agg->narrow ? 4 : 8);
 }
 
 /* As many parts as it takes until table and output of one have room; chosen by the first. */

@@ -118,6 +118,9 @@ static i32 min_blocks(const struct weaver *v) {
     }
     bool many = words <= 40 && (v->list || !goes_apart(v->plan));
     i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    if (v->w->run_rows && !v->list) { /* what rows give to runs is kept until these have ended */
+        blocks = MIN_OF(blocks, 4);
+    }
     bool cells = all_in_cells(v) && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
     return cells ? MAX_OF(blocks, 4) : blocks;
 }
@@ -139,6 +142,9 @@ static bool used_before(const struct pipeline *pipe, u32 at) {
 #define PARSE_PARTS                                            \
     "#include \"defs/fn_int.h\"\n#include \"defs/fn_str.h\"\n" \
     "#include \"defs/fn_parse.h\"\n"
+#define MOMENT_PARTS                                                       \
+    PARSE_PARTS "#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n" \
+                "#include \"defs/fn_time.h\"\n#include \"defs/fn_moment.h\"\n"
 #define FORMAT_PARTS                                                                          \
     "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n" \
     "#include \"defs/fn_time.h\"\n" MAKE_PARTS "#include \"defs/fn_format.h\"\n"
@@ -173,8 +179,9 @@ const char *gpu_part_text(const char *part) {
         {"to_char", FORMAT_PARTS "#include \"defs/fn_to_char.h\"\n"},
         {"zone", FORMAT_PARTS "#include \"defs/fn_zone.h\"\n"},
         {"parse", PARSE_PARTS},
-        {"moment", PARSE_PARTS "#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n"
-                               "#include \"defs/fn_time.h\"\n#include \"defs/fn_moment.h\"\n"},
+        {"moment", MOMENT_PARTS},
+        {"moment_zone", FORMAT_PARTS "#include \"defs/fn_zone.h\"\n" MOMENT_PARTS
+                                     "#include \"defs/fn_moment_zone.h\"\n"},
         {"parse_real", PARSE_PARTS "#include \"defs/fn_fround.h\"\n"
                                    "#include \"defs/fn_variance.h\"\n"
                                    "#include \"defs/pow10_table.h\"\n"
