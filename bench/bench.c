@@ -168,7 +168,7 @@ static const struct experiment {
     {"virginian", bench_virginian,
      TAKES(ROWS) | TAKES(GROWTH) | TAKES(NO_GPU) | TAKES(ONLY) | TAKES(ENCODING), true,
      "ten filter queries on CPU and GPU, every placement"},
-    {"tpch", bench_tpch, ON_QUERIES | TAKES(TEXT), false, "the 22 queries of TPC-H, answers checked"},
+    {"tpch", bench_tpch, ON_QUERIES | TAKES(TEXT) | TAKES(LANGUAGE), false, "the 22 queries of TPC-H, answers checked"},
     {"ssb", bench_ssb, ON_QUERIES, false, "the 13 queries of the Star Schema Benchmark, answers checked"},
     {"prim", bench_prim, ON_ARRAYS | TAKES(ONLY) | TAKES(PLOT), true,
      "primitives on plain arrays against a copy of the same bytes, and against CUB"},
@@ -217,6 +217,7 @@ static int take(struct bench_options *options, enum option_id id, const char *va
         {OPTION_ONLY, &options->only},       {OPTION_ENCODING, &options->encoding}, {OPTION_SF, &options->sf},
         {OPTION_QUERIES, &options->queries}, {OPTION_ANSWERS, &options->answers},   {OPTION_TEXT, &options->text},
         {OPTION_PLOT, &options->plot},       {OPTION_COLUMNS, &options->columns},
+        {OPTION_LANGUAGE, &options->language},
     };
     const struct {
         enum option_id id;
@@ -266,7 +267,8 @@ static bool options_sound(const struct bench_options *options) {
     double sf = strtod(options->sf, &end);
     return options->rows >= 0 && options->runs > 0 && sf > 0 && !*end &&
            options->sf[strspn(options->sf, "0123456789.")] == 0 && columns_sound(options->columns) &&
-           one_of(options->text, "dbgen", "duckdb") && one_of(options->encoding, "plain", "narrow");
+           one_of(options->text, "dbgen", "duckdb") &&
+           one_of(options->language, "sql", "logiql") && one_of(options->encoding, "plain", "narrow");
 }
 
 /* Runs an experiment that takes all that was given (a set of options); else the exit status. */
@@ -316,6 +318,7 @@ int bench_main(int argc, char **argv) {
     }
     if (!options_sound(&options)) {
         return option_complain(PART_BENCH, "%s", "numbers must be positive, --text dbgen or duckdb, --columns names, "
+                                                 "--language sql or logiql, "
                                                  "--encoding plain or narrow");
     }
     for (int i = 0; i < EXPERIMENTS; i++) {

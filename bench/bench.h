@@ -23,6 +23,7 @@ struct bench_options {
     const char *queries;  /* "1,3,5-9"; NULL = all */
     const char *answers;  /* folder of answer files; NULL = the answers known here */
     const char *columns;  /* TPC-H, SSB: as CALL takes them; NULL = those the queries read */
+    const char *language; /* of the queries: "sql" or "logiql"; NULL = sql */
     const char *text;     /* TPC-H: "dbgen" or "duckdb"; NULL = dbgen */
     const char *plot;     /* SVG file to draw; NULL = none */
     struct option_settings settings; /* device, threads, memory, gpu_memory, gpu_workers, as given */

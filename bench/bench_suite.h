@@ -7,7 +7,7 @@
 
 enum { TPCH_QUERIES = 22, SSB_QUERIES = 13, SUITE_QUERIES = TPCH_QUERIES };
 
-/* The texts in bench/tpch and then bench/ssb, in order; made by tools/embed. A text begins with its
+/* The texts in bench/tpch, bench/ssb and bench/tpch/logiql, in order; made by tools/embed. A text begins with its
  * title, in a comment, up to a semicolon. */
 struct bench_text {
     const char *name, *text;
@@ -27,6 +27,7 @@ struct suite {
     const char *name; /* of the experiment and of the procedure that makes the tables */
     const char *title;
     int first_text, count;
+    int first_logic; /* the same queries in LogiQL; 0 = there are none */
     const char *const *labels; /* of the queries, as --queries has them */
     /* Per query and column of its answer: e exact, a an average or quotient; capital: a column of
      * ORDER BY. */

@@ -18,6 +18,7 @@ int bench_tpch(const struct bench_options *options) {
     static const struct suite suite = {.name = "tpch",
                                        .title = "TPC-H",
                                        .first_text = 0,
+                                       .first_logic = TPCH_QUERIES + SSB_QUERIES,
                                        .count = TPCH_QUERIES,
                                        .labels = labels,
                                        .kinds = kinds,

@@ -184,18 +184,38 @@ static void write_gpu_memory(FILE *out) {
           "| rows that only the host wants go there batch by batch | nothing |\n"
           "| columns of the table go over the bus while others are computed on | the bus, once for "
           "every column and step |\n"
-          "| groups in a hash table are made in several passes, each for a part of the keys | the source "
+          "| while columns go over the bus, groups are put aside in host memory whenever their table is "
+          "full; in the end they meet a part of the keys after the other | the bus, twice for what is "
+          "put aside |\n"
+          "| other groups in a hash table are made in several passes, each for a part of the keys | the source "
           "is read as often |\n"
           "| rows, indexes, groups and heaps for which there is no room lie in memory of the host that "
           "the card reaches | the bus, for what is read or written there |\n"
           "| columns are read where they are | the bus, as above, but nothing overlaps |\n\n"
-          "Under `SET device = auto` the last three are left out: such a step runs on the CPU. So do sorts "
+          "Under `SET device = auto` the last four are left out: such a step runs on the CPU. So do sorts "
           "and windows without room,\n"
           "under `device = gpu`, too. EXPLAIN ANALYZE says which steps had no room, and what lies in host "
           "memory. That memory is part\n"
           "of the budget `memory`: 53200 means that the host has no room, either. `SET gpu_placement = "
           "cached` rules out the bus, so\n"
           "that columns without room are an error.\n",
+          out);
+}
+
+/* What hybrid adds to auto. */
+static void write_gpu_shares(FILE *out) {
+    fputs("\n## Scans that devices share\n\n"
+          "Under `SET device = hybrid` statements are placed as under auto, and a scan that several devices "
+          "finish clearly sooner than the\n"
+          "better one alone is cut into shares, the cards' first, then the CPU's, as large as lets all end at "
+          "the same time. Columns that are on\n"
+          "a card, what earlier runs took, and bringing everything together on the host count. EXPLAIN ANALYZE "
+          "shows the rows and the time of\n"
+          "every share. A share for which its device has no memory is run by another. `hybrid_share` gives the "
+          "CPU a fixed percentage, for tests.\n\n"
+          "Not shared are scans that may stop early (LIMIT without ORDER BY), that number texts or pairs of keys "
+          "as they go, files, and\n"
+          "whatever reads no table.\n",
           out);
 }
 
@@ -230,6 +250,11 @@ static void write_gpu(FILE *out) {
 #define X(A, name, part, expr) op_name(out, #name, &count);
     WF_OPS_AHEAD(X, )
 #undef X
+    fputs("; for texts in their plain form (see above): ", out);
+    count = 0;
+#define X(A, name, part, expr) op_name(out, #name, &count);
+    WF_OPS_PARTLY(X, )
+#undef X
     fputs(".\n\n## Opcodes of woven kernels, not of the virtual machine\n\n", out);
     count = 0;
 #define X(A, name, ...) op_name(out, #name, &count);
@@ -245,6 +270,7 @@ static void write_gpu(FILE *out) {
     fputs("\n", out);
     write_gpu_code(out);
     write_gpu_memory(out);
+    write_gpu_shares(out);
 }
 
 /* The types a row of WF_SCALARS takes, by their letters. */

@@ -24,6 +24,7 @@ set(WF_EMBEDDED
   vm_rows_small.h=gpu/kernels/vm_rows_small.h
   vm_agg.h=gpu/kernels/vm_agg.h
   agg_runs.h=gpu/kernels/agg_runs.h
+  agg_list.h=gpu/kernels/agg_list.h
   build.h=gpu/kernels/build.h
   standalone.h=gpu/kernels/standalone.h
   probe.h=gpu/kernels/probe.h
@@ -76,6 +77,8 @@ set(WF_EMBEDDED
   defs/char_class.h=defs/char_class.h
   defs/fn_initcap.h=defs/fn_initcap.h
   defs/fn_parse.h=defs/fn_parse.h
+  defs/fn_moment.h=defs/fn_moment.h
+  defs/fn_moment_zone.h=defs/fn_moment_zone.h
   defs/fn_parse_real.h=defs/fn_parse_real.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h

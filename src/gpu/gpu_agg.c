@@ -103,13 +103,13 @@ static void shape_front(const struct gpu_plan *plan, const struct sink *sink,
     out->front = !apart && !plan->limbs.count && sink->word_count <= AGG_RUN_WORDS ? slots : 0;
 }
 
-/* Whether keys are slots, and how many there are. */
+/* Whether keys are slots, and how many there are: with room for the table, and for as many rows. */
 static bool is_dense(const struct agg_room *room, const struct sink *sink, struct range key) {
     i128 span = key.hi - key.lo + 1;
     i128 bytes = span * (i128)(sink->word_count + 1) * 8;
     i64 groups = MIN_OF(sink->groups, room->rows);
     return span <= AGG_DENSE_SLOTS || (span <= (i128)AGG_DENSE_TIMES * groups &&
-                                       bytes <= room->memory_bytes / 2 / room->sharers);
+                                       bytes <= room->memory_bytes / 5 * 2 / room->sharers);
 }
 
 void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct sink *sink,
@@ -142,6 +142,8 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
         out->run_rows = run_rows(sink);
     }
     shape_front(plan, sink, room, out);
+    agg->narrow = agg->form == AGG_DENSE && !out->own_bytes && !out->copies && !agg->head &&
+                  !plan->has_match && gpu_words_narrow(plan, sink, room->rows);
 }
 
 /* Of one aggregation, where `room` bytes are left for it. */
@@ -152,7 +154,7 @@ static i64 shared_of(const struct agg_shape *shape, u32 threads, i64 room, u32 *
     if (shape->front && threads == WOVEN_BLOCK) {
         return 8LL * shape->front * (1 + agg->word_count);
     }
-    if (agg->form != AGG_DENSE) {
+    if (agg->form != AGG_DENSE || agg->narrow) {
         return 0;
     }
     if (shape->own_bytes && threads == WOVEN_BLOCK) {
@@ -191,6 +193,7 @@ i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, struct kar
 void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out) {
     out->aggs[number].form = shape->agg.form;
     out->aggs[number].head = shape->agg.head;
+    out->aggs[number].narrow = shape->agg.narrow;
     out->aggs[number].copies = shape->copies || !shape->agg.has_key;
     out->aggs[number].front = shape->front;
     out->cells[number] = shape->own_bytes ? &shape->cells : NULL;
@@ -263,9 +266,18 @@ static int by_row(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+/* Rows of a tile, the same in the texts of all layouts: their columns do not matter to it. */
+static i64 run_tile(const struct job *j) {
+    i64 rows = j->sig_count ? j->sigs[0].weave.rows_per_thread : j->aggs[0].shape.run_rows;
+    for (u32 s = 1; s < j->sig_count; s++) {
+        ASSERT(j->sigs[s].weave.rows_per_thread == rows);
+    }
+    return WOVEN_BLOCK * rows;
+}
+
 /* Numbers of the parts' first tiles: parts are grouped by layout, tiles go by rows. */
 static void number_tiles(struct job *j) {
-    i64 tile = (i64)WOVEN_BLOCK * j->aggs[0].shape.run_rows;
+    i64 tile = run_tile(j);
     struct part_place *places = NEW_ARRAY(j->x->arena, struct part_place, j->part_count + 1);
     j->tile_starts = NEW_ARRAY(j->x->arena, u64, j->part_count + 1);
     j->tile_total = 0;
@@ -289,6 +301,9 @@ static i64 run_capacity(const struct job *j) {
     i64 groups = sink->groups > 0 ? sink->groups : j->source_rows / 2;
     i64 room = gpu_heap_available(j->g->card) / 2 / width;
     i64 rows = MIN_OF(groups + groups / 4 + 1024, j->source_rows);
+    if (j->place != PLACE_CACHED && j->plan.keeps[0].count) { /* few are left; else there will be room */
+        rows = MIN_OF(rows, 2 * gpu_room_ahead(j));
+    }
     return MAX_OF(MIN_OF(rows, room), 1) + 2 * (i64)j->tile_total;
 }
 
@@ -440,8 +455,8 @@ static void agg_shapes(struct job *j, bool in_runs) {
 
 /* --- parts --- */
 
-static i64 table_bytes(const struct kagg *agg) {
-    return (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
+i64 gpu_agg_table_bytes(const struct kagg *agg) {
+    return (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * (agg->narrow ? 4 : 8);
 }
 
 /* As many parts as it takes until table and output of one have room; chosen by the first. */
@@ -454,8 +469,8 @@ static void choose_parts(struct job *j) {
     if (j->pass == 0) {
         i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
         j->passes = 1;
-        j->pass_rows = 0;
-        while (table_bytes(agg) > room / 2 && j->passes < AGG_PARTS_MOST &&
+        j->aggs[0].part_rows = j->aggs[0].part_count = 0;
+        while (gpu_agg_table_bytes(agg) > room / 2 && j->passes < AGG_PARTS_MOST &&
                agg->slot_count > AGG_LEAST_SLOTS) {
             agg->slot_count /= 2;
             j->passes *= 2;
@@ -479,10 +494,10 @@ static FALLIBLE part_end(struct job *j, struct job_agg *a) {
     for (u32 c = 0; c < a->out->col_count; c++) {
         cols[c].data = a->out->cols[c].addr;
     }
-    v->rows = j->pass_rows; /* the new ones are counted when they are appended */
+    v->rows = a->part_rows; /* the new ones are counted when they are appended */
     if (rows > 0) {
         i64 fetched = 0;
-        struct row_fetch fetch = {var, rows, j->pass, cols, g->streams[0]};
+        struct row_fetch fetch = {var, rows, a->part_count, cols, g->streams[0]};
         TRY(gpu_rows_to_chunk(g, j->x, &fetch, &fetched));
         CU(g->api->stream_synchronize(g->streams[0]));
         gpu_job_fetched(j, fetched);
@@ -490,9 +505,47 @@ static FALLIBLE part_end(struct job *j, struct job_agg *a) {
     v->on_host = 1;
     variable_drop_copy(v);
     a->out = NULL;
-    j->pass_rows = v->rows;
-    j->pass++;
+    a->part_rows = v->rows;
+    a->part_count++;
     return ERR_OK;
+}
+
+/* A table of a scan over the bus is no larger than leaves room for its groups as rows: where groups
+ * can be put aside, or as long as nobody knows but by estimate that there are more. */
+static void cap_table(struct job *j, struct kagg *agg, bool unknown) {
+    struct kagg capped = *agg;
+    i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
+    i64 most = room / 2 / j->plan.agg_count;
+    while (gpu_agg_table_bytes(&capped) > most && capped.slot_count > AGG_LEAST_SLOTS) {
+        capped.slot_count /= 2;
+        capped.group_limit = capped.slot_count / 4 * 3;
+    }
+    if (gpu_agg_table_bytes(&capped) <= most && (unknown || gpu_room_is_safe(j, &capped))) {
+        *agg = capped;
+    }
+}
+
+/* Whether to read the source again for every part of the keys is sooner done than to put all groups
+ * aside and read them back. */
+static bool passes_are_cheaper(struct job *j, const struct job_agg *a) {
+    i64 room = MAX_OF(gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g), 2);
+    i64 passes = 1 + gpu_agg_table_bytes(&a->shape.agg) / (room / 2);
+    i64 groups = MAX_OF(a->groups_wanted, MIN_OF(a->sink->groups, j->source_rows));
+    f64 aside = 2.0 * 8 * (f64)groups * (f64)(1 + a->sink->word_count);
+    return j->plan.agg_count == 1 && (f64)(passes - 1) * (f64)j->source_bytes < aside;
+}
+
+/* Over the bus, and not in parts of the keys: more room is made when it is needed. */
+static void cap_tables(struct job *j) {
+    bool slots = j->place != PLACE_CACHED && j->batch_count > 1;
+    for (u32 k = 0; slots && j->g->may_spill && k < j->plan.agg_count; k++) {
+        struct agg_shape *shape = &j->aggs[k].shape;
+        bool unknown = !j->aggs[k].groups_wanted;
+        if (shape->agg.form == AGG_HASH && !shape->run_rows &&
+            (unknown || !passes_are_cheaper(j, &j->aggs[k]))) {
+            cap_table(j, &shape->agg, unknown);
+        }
+    }
 }
 
 wf_status gpu_agg_begin(struct job *j) {
@@ -509,11 +562,12 @@ wf_status gpu_agg_begin(struct job *j) {
     if (j->aggs[0].shape.run_rows) {
         TRY(runs_begin(j));
     }
+    cap_tables(j);
     choose_parts(j);
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         struct job_agg *a = &j->aggs[k];
         struct kagg *agg = &a->shape.agg;
-        TRY(gpu_alloc(j->g, table_bytes(agg), &a->state, j->x->err));
+        TRY(gpu_alloc(j->g, gpu_agg_table_bytes(agg), &a->state, j->x->err));
         agg->state = DEV(u64 *, a->state->addr);
     }
     return early_begin(j);
@@ -523,6 +577,7 @@ void gpu_agg_drop(struct job *j) {
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         gpu_heap_free(j->g->card, j->aggs[k].state);
         j->aggs[k].state = NULL;
+        gpu_room_drop_asides(j, k);
     }
     gpu_heap_free(j->g->card, j->bounds);
     j->bounds = NULL;
@@ -596,7 +651,7 @@ static FALLIBLE extract_room(struct job *j, struct job_agg *a, const u64 *report
     for (u32 c = 0; c < col_count; c++) {
         struct gpu_col *col = &a->out->cols[c];
         if (!a->shape.run_rows) {
-            TRY(gpu_alloc(j->g, MAX_OF(groups, 1) * 8, &col->data, j->x->err));
+            TRY(gpu_alloc_rows(j->g, MAX_OF(groups, 1) * 8, &col->data, j->x->err));
             col->addr = col->data->addr;
         }
         cols[c] = col->addr;
@@ -604,29 +659,63 @@ static FALLIBLE extract_room(struct job *j, struct job_agg *a, const u64 *report
     return ERR_OK;
 }
 
-/* Used slots of all tables to rows of the output, behind those that runs have there. */
-static FALLIBLE agg_extract(struct job *j) {
+/* Used slots of some tables to rows of the output, behind those that runs have there. */
+static FALLIBLE extract_tables(struct job *j, u32 first, u32 end) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     /* The argument block's first page is free again: it carries the columns' addresses. */
+    i64 before = gpu_agg_col_count(j, first);
     u64 *cols = (u64 *)(void *)g->args.host;
-    size_t col_bytes = (size_t)gpu_agg_col_count(j, j->plan.agg_count) * 8;
-    size_t report_bytes = (size_t)j->plan.agg_count * REPORT_WORDS * 8;
-    u64 reports = g->args_block->addr + (u64)j->reports_at;
-    for (u32 k = 0; k < j->plan.agg_count; k++) {
+    size_t col_bytes = (size_t)(gpu_agg_col_count(j, end) - before) * 8;
+    size_t report_bytes = (size_t)(end - first) * REPORT_WORDS * 8;
+    u64 reports = g->args_block->addr + (u64)j->reports_at + (u64)first * REPORT_WORDS * 8;
+    for (u32 k = first; k < end; k++) {
         u64 report[REPORT_WORDS];
         report_of(j, k, report);
         TRY(extract_room(j, &j->aggs[k], report, cols + gpu_agg_col_count(j, k)));
     }
-    CU(g->api->copy_to_device(g->args_block->addr, cols, col_bytes, g->streams[0]));
+    CU(g->api->copy_to_device(g->args_block->addr + 8 * (u64)before, cols + before, col_bytes,
+                              g->streams[0]));
     if (!j->aggs[0].shape.run_rows) {
         CU(g->api->set_bytes(reports, 0, report_bytes, g->streams[0]));
     }
-    for (u32 k = 0; k < j->plan.agg_count; k++) {
+    for (u32 k = first; k < end; k++) {
         TRY(extract_start(j, k, k));
     }
-    CU(g->api->copy_to_host(g->reports.host, reports, report_bytes, g->streams[0]));
+    CU(g->api->copy_to_host(g->reports.host + first * REPORT_WORDS * 8, reports, report_bytes,
+                            g->streams[0]));
     CU(g->api->stream_synchronize(g->streams[0]));
+    for (u32 k = first; k < end; k++) {
+        u64 last[REPORT_WORDS];
+        report_of(j, k, last);
+        j->aggs[k].out->rows = j->x->vars[j->aggs[k].sink->var].rows = (i64)last[REPORT_ROWS];
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_agg_part_rows(struct job *j, u32 number, const u64 *report) {
+    memcpy(j->g->reports.host + (i64)number * REPORT_WORDS * 8, report, REPORT_WORDS * 8);
+    TRY(extract_tables(j, number, number + 1));
+    return part_end(j, &j->aggs[number]);
+}
+
+/* All groups to rows: those of tables that gave none away at once. */
+static FALLIBLE agg_extract(struct job *j) {
+    bool whole = true;
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        u64 report[REPORT_WORDS];
+        report_of(j, k, report);
+        if (j->aggs[k].asides) { /* and the rest */
+            TRY(gpu_room_put_aside(j, k, (i64)report[REPORT_GROUPS], j->batch_count));
+        }
+        whole = whole && !j->aggs[k].asides;
+    }
+    if (whole) {
+        return extract_tables(j, 0, j->plan.agg_count);
+    }
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        TRY(j->aggs[k].asides ? gpu_room_join_asides(j, k) : extract_tables(j, k, k + 1));
+    }
     return ERR_OK;
 }
 
@@ -638,7 +727,11 @@ static bool runs_again(struct job *j, struct job_agg *a, const u64 *report) {
         drop_texts(j);
     } else if (report[REPORT_RETRY] & RETRY_TABLE) {
         i64 groups = (i64)report[REPORT_GROUPS];
-        a->groups_wanted = MAX_OF(groups, (i64)a->shape.agg.slot_count) * 2 * MAX_OF(j->passes, 1u);
+        i64 twice = MAX_OF(groups, (i64)a->shape.agg.slot_count) * 2 * MAX_OF(j->passes, 1u);
+        a->groups_wanted = MAX_OF(twice, 2 * a->groups_wanted);
+        if (j->watches) { /* so that it does not happen again */
+            a->groups_wanted = MAX_OF(a->groups_wanted, 2 * gpu_room_ahead(j));
+        }
         j->g->known.groups[a - j->aggs] = a->groups_wanted;
         j->pass = 0;
     } else if (a->shape.run_rows && rows > j->capacity) {
@@ -657,8 +750,14 @@ static const char *form_names(const struct job *j) {
         bool named = !name || (names && strstr(names, name));
         names = named ? names : names ? arena_printf(j->x->arena, "%s, %s", names, name) : name;
     }
-    bool passes = j->aggs[0].shape.agg.part_mask != 0;
-    return passes ? arena_printf(j->x->arena, "%s, in %u passes", names, j->passes) : names;
+    u32 asides = 0;
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        asides += j->aggs[k].aside_count;
+    }
+    if (j->aggs[0].shape.agg.part_mask) {
+        return arena_printf(j->x->arena, "%s, in %u passes", names, j->passes);
+    }
+    return asides ? arena_printf(j->x->arena, "%s, put aside %u times", names, asides) : names;
 }
 
 wf_status gpu_agg_end(struct job *j, bool *out_again) {
@@ -674,25 +773,21 @@ wf_status gpu_agg_end(struct job *j, bool *out_again) {
     if (in_runs) {
         TRY(runs_end(j));
     }
-    j->metric->how = form_names(j);
     if (j->early_bytes) {
+        j->metric->how = form_names(j);
         return early_end(j);
     }
-    TRY(agg_extract(j));
-    for (u32 k = 0; k < j->plan.agg_count; k++) {
-        struct job_agg *a = &j->aggs[k];
-        u64 last[REPORT_WORDS];
-        report_of(j, k, last);
-        if (in_runs && (last[REPORT_RETRY] & (RETRY_ORDER | RETRY_TABLE))) {
-            last[REPORT_ROWS] = 0;
-            *out_again = runs_again(j, a, last);
-            return ERR_OK;
-        }
-        a->out->rows = j->x->vars[a->sink->var].rows = (i64)last[REPORT_ROWS];
-    }
-    if (j->aggs[0].shape.agg.part_mask) {
+    wf_status status = agg_extract(j);
+    j->metric->how = form_names(j);
+    TRY(status);
+    u64 last[REPORT_WORDS];
+    report_of(j, 0, last);
+    if (in_runs && (last[REPORT_RETRY] & (RETRY_ORDER | RETRY_TABLE))) {
+        last[REPORT_ROWS] = 0;
+        *out_again = runs_again(j, &j->aggs[0], last);
+    } else if (j->aggs[0].shape.agg.part_mask) {
         TRY(part_end(j, &j->aggs[0]));
-        *out_again = j->pass < j->passes;
+        *out_again = ++j->pass < j->passes;
     }
     return ERR_OK;
 }

@@ -19,6 +19,9 @@ static const char *refuses_plan(const struct gpu *g, struct exec *x, const struc
     if (step->refusal) {
         return arena_printf(x->arena, "%s", step->refusal);
     }
+    if (atomic_load(&step->elsewhere)) {
+        return gpu_refusal(x->arena, REFUSE_FORM, "");
+    }
     for (i64 i = 0; i < plan->patterns.count; i++) {
         bool zone = x->program->lit_kinds[plan->patterns.items[i].lit] == KIND_I32;
         if (gpu_ahead_table(x, &plan->patterns.items[i]).len == 0) {
@@ -361,6 +364,16 @@ static FALLIBLE run_level(struct gpu *g, struct exec *x, u32 step_no, const stru
     return status;
 }
 
+/* What crossed the bus for nothing counts, too. */
+static void begin_again(struct step_metric *metric, const struct step_metric *untouched) {
+    struct step_metric spent = *metric;
+    *metric = *untouched;
+    metric->bytes_moved = spent.bytes_moved;
+    metric->bytes_fetched = spent.bytes_fetched;
+    metric->launches = spent.launches;
+    metric->device_ns = spent.device_ns;
+}
+
 /* Memory that other workers' steps held may be all that was missing; else what the step needs has to
  * be less, or elsewhere. */
 static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
@@ -368,12 +381,13 @@ static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const s
     struct step_metric untouched = x->metrics[step_no];
     TRY(gpu_enter(g, x->err));
     g->known = (struct gpu_known){0};
+    g->may_spill = has_level(x, step, TIGHT_SPILL);
     wf_status status = run_level(g, x, step_no, step, TIGHT_NOT);
     bool company = gpu_leave(g);
     for (u32 tight = company ? TIGHT_NOT : TIGHT_STREAM;
          status == ERR_DEVICE_MEMORY && tight < TIGHT_COUNT; tight++) {
         if (tight == TIGHT_NOT || has_level(x, step, tight)) {
-            x->metrics[step_no] = untouched;
+            begin_again(&x->metrics[step_no], &untouched);
             error_reset(x->err);
             TRY(company ? gpu_enter_alone(g, x->err) : gpu_enter(g, x->err));
             status = run_level(g, x, step_no, step, tight);

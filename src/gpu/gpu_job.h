@@ -65,6 +65,7 @@ struct fixed_part { /* offsets in it, besides those of signatures and batches */
 struct gpu_scan {
     struct gpu_step *step; /* whose list it is in */
     struct gpu_scan *next;
+    struct gpu_scan *before, *after; /* among the card's */
     struct arena arena;
     struct sv key; /* version, literals, settings */
     i32 users;
@@ -87,6 +88,15 @@ struct gpu_scan {
     struct dict_views *dict_views; /* per source column; NULL = none */
 };
 
+/* Groups that a full table gave away: columns of `stride` rows, by parts of the keys. */
+#define ASIDE_PARTS 64u
+struct aside {
+    struct aside *before;
+    struct gpu_block *rows; /* in memory of the host */
+    i64 stride;
+    u64 starts[ASIDE_PARTS + 1];
+};
+
 struct job_agg { /* one of the step's aggregations */
     const struct sink *sink;
     struct agg_shape shape;
@@ -95,6 +105,11 @@ struct job_agg { /* one of the step's aggregations */
     i64 groups_wanted;
     i64 early_bytes, early_at; /* of the columns that small tables are read out to at once */
     i64 keeps_at;              /* in the argument block */
+    struct aside *asides;      /* the last one */
+    u32 aside_count, aside_parts;
+    i64 part_rows;  /* groups that are on the host, a part of the keys after the other, */
+    i64 part_count; /* and how many parts that was */
+    b8 stuck;       /* there is no room for a larger table */
 };
 
 struct job {
@@ -144,9 +159,9 @@ struct job {
     u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */
     b8 out_of_order;          /* rows do not come in the order of their key */
     b8 vm_only;               /* woven code is for another form of the table */
+    b8 elsewhere;             /* it met a text that only the host reads */
     u32 passes, pass; /* of a step whose groups have no room at once, and which it is */
     u64 pass_slots;   /* of the table of each */
-    i64 pass_rows;    /* groups of those before */
     /* argument block */
     u8 *blob;
     i64 blob_bytes;
@@ -177,7 +192,15 @@ struct job {
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
     i64 old_rows;
+    b8 in_place;               /* it has room for what comes: `out` is `old` */
+    struct gpu_var *set;       /* keys of the rows, heads: a bitmap */
+    struct gpu_block *set_was; /* append: the bitmap before */
     i64 event_count;
+    /* gpu_room.c */
+    b8 watches;     /* batches go by while room is made for what they give */
+    b8 gives_up;    /* the scan has to begin again */
+    i64 each_gives; /* matches of a row, at most */
+    u64 seen[PIPE_AGGS * REPORT_WORDS]; /* reports, as of a batch that is done */
     u64 *counts; /* rows at the plan's places; NULL = not counted */
     b8 used_vm, used_woven, used_quick;
 };
@@ -254,7 +277,12 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs);
 /* Waits until a batch is computed; to_host: sends its rows on their way into a chunk. */
 FALLIBLE gpu_job_harvest(struct job *j, i64 batch);
 i64 gpu_job_out_count(const struct job *j); /* columns of rows */
+/* Those, and what else a kernel writes to: marks, the set of keys. */
+i64 gpu_job_out_places(const struct job *j);
+/* The set of keys as it was; after a step that failed. */
+void gpu_job_set_restore(struct job *j);
 i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
+i64 gpu_job_col_bytes(const struct job *j, u32 c);
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);
 void gpu_job_sink_drop(struct job *j);
@@ -262,7 +290,25 @@ void gpu_job_sink_drop(struct job *j);
 /* gpu_run.c: the woven kernel of a layout; NULL when it is not there and nobody waits for it. */
 FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
 
+/* gpu_room.c */
+void gpu_room_begin(struct job *j);
+i64 gpu_room_bytes(const struct job *j); /* for copies of the reports */
+FALLIBLE gpu_room_note(struct job *j, i32 slot, void *stream); /* copies them behind a batch */
+void gpu_room_look(struct job *j, i32 slot);                   /* at that copy, once it is there */
+/* Room for what batch `next` may give. Where it has to wait, batches up to it are `done`. */
+FALLIBLE gpu_room_before(struct job *j, i64 next, i64 *done);
+/* Whether a table holds the groups of as many batches as may be under way, twice. */
+bool gpu_room_is_safe(const struct job *j, const struct kagg *agg);
+i64 gpu_room_ahead(const struct job *j); /* rows that those may give */
+/* All groups of a table to memory of the host, `next` batches having been computed. */
+FALLIBLE gpu_room_put_aside(struct job *j, u32 number, i64 groups, i64 next);
+FALLIBLE gpu_room_join_asides(struct job *j, u32 number); /* to rows */
+void gpu_room_drop_asides(struct job *j, u32 number);
+
 /* gpu_agg.c */
+i64 gpu_agg_table_bytes(const struct kagg *agg);
+/* The groups of a part, of which the table is full, behind those of other parts on the host. */
+FALLIBLE gpu_agg_part_rows(struct job *j, u32 number, const u64 *report);
 FALLIBLE gpu_agg_begin(struct job *j);
 void gpu_agg_drop(struct job *j);
 /* Of aggregation `number`, once the argument block has its place. */

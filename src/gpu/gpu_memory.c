@@ -390,17 +390,27 @@ wf_status gpu_alloc_here(struct gpu *g, i64 bytes, struct gpu_block **out, struc
                           "Raise the setting \"gpu_memory\", or SET gpu_placement = streamed.", err);
 }
 
+wf_status gpu_alloc_away(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err) {
+    *out = g->card->broken ? NULL : away_alloc(g, bytes);
+    return *out ? ERR_OK
+                : refused(g, bytes, ", and the host has no room for them",
+                          "Raise the setting \"memory\" or \"gpu_memory\".", err);
+}
+
 wf_status gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err) {
     if (g->tight < TIGHT_SPILL) {
         return gpu_alloc_here(g, bytes, out, err);
     }
     *out = gpu_alloc_try(g, bytes);
-    if (!*out && !g->card->broken) {
-        *out = away_alloc(g, bytes);
+    return *out ? ERR_OK : gpu_alloc_away(g, bytes, out, err);
+}
+
+wf_status gpu_alloc_rows(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err) {
+    *out = g->may_spill ? gpu_alloc_try(g, bytes) : NULL;
+    if (*out) {
+        return ERR_OK;
     }
-    return *out ? ERR_OK
-                : refused(g, bytes, ", and the host has no room for them",
-                          "Raise the setting \"memory\" or \"gpu_memory\".", err);
+    return g->may_spill ? gpu_alloc_away(g, bytes, out, err) : gpu_alloc(g, bytes, out, err);
 }
 
 wf_status gpu_pinned_reserve(struct gpu *g, struct pinned *p, i64 bytes, struct error *err) {

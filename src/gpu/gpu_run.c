@@ -20,6 +20,7 @@
 #define SYNC_ROWS (1LL << 28) /* rows in flight before cancellation is looked at again */
 #define LAUNCH_NS 50000000    /* what launches of rows that multiply aim at */
 #define LAUNCH_GROWTH 16
+#define EVENTS_MOST 512 /* of launches whose times are not added up yet */
 #define FIRST_MATCHES (1LL << 32) /* that the first launch may give */
 #define FIRST_MATCHES_SIMT (1LL << 22)
 #define MATCHES_MOST (1LL << 60)
@@ -91,7 +92,7 @@ static void lay_out(struct job *j) {
     j->indexes_at = take(bytes, plan->indexes.count * (i64)sizeof(struct kindex));
     j->interns_at = take(bytes, plan->interns.count * (i64)sizeof(struct kintern));
     j->texts_in_at = take(bytes, gpu_job_text_room(j, NULL));
-    i64 outs = gpu_job_out_count(j) + j->mark_count;
+    i64 outs = gpu_job_out_places(j);
     j->outs_at = take(bytes, outs * j->slot_count * (i64)sizeof(struct kout));
     j->reports_at = take(bytes, report_bytes(j) + count_bytes(j) * (plan->agg_count > 1 ? 2 : 1));
     j->counts_at = j->reports_at + report_bytes(j);
@@ -166,7 +167,7 @@ static void fill_words(struct job *j) {
 
 static void fill_sink(struct job *j) {
     struct kout *outs = (struct kout *)(void *)(j->blob + j->outs_at);
-    i64 count = gpu_job_out_count(j) + j->mark_count;
+    i64 count = gpu_job_out_places(j);
     for (i32 s = 0; s < j->slot_count; s++) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
@@ -240,7 +241,8 @@ static FALLIBLE reserve_args(struct job *j) {
     i64 here = j->keeps ? j->blob_bytes : all;
     TRY(gpu_pinned_reserve(g, &g->args, all, err));
     j->early_at = ALIGN_UP(report_bytes(j) + count_bytes(j), 64);
-    TRY(gpu_pinned_reserve(g, &g->reports, j->early_at + j->early_bytes, err));
+    i64 behind = MAX_OF(j->early_bytes, gpu_room_bytes(j));
+    TRY(gpu_pinned_reserve(g, &g->reports, j->early_at + behind, err));
     if (g->args_block && g->args_block->bytes < here + 64) {
         gpu_heap_free(g->card, g->args_block);
         g->args_block = NULL;
@@ -433,7 +435,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     u64 base = j->g->args_block->addr;
     const struct sink *sink = j->plan.sink;
     i64 outs =
-        (i64)sizeof(struct kout) * (gpu_job_out_count(j) + j->mark_count) * (i % j->slot_count);
+        (i64)sizeof(struct kout) * gpu_job_out_places(j) * (i % j->slot_count);
     i64 report = j->to_host ? i * REPORT_WORDS * 8 : 0;
     /* A kernel that may stop asks for no more room: it must have room for all it may give. */
     bool stops = sink->kind == SINK_ROWS && j->capacity >= sink->limit;
@@ -459,6 +461,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .interns = AT(const struct kintern *, j->interns_at),
         .outs = AT(const struct kout *, j->outs_at + outs),
         .out_count = (u32)gpu_job_out_count(j),
+        .emit = j->set != NULL,
         .capacity = j->capacity,
         .limit = limit,
         .report = AT(u64 *, j->reports_at + report),
@@ -507,7 +510,7 @@ static i64 most_matches(const struct job *j) {
 
 static void cut_launch(const struct job *j, i64 tile_rows, struct launch *l, struct kargs *args) {
     i64 tiles = (i64)args->tile_count;
-    i64 matches = most_matches(j);
+    i64 matches = j->each_gives;
     i64 most = MAX_OF(most_rows(j) / tile_rows, 1);
     if (!l->step) {
         i64 few = (j->g->api->is_simt ? FIRST_MATCHES_SIMT : FIRST_MATCHES) / matches / tile_rows;
@@ -591,7 +594,7 @@ static FALLIBLE start_kernel(struct job *j, const struct start *s, struct kargs 
 static FALLIBLE start_machine(struct job *j, const struct start *s, const struct kargs *args) {
     for (u32 k = 0; k < MAX_OF(j->plan.agg_count, 1); k++) {
         struct kargs one = *args;
-        one.emit = k;
+        one.emit = j->plan.agg_count ? k : args->emit;
         one.aggs[0] = args->aggs[k];
         one.report += k * REPORT_WORDS;
         TRY(start_kernel(j, s, one));
@@ -728,6 +731,7 @@ static FALLIBLE start_batch(struct job *j, i64 b) {
                                 g->args_block->addr + (u64)(j->reports_at + at), REPORT_WORDS * 8,
                                 stream));
     }
+    TRY(gpu_room_note(j, slot, stream));
     CU(g->api->event_record(g->slot_done[slot], stream));
     return ERR_OK;
 }
@@ -735,15 +739,23 @@ static FALLIBLE start_batch(struct job *j, i64 b) {
 static FALLIBLE run_slots(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
-    i64 harvested = 0;
-    for (i64 b = 0; b < j->batch_count; b++) {
-        TRY(start_batch(j, b));
-        if (b + 1 >= j->slot_count) {
-            TRY(gpu_job_harvest(j, harvested++));
+    i64 started = 0;
+    i64 done = 0;
+    while (started < j->batch_count && !j->gives_up) {
+        TRY(gpu_room_before(j, started, &done));
+        if (!j->gives_up) {
+            TRY(start_batch(j, started++));
+        }
+        bool many = j->event_count >= EVENTS_MOST;
+        while (started >= done + (many ? 1 : j->slot_count)) {
+            TRY(gpu_job_harvest(j, done++));
+        }
+        if (many) {
+            TRY(add_times(j));
         }
     }
-    while (harvested < j->batch_count) {
-        TRY(gpu_job_harvest(j, harvested++));
+    while (done < started) {
+        TRY(gpu_job_harvest(j, done++));
     }
     if (j->to_host) {
         CU(g->api->stream_synchronize(g->down));
@@ -836,6 +848,7 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(gpu_job_made_begin(j));
     TRY(gpu_job_sink_begin(j));
     TRY(gpu_job_fits(j));
+    gpu_room_begin(j);
     TRY(send_args(j));
     TRY(gpu_agg_init(j));
     TRY(spread(j));
@@ -913,9 +926,14 @@ static FALLIBLE run_job(struct job *j) {
         TRY(gpu_job_gone(j));
     }
     TRY(gpu_job_texts(j));
+    j->each_gives = most_matches(j);
     bool again = true;
     while (again) {
         wf_status status = run_once(j, &again);
+        if (!status && j->elsewhere) {
+            FAIL(x->err, NOT_SUPPORTED, "%s cannot run on the GPU: %s", j->step->label ? j->step->label : "step",
+                 gpu_refusal(x->arena, REFUSE_FORM, ""));
+        }
         if (status == ERR_DEVICE_MEMORY && can_send_less(j)) {
             again = true;
             status = send_less(j);
@@ -930,11 +948,13 @@ static FALLIBLE run_job(struct job *j) {
 /* An append that failed leaves what the variable held. */
 static void put_back_old(struct job *j) {
     struct variable *v = &j->x->vars[j->plan.sink->var];
+    v->copy = j->in_place ? NULL : v->copy;
     variable_reset(v);
     v->copy = j->old;
     v->copy_release = gpu_var_release;
     v->copy_space = j->g->device.space;
     v->rows = j->old_rows;
+    j->old->rows = j->old_rows;
     j->old = NULL;
 }
 
@@ -964,10 +984,14 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     gpu_job_texts_drop(&j);
     gpu_job_made_drop(&j);
     gpu_heap_free(g->card, j.bests);
+    if (j.set && status) {
+        gpu_job_set_restore(&j);
+    }
+    gpu_heap_free(g->card, j.set_was);
     if (j.old && status) {
         put_back_old(&j);
     }
-    if (j.old) {
+    if (j.old && !j.in_place) {
         gpu_var_release(j.old);
     }
     struct step_metric *metric = j.metric;

@@ -1,6 +1,7 @@
 /* weave_int.h: what the files of the weaver share: weave_text.c writes a kernel's frame and its
  * opcodes, weave_probe.c how keys are looked up, weave_list.c how few rows or several matches go on,
- * weave_seek.c how bytes are looked for in text, weave_sink.c what becomes of the rows. */
+ * weave_seek.c how bytes are looked for in text, weave_sink.c what becomes of the rows, weave_runs.c
+ * how rows in the order of their key become groups. */
 #ifndef WF_GPU_WEAVE_INT_H
 #define WF_GPU_WEAVE_INT_H
 
@@ -38,6 +39,7 @@ struct weaver {
     b8 few;        /* rows are left then */
     b8 near;       /* the first of them that has bits for shared memory, near_at, asks those first */
     u32 near_at;
+    b8 rare;       /* very few */
     b8 list;       /* from ask_at on rows come from a list; */
     b8 listed;     /* now they do, one a thread */
     i32 tile_rows; /* rows that a thread had before */
@@ -87,6 +89,10 @@ static inline void weave_fault(struct weaver *v, const struct op *op, const char
 void weave_op(struct weaver *v, u32 at); /* weave_text.c */
 
 /* weave_list.c */
+/* Whether a list's rows wait for those of other tiles: groups as runs take those of one, in order. */
+static inline bool weave_waits(const struct weaver *v) {
+    return v->list && !v->w->run_rows;
+}
 void weave_list_plan(struct weaver *v);  /* first of all */
 void weave_list_setup(struct weaver *v); /* before the tiles */
 void weave_list_tiles(struct weaver *v); /* the head of the loop over tiles */
@@ -111,7 +117,15 @@ void weave_next_match(struct weaver *v); /* where the last MATCH that is open go
 void weave_each(struct weaver *v, u32 at, const struct op *op, u16 number);
 void weave_any(struct weaver *v, const struct op *op);
 
+/* weave_runs.c */
+void weave_runs_functions(struct weaver *v);
+void weave_runs_setup(struct weaver *v);
+void weave_runs_list_begin(struct weaver *v); /* before the rows of a list, */
+void weave_runs_list_end(struct weaver *v);   /* and behind them */
+void weave_emit_runs(struct weaver *v);
+
 /* weave_sink.c */
+extern const char *const weave_words[];
 i64 weave_stage_bytes(const struct gpu_plan *plan); /* of the widest column of rows */
 void weave_sink_functions(struct weaver *v);        /* before the kernel */
 void weave_sink_setup(struct weaver *v);            /* before the tiles */

@@ -193,6 +193,7 @@ static void choose_tests(struct weaver *v) {
             if (v->w->indexes[v->plan->op_imm[found[k]]].few == few) {
                 v->tests[v->test_count++] = found[k];
                 v->few |= few > 0;
+                v->rare |= few + 1 == WEAVE_FEW;
             }
         }
     }
@@ -266,11 +267,11 @@ void weave_list_plan(struct weaver *v) {
             trace_reg(&t, (u16)r);
         }
     }
-    v->list = t.ok && !v->w->run_rows; /* runs are found by neighbours */
+    v->list = t.ok;
     if (v->list) {
         find_late(v);
     }
-    for (u32 n = v->list ? v->test_count : 0; n-- > 0;) {
+    for (u32 n = weave_waits(v) ? v->test_count : 0; n-- > 0;) {
         if (v->w->indexes[v->plan->op_imm[v->tests[n]]].near) {
             v->near = 1;
             v->near_at = v->tests[n];
@@ -287,6 +288,11 @@ static const char *shared_type(const struct weaver *v, u32 reg) {
 
 void weave_list_setup(struct weaver *v) {
     if (!v->list) {
+        return;
+    }
+    if (!weave_waits(v)) { /* rows in their order match at most one */
+        line(v, "SHARED(u16, s_list, TILE);");
+        line(v, "SHARED(u64, s_list_sums, 32);");
         return;
     }
     line(v, "SHARED(u32, s_list, TILE + %d);", WOVEN_BLOCK);
@@ -391,6 +397,38 @@ static void declare_regs(struct weaver *v, u32 from) {
     }
 }
 
+/* What rows of the list begin with: registers that are made again. */
+static void put_again(struct weaver *v) {
+    line(v, "#undef R");
+    line(v, "#define R 1");
+    declare_regs(v, v->ask_at);
+    v->listed = 1;
+    memset(v->early, 0, v->pipe->op_count);
+    memset(v->seen, 0, v->pipe->reg_count);
+    if (weave_waits(v)) { /* rows of other tablets, too */
+        memset(v->loaded, 0, v->pipe->source.col_count);
+    }
+    for (u32 i = 0; i < v->ask_at; i++) {
+        if (v->again[i]) {
+            weave_op(v, i);
+        }
+    }
+}
+
+/* The rows of this tile alone, in their order. */
+static void put_list_in_order(struct weaver *v) {
+    line(v, "const u32 list_rows = b_list_in_order(act, R, SPAN, s_list, s_list_sums);");
+    weave_runs_list_begin(v);
+    line(v, "for (u32 list_at = 0; list_at < list_rows; list_at += %d) {", WOVEN_BLOCK);
+    v->depth++;
+    line(v, "u32 act = list_at + t_id() < list_rows;");
+    line(v, "const i64 row = first + s_list[act ? list_at + t_id() : 0u];");
+    line(v, "const i64 number = args.row_starts[tablet] + row;");
+    v->tile_rows = v->rows;
+    v->rows = 1;
+    put_again(v);
+}
+
 static void put_list(struct weaver *v) {
     line(v, "b_list_add(&list, act, R, SPAN, (u32)(tile - args.tile_first) * TILE);");
     v->depth--;
@@ -400,22 +438,11 @@ static void put_list(struct weaver *v) {
     line(v, "const u32 taken = list.held < %du ? list.held : %du;", WOVEN_BLOCK, WOVEN_BLOCK);
     line(v, "list.held -= taken;");
     line(v, "u32 act = t_id() < taken;");
-    v->listed = 1;
     v->tile_rows = v->rows;
     v->rows = 1;
     put_row(v, "s_list[list.held + (act ? t_id() : 0u)]");
     line(v, "b_sync();"); /* the next tile's rows take these places */
-    line(v, "#undef R");
-    line(v, "#define R 1");
-    declare_regs(v, v->ask_at);
-    memset(v->early, 0, v->pipe->op_count);
-    memset(v->seen, 0, v->pipe->reg_count);
-    memset(v->loaded, 0, v->pipe->source.col_count);
-    for (u32 i = 0; i < v->ask_at; i++) {
-        if (v->again[i]) {
-            weave_op(v, i);
-        }
-    }
+    put_again(v);
 }
 
 /* The loop over tiles: once they are over, it goes round once more for what is left on the list. */
@@ -431,12 +458,17 @@ void weave_ask(struct weaver *v) {
     for (u32 t = 0; t < v->test_count; t++) {
         put_test(v, v->tests[t]);
     }
-    if (v->list) {
-        put_list(v);
-    } else if (v->test_count && v->few) { /* most tiles may have no rows left */
+    /* Most tiles may have no rows left. */
+    bool rare = v->few && (!v->list || (v->rare && !weave_waits(v)));
+    if (v->test_count && rare) {
         line(v, "if (!b_any((i32)act)) {");
         line(v, "    continue;");
         line(v, "}");
+    }
+    if (weave_waits(v)) {
+        put_list(v);
+    } else if (v->list) {
+        put_list_in_order(v);
     }
 }
 
@@ -445,11 +477,16 @@ void weave_list_end(struct weaver *v) {
         v->depth--;
         line(v, "}");
         v->rows = v->tile_rows;
+        if (v->w->run_rows) {
+            weave_runs_list_end(v);
+        }
         line(v, "#undef R");
         line(v, "#define R %d", v->rows);
-        line(v, "if (!more) {");
-        line(v, "    break;");
-        line(v, "}");
+        if (weave_waits(v)) {
+            line(v, "if (!more) {");
+            line(v, "    break;");
+            line(v, "}");
+        }
         v->listed = 0;
     }
 }

@@ -106,7 +106,9 @@ static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number)
 
 void weave_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
     if (v->tested[at] && v->w->indexes[number].form == KINDEX_BITS) { /* all are row 0 */
-        line(v, EACH "{ r%u[i] = 0; }", op->dst);
+        if (v->plan->last[op->dst] > at) {
+            line(v, EACH "{ r%u[i] = 0; }", op->dst);
+        }
         return;
     }
     put_heads(v, at, op, number);

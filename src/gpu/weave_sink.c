@@ -8,7 +8,7 @@
 
 #include "codes/loop.h"
 
-static const char *const word_names[WORD_COUNT] = {
+const char *const weave_words[WORD_COUNT] = {
 #define X(A, name, identity, expr) "WORD_" #name,
     WF_WORDS(X, )
 #undef X
@@ -61,7 +61,7 @@ static const char *cell_identity(const struct agg_cells *cells, u32 cell, char b
     for (u32 w = 0; w < cells->field_count; w++) {
         const struct agg_field *f = &cells->fields[w];
         if (f->cell == cell && f->op != WORD_ADD) {
-            snprintf(buf, 48, "(u64)word_identity(%s)", word_names[f->op]);
+            snprintf(buf, 48, "(u64)word_identity(%s)", weave_words[f->op]);
         }
     }
     return buf;
@@ -106,7 +106,7 @@ static void put_cells_row(struct weaver *v) {
             if (f->op == WORD_ADD) {
                 n += snprintf(sum + n, sizeof sum - (size_t)n, "%s%s", n ? " + " : "", buf);
             } else {
-                line(v, "    *cell = (u64)word_merge(%s, (i64)*cell, (i64)%s);", word_names[f->op],
+                line(v, "    *cell = (u64)word_merge(%s, (i64)*cell, (i64)%s);", weave_words[f->op],
                      buf);
             }
         }
@@ -142,7 +142,7 @@ static void put_cell_fields(struct weaver *v, u32 c) {
     line(v, "%s *const at = %s + slot * %uu + %uu;", cell->narrow ? "u32" : "u64", cell_array(cell),
          WOVEN_BLOCK * (cell->narrow ? cells->narrow_count : cells->wide_count), cell_at(cell));
     for (u32 k = 0; k < count; k++) {
-        line(v, "i64 f%u = word_identity(%s);", order[k], word_names[cells->fields[order[k]].op]);
+        line(v, "i64 f%u = word_identity(%s);", order[k], weave_words[cells->fields[order[k]].op]);
     }
     line(v, "NO_UNROLL for (u32 k = t_lane(); k < %uu; k += 32u) {", WOVEN_BLOCK);
     v->depth++;
@@ -150,7 +150,7 @@ static void put_cell_fields(struct weaver *v, u32 c) {
     line(v, "at[k] = %s;", cell_identity(cells, c, identity));
     for (u32 k = 0; k < count; k++) {
         const struct agg_field *f = &cells->fields[order[k]];
-        const char *op = word_names[f->op];
+        const char *op = weave_words[f->op];
         if (f->bits == 64) {
             line(v, "f%u = word_merge(%s, f%u, (i64)x);", order[k], op, order[k]);
         } else {
@@ -167,13 +167,13 @@ static void put_cell_fields(struct weaver *v, u32 c) {
     for (u32 k = 0; k < count; k++) {
         u32 w = order[k];
         u32 word = w < sink_of(v)->word_count ? agg_of(v)->head + w : 0;
-        line(v, "f%u = w_word_merge(%s, f%u);", w, word_names[cells->fields[w].op], w);
+        line(v, "f%u = w_word_merge(%s, f%u);", w, weave_words[cells->fields[w].op], w);
         if (is_gathered(cells, w, word)) {
             line(v, "sums = t_lane() == %uu ? f%u : sums;", word, w);
             continue;
         }
         line(v, "if (t_lane() == 0) {");
-        line(v, "    word_atom(%s, state + slot * %u + %u, f%u);", word_names[cells->fields[w].op],
+        line(v, "    word_atom(%s, state + slot * %u + %u, f%u);", weave_words[cells->fields[w].op],
              agg_of(v)->head + sink_of(v)->word_count, word, w);
         line(v, "}");
     }
@@ -243,165 +243,6 @@ static void put_cells_emitted(struct weaver *v) {
     line(v, "}");
 }
 
-/* --- groups as runs of the sorted key: see agg_runs.h --- */
-
-static u32 run_bytes(const struct weaver *v) {
-    return 8u * (u32)(v->rows * WOVEN_BLOCK) * (1 + sink_of(v)->word_count);
-}
-
-static void put_runs_setup(struct weaver *v) {
-    line(v, "SHARED(u32, s_sums, 32);");
-    line(v, "SHARED(u64, s_base, 1);");
-    line(v, "SHARED(i64, s_last, %d);", WOVEN_BLOCK / 32 * v->rows / 4);
-    line(v, "SHARED(u32, s_some, %d);", WOVEN_BLOCK / 32 * v->rows / 4);
-    line(v, "u64 *const keys = (u64 *)s_bytes;");
-    for (u32 w = 0; w < sink_of(v)->word_count; w++) {
-        line(v, "u64 *const sums%u = keys + %u * TILE;", w, 1 + w);
-    }
-}
-
-/* Word w of the runs that this thread begins, stored; more<w>: of those it goes on with. */
-static void put_run_word(struct weaver *v, u32 w) {
-    const struct sink *sink = sink_of(v);
-    const char *op = word_names[sink->words[w]];
-    char x[24];
-    line(v, "i64 more%u[R / 4];", w);
-    line(v, EACH_GROUP "{");
-    v->depth++;
-    line(v, "u32 at = runs.first[g];");
-    line(v, "i64 sum = word_identity(%s);", op);
-    line(v, "more%u[g] = sum;", w);
-    line(v, "u32 begun = 0;");
-    line(v, "UNROLL for (u32 i = 4 * g; i < 4 * g + 4; i++) {");
-    line(v, "    if (heads >> i & 1u) {");
-    line(v, "        if (begun) {");
-    line(v, "            sums%u[at++] = (u64)sum;", w);
-    line(v, "        } else {");
-    line(v, "            more%u[g] = sum;", w);
-    line(v, "        }");
-    line(v, "        begun = 1;");
-    line(v, "        sum = word_identity(%s);", op);
-    line(v, "    }");
-    line(v, "    if (act >> i & 1u) {");
-    line(v, "        sum = word_merge(%s, sum, %s);", op, operand(v, sink->word_regs[w], x));
-    line(v, "    }");
-    line(v, "}");
-    line(v, "if (begun) {");
-    line(v, "    sums%u[at] = (u64)sum;", w);
-    line(v, "} else {");
-    line(v, "    more%u[g] = sum;", w);
-    line(v, "}");
-    v->depth--;
-    line(v, "}");
-}
-
-/* The first or last run of the tile, to its bounds. */
-static void put_edge(struct weaver *v, u32 at, const char *run) {
-    line(v, "    bound[%u] = keys[%s];", at, run);
-    for (u32 w = 0; w < sink_of(v)->word_count; w++) {
-        line(v, "    bound[%u] = sums%u[%s];", at + 1 + w, w, run);
-    }
-}
-
-/* The runs that end in the tile and are wanted, to the output: those of a warp by one addition. */
-static void put_runs_kept(struct weaver *v) {
-    const struct sink *sink = sink_of(v);
-    line(v, "for (u32 from = t_id() - t_lane(); from < runs.inner.total; from += %d) {",
-         WOVEN_BLOCK);
-    v->depth++;
-    line(v, "const u32 k = 1u + from + t_lane();");
-    line(v, "u32 wanted = k <= runs.inner.total;");
-    line(v, "if (wanted) {");
-    for (u32 n = 0; n < v->plan->keeps[v->agg].count; n++) {
-        u32 col = v->plan->keeps[v->agg].items[n]->col;
-        char name[24] = "keys";
-        if (col) {
-            snprintf(name, sizeof name, "sums%u", col - 1);
-        }
-        line(v, "    wanted &= (i64)%s[k] >= args.aggs[@].keeps[%u].lo;", name, n);
-        line(v, "    wanted &= (i64)%s[k] <= args.aggs[@].keeps[%u].hi;", name, n);
-    }
-    line(v, "}");
-    line(v, "const u64 row = w_run_row(wanted, AGG_REPORT(@));");
-    line(v, "if (wanted && (i64)row < args.capacity) {");
-    line(v, "    ((u64 *)args.outs[0].data)[row] = keys[k];");
-    for (u32 w = 0; w < sink->word_count; w++) {
-        line(v, "    ((u64 *)args.outs[%u].data)[row] = sums%u[k];", 1 + w, w);
-    }
-    line(v, "} else if (wanted) {");
-    line(v, "    atom_or_u32((u32 *)&AGG_REPORT(@)[REPORT_RETRY], RETRY_OUTPUT);");
-    line(v, "}");
-    v->depth--;
-    line(v, "}");
-}
-
-/* All of them, by the rows that the tile has reserved. */
-static void put_runs_all(struct weaver *v) {
-    const struct sink *sink = sink_of(v);
-    line(v, "runs.inner.base = runs.inner.total ? *s_base : 0u;");
-    line(v, "const u32 fits = out_fits(runs.inner, args.capacity, -1, AGG_REPORT(@));");
-    line(v, "for (u32 k = t_id(); k < fits; k += %d) {", WOVEN_BLOCK);
-    line(v, "    ((u64 *)args.outs[0].data)[runs.inner.base + k] = keys[1u + k];");
-    for (u32 w = 0; w < sink->word_count; w++) {
-        line(v, "    ((u64 *)args.outs[%u].data)[runs.inner.base + k] = sums%u[1u + k];", 1 + w, w);
-    }
-    line(v, "}");
-}
-
-/* The first and the last go to the tile's bounds, as they may go on beside it. */
-static void put_runs_edges(struct weaver *v) {
-    const struct sink *sink = sink_of(v);
-    line(v, "u64 *const bound = args.aggs[@].bounds +");
-    line(v, "    %u * (args.aggs[@].bound_starts[tablet] + (u64)first / TILE);",
-         AGG_BOUNDS(sink->word_count));
-    line(v, "if (t_id() == 0) {");
-    line(v, "    bound[0] = runs.total > 1u ? 2u : 1u;");
-    put_edge(v, 1, "0");
-    line(v, "}");
-    line(v, "if (t_id() == 32u) {");
-    put_edge(v, 2 + sink->word_count, "runs.total - 1u");
-    line(v, "}");
-}
-
-static void put_emit_runs(struct weaver *v) {
-    const struct sink *sink = sink_of(v);
-    line(v, "u32 descends = 0;");
-    line(v, "const u32 heads = b_run_heads(r%u, act, s_last, s_some, &descends);", sink->key);
-    line(v, "struct b_runs runs =");
-    line(v, "    b_run_places(heads, s_sums, s_base, %s);",
-         v->plan->keeps[v->agg].count ? "(u64 *)0" : "&AGG_REPORT(@)[REPORT_ROWS]");
-    line(v, "if (descends) {");
-    line(v, "    atom_or_u32((u32 *)&AGG_REPORT(@)[REPORT_RETRY], RETRY_ORDER);");
-    line(v, "}");
-    line(v, "if (runs.total) {");
-    v->depth++;
-    line(v, EACH "{");
-    line(v, "    if (heads >> i & 1u) {");
-    line(v, "        keys[run_of_head(&runs, heads, i)] = (u64)r%u[i];", sink->key);
-    line(v, "    }");
-    line(v, "}");
-    for (u32 w = 0; w < sink->word_count; w++) {
-        put_run_word(v, w);
-    }
-    line(v, "b_sync();");
-    for (u32 w = 0; w < sink->word_count; w++) {
-        line(v, EACH_GROUP "{");
-        line(v, "    w_run_go_on(%s, sums%u, runs.first[g], act >> (4 * g) & 15u,",
-             word_names[sink->words[w]], w);
-        line(v, "                heads >> (4 * g) & 15u, more%u[g]);", w);
-        line(v, "}");
-    }
-    line(v, "b_sync();");
-    if (v->plan->keeps[v->agg].count) {
-        put_runs_kept(v);
-    } else {
-        put_runs_all(v);
-    }
-    put_runs_edges(v);
-    v->depth--;
-    line(v, "}");
-}
-
 /* --- what is set up before the tiles --- */
 
 void weave_sink_functions(struct weaver *v) {
@@ -412,8 +253,7 @@ void weave_sink_functions(struct weaver *v) {
     }
     v->agg = 0;
     if (v->w->run_rows) {
-        line(v, "#include \"agg_runs.h\"");
-        v->w->shared_bytes = run_bytes(v);
+        weave_runs_functions(v);
     }
 }
 
@@ -427,7 +267,7 @@ static void put_front_setup(struct weaver *v) {
     line(v, "    front@[at] = AGG_EMPTY;");
     for (u32 w = 0; w < sink->word_count; w++) {
         line(v, "    front@[at + %uu] = (u64)word_identity(%s);", agg_of(v)->front * (1 + w),
-             word_names[sink->words[w]]);
+             weave_words[sink->words[w]]);
     }
     line(v, "}");
     line(v, "b_sync();");
@@ -438,7 +278,7 @@ static void put_agg_setup(struct weaver *v) {
     if (cells_of(v)) {
         put_cells_setup(v);
     } else if (v->w->run_rows) {
-        put_runs_setup(v);
+        weave_runs_setup(v);
     } else if (agg_of(v)->front) {
         put_front_setup(v);
     } else if (agg_of(v)->copies) {
@@ -447,7 +287,7 @@ static void put_agg_setup(struct weaver *v) {
     }
     for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
         if (!is_limb(v, w)) {
-            line(v, "i64 acc@_%u = word_identity(%s);", w, word_names[sink->words[w]]);
+            line(v, "i64 acc@_%u = word_identity(%s);", w, weave_words[sink->words[w]]);
         }
     }
 }
@@ -536,6 +376,15 @@ static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *
 
 static void put_emit_rows(struct weaver *v) {
     const struct sink *sink = sink_of(v);
+    if (sink->set_var) {
+        char key[24];
+        line(v, EACH "{");
+        line(v, "    if (act >> i & 1u && !set_add((u32 *)args.outs[%u].data, %s)) {",
+             sink->col_count, operand(v, sink->key, key));
+        line(v, "        act &= ~(1u << i);");
+        line(v, "    }");
+        line(v, "}");
+    }
     line(v, "const struct b_place place =");
     line(v, "    b_reserve(bits_set_u32(act), s_sums, s_base, &args.report[REPORT_ROWS]);");
     line(v, "if (place.total) {");
@@ -583,6 +432,16 @@ static void put_agg_limbs(struct weaver *v, bool shared) {
     }
 }
 
+/* x, to word w of the state that `at` is. */
+static void put_add(struct weaver *v, u32 w, const char *x) {
+    if (agg_of(v)->narrow) {
+        line(v, "narrow_add(at + %u, %s);", w, x);
+    } else {
+        line(v, "word_atom(%s, at + %u, %s);", weave_words[sink_of(v)->words[w]],
+             agg_of(v)->head + w, x);
+    }
+}
+
 static void put_agg_words(struct weaver *v, bool shared) {
     const struct sink *sink = sink_of(v);
     for (u32 w = 0; w < sink->word_count; w++) {
@@ -591,12 +450,12 @@ static void put_agg_words(struct weaver *v, bool shared) {
             continue;
         }
         const char *x = operand(v, sink->word_regs[w], buf);
-        const char *op = word_names[sink->words[w]];
+        const char *op = weave_words[sink->words[w]];
         if (shared) {
             line(v, "agg_shared_word(table@, args.aggs[@].copies, at + %u, %s, %s);",
                  agg_of(v)->head + w, op, x);
         } else {
-            line(v, "word_atom(%s, at + %u, %s);", op, agg_of(v)->head + w, x);
+            put_add(v, w, x);
         }
     }
     put_agg_limbs(v, shared);
@@ -608,7 +467,7 @@ static void put_accumulate(struct weaver *v) {
     char buf[24];
     for (u32 w = 0; w < sink->word_count; w++) {
         if (!is_limb(v, w)) {
-            line(v, "acc@_%u = word_merge(%s, acc@_%u, %s);", w, word_names[sink->words[w]], w,
+            line(v, "acc@_%u = word_merge(%s, acc@_%u, %s);", w, weave_words[sink->words[w]], w,
                  operand(v, sink->word_regs[w], buf));
         }
     }
@@ -626,7 +485,8 @@ static void put_state(struct weaver *v, const char *key, const char *from) {
              *from ? "_from" : "", words, key, from);
         return;
     }
-    line(v, "u64 *at = args.aggs[@].state + ((u64)%s - (u64)args.aggs[@].key_lo) * %u;", key,
+    line(v, "%s *at = (%s *)args.aggs[@].state + ((u64)%s - (u64)args.aggs[@].key_lo) * %u;",
+         agg_of(v)->narrow ? "u32" : "u64", agg_of(v)->narrow ? "u32" : "u64", key,
          agg_of(v)->head + words);
     if (agg_of(v)->head) {
         line(v, "if (!read_u64(at)) {");
@@ -675,7 +535,7 @@ static void put_to_front(struct weaver *v) {
     line(v, "    if (near != FRONT_NONE) {");
     line(v, "        left &= ~(1u << i);");
     for (u32 w = 0; w < sink->word_count; w++) {
-        line(v, "        near_add(%s, front@ + %uu + near, %s);", word_names[sink->words[w]],
+        line(v, "        near_add(%s, front@ + %uu + near, %s);", weave_words[sink->words[w]],
              agg_of(v)->front * (1 + w), operand(v, sink->word_regs[w], x));
     }
     line(v, "    }");
@@ -710,10 +570,13 @@ static void put_front_end(struct weaver *v) {
     v->depth++;
     put_state(v, "(i64)front@[near]", "");
     line(v, "if (at) {");
+    v->depth++;
     for (u32 w = 0; w < sink->word_count; w++) {
-        line(v, "    word_atom(%s, at + %u, (i64)front@[near + %uu]);", word_names[sink->words[w]],
-             agg_of(v)->head + w, agg_of(v)->front * (1 + w));
+        char x[48];
+        snprintf(x, sizeof x, "(i64)front%u[near + %uu]", v->agg, agg_of(v)->front * (1 + w));
+        put_add(v, w, x);
     }
+    v->depth--;
     line(v, "}");
     v->depth--;
     line(v, "}");
@@ -744,7 +607,7 @@ static void put_row(struct weaver *v) {
 static void put_emit_agg(struct weaver *v) {
     const char *rows = agg_of(v)->front ? "left" : "act";
     if (v->w->run_rows) {
-        put_emit_runs(v);
+        weave_emit_runs(v);
         return;
     }
     if (hashes(v)) {
@@ -829,7 +692,7 @@ static void put_agg_end(struct weaver *v) {
         for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
             if (!is_limb(v, w)) {
                 line(v, "agg_shared_word(table@, args.aggs[@].copies, %u, %s, acc@_%u);", w,
-                     word_names[sink->words[w]], w);
+                     weave_words[sink->words[w]], w);
             }
         }
         line(v, "b_agg_end(table@, &args.aggs[@], %u, %u);", agg_of(v)->head, sink->word_count);

@@ -162,6 +162,7 @@ FALLIBLE atom_rel(struct lq_bind *b, struct lq_scope *scope, const struct lq_ato
     TRY(pred_get(b, atom->name, lq_at(b, atom->position), &pred));
     TRY(check_arity(b, pred, atom));
     if (pred->failed || !pred->types) { /* its own mistakes are known */
+        b->follows = 1;
         FAIL_AT(b->err, UNDEFINED_OBJECT, lq_at(b, atom->position),
                 "the types of \"%.100s\" are not known", pred->name.ptr);
     }

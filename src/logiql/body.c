@@ -134,6 +134,11 @@ static void take_compares(struct lq_bind *b, struct goal *goal, const struct lq_
     lq_exprs terms = lit->terms;
     lift_all(b, goal, &terms);
     for (i64 i = 0; i < lit->compares.count; i++) {
+        bool exists = lit->compares.items[i] == LQ_EQ && lit->terms.items[i]->kind == LQ_APPLY &&
+                      lit->terms.items[i + 1]->kind == LQ_ANY;
+        if (exists && !builtin_is_function(lit->terms.items[i]->text)) { /* f[k] = _ */
+            continue;
+        }
         struct test test = {.compare = lit->compares.items[i],
                             .left = terms.items[i],
                             .right = terms.items[i + 1],

@@ -118,8 +118,10 @@ static FALLIBLE bind_binary(struct lq_bind *b, const struct lq_expr *e, i32 posi
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "%s has no operator %s",
                 class_name(left->type, name), op);
     }
-    TRY(to_int(b, &left));
-    TRY(to_int(b, &right));
+    if (type_is_integer(left->type) && type_is_integer(right->type)) {
+        TRY(to_int(b, &left));
+        TRY(to_int(b, &right));
+    }
     return operator_binary(b->t, op, left, right, position, out);
 }
 

@@ -22,10 +22,16 @@ FALLIBLE lq_noted(struct lq_bind *b, wf_status status, struct lq_pred *pred) {
     if (!keeps) {
         return status;
     }
+    bool follows = b->follows && b->mistakes->count > 0;
+    b->follows = 0;
+    pred->failed = 1;
+    if (follows) {
+        error_reset(b->err);
+        return ERR_OK;
+    }
     lq_mistake(b->arena, b->mistakes, b->err->code, b->err->position,
                b->err->hint[0] ? b->err->hint : NULL, "%s", b->err->message);
     error_reset(b->err);
-    pred->failed = 1;
     return ERR_OK;
 }
 

@@ -6,6 +6,8 @@
  * repeat a row; a group occurs once, and so does the one row of an aggregate without keys. */
 #include "opt/opt_int.h"
 
+#include <math.h>
+
 #include "codes/loop.h"
 #include "codes/scalar.h"
 #include "host/eval.h"
@@ -44,6 +46,15 @@ static const struct expr *plain_col(const struct expr *expr) {
     return expr->kind == EXPR_COL ? expr : NULL;
 }
 
+/* Share of groups whose aggregate lies below or above a value, as if normally distributed. Real
+ * groups are less even: there may always be some. */
+static f64 spread_share(const struct col_fact *fact, f64 value, bool below) {
+    const f64 least = 1e-4;
+    f64 steps = (value - fact->mean) / MAX_OF(fact->deviation, 1e-9);
+    f64 share = 0.5 * erfc((below ? -steps : steps) / sqrt(2.0));
+    return MAX_OF(share, least);
+}
+
 static f64 compare_share(const struct opt *o, const struct expr *expr) {
     const struct expr *col = plain_col(expr->args[0]);
     bool swapped = !col;
@@ -54,6 +65,9 @@ static f64 compare_share(const struct opt *o, const struct expr *expr) {
     if (expr->func == FUNC_EQ || expr->func == FUNC_NE) {
         f64 share = fact && fact->has_distinct ? 1.0 / (f64)fact->distinct : 0.05;
         return expr->func == FUNC_EQ ? share : 1.0 - share;
+    }
+    if (known && fact && fact->has_spread) {
+        return spread_share(fact, value, (expr->func == FUNC_LT || expr->func == FUNC_LE) != swapped);
     }
     if (!known || !fact || !fact->has_range) {
         return 0.33;
@@ -472,6 +486,37 @@ static i64 agg_rows(const struct opt *o, const struct rel *rel) {
     return to_rows(MIN_OF(groups, (f64)MAX_OF(in, 1)));
 }
 
+/* How sums, counts and averages of groups are spread: the numbers are taken as even between the least
+ * and the greatest of the column, the rows of a group as drawn by chance. */
+static void spread_calls(struct opt *o, const struct rel *rel) {
+    for (i64 i = 0; i < rel->agg.calls.count; i++) {
+        const struct agg_call *call = &rel->agg.calls.items[i];
+        const struct expr *col = call->arg ? plain_col(call->arg) : NULL;
+        struct col_fact *to = call->col < o->fact_count ? &o->facts[call->col] : NULL;
+        f64 rows = (f64)rel_input(rel)->rows / (f64)MAX_OF(rel->rows, 1);
+        f64 mean = 1.0;
+        f64 square = 1.0; /* the mean of squares */
+        bool counts = call->agg == AGG_COUNT || call->agg == AGG_COUNT_STAR;
+        bool sums = call->agg == AGG_SUM || call->agg == AGG_AVG;
+        if (sums && col && col->col < o->fact_count && o->facts[col->col].has_values) {
+            f64 lo = o->facts[col->col].least;
+            f64 hi = o->facts[col->col].most;
+            mean = (lo + hi) / 2.0;
+            square = mean * mean + (hi - lo) * (hi - lo) / 12.0;
+        } else if (!counts) {
+            continue;
+        }
+        if (!to || call->distinct) {
+            continue;
+        }
+        rows *= call->filter ? estimate_share(o, call->filter) : 1.0;
+        to->has_spread = 1;
+        to->mean = call->agg == AGG_AVG ? mean : rows * mean;
+        to->deviation = call->agg == AGG_AVG ? sqrt((square - mean * mean) / MAX_OF(rows, 1.0))
+                                             : sqrt(rows * square);
+    }
+}
+
 static i64 limit_rows(const struct rel *rel) {
     i64 in = rel_input(rel)->rows;
     if (rel->limit.count && rel->limit.count->kind == EXPR_CONST && !rel->limit.count->is_null) {
@@ -560,6 +605,7 @@ static void estimate_one(struct rel *rel, void *arg) {
         break;
     case REL_AGG:
         rel->rows = rel->agg.keys.count > 0 ? agg_rows(o, rel) : 1;
+        spread_calls(o, rel);
         break;
     case REL_UNION:
         rel->rows = union_rows(rel);

@@ -210,5 +210,6 @@ static void visit(struct rel *rel, void *arg) {
 FALLIBLE pass_extremes(struct opt *o) {
     estimate_rel(o, o->plan->root);
     rel_each(o->plan->arena, o->plan->root, visit, o);
+    extremes_merge(o);
     return ERR_OK;
 }

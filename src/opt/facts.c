@@ -142,12 +142,24 @@ static void union_facts(struct opt *o, const struct rel *rel) {
     }
 }
 
+/* The numbers a column of a table may have, for guesses alone. */
+static void set_values(struct opt *o, u32 col, struct range range) {
+    struct type type = o->plan->cols.items[col].type;
+    f64 unit = type.id == TYPE_DECIMAL ? (f64)pow10_i128(type.scale) : 1.0;
+    if ((type_is_integer(type) || type.id == TYPE_DECIMAL) && range.lo <= range.hi) {
+        o->facts[col].has_values = 1;
+        o->facts[col].least = (f64)range.lo / unit;
+        o->facts[col].most = (f64)range.hi / unit;
+    }
+}
+
 static void scan_facts(struct opt *o, const struct rel *rel) {
     for (i64 i = 0; i < rel->scan.cols.count; i++) {
         const struct scan_col *scan = &rel->scan.cols.items[i];
         o->facts[scan->col].distinct = scan->distinct;
         o->facts[scan->col].has_distinct = scan->distinct > 0;
         set_range(o, scan->col, scan->range);
+        set_values(o, scan->col, scan->range);
         if (type_kind(o->plan->cols.items[scan->col].type) == KIND_STR) {
             o->facts[scan->col].source = rel->scan.source;
             o->facts[scan->col].table_col = scan->table_col;

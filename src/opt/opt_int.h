@@ -10,8 +10,12 @@
 struct col_fact {
     b8 has_range; /* exact types and dates */
     b8 has_distinct;
+    b8 has_values; /* numbers of a table */
+    b8 has_spread; /* an aggregate of them */
     struct range range;
     i64 distinct;
+    f64 least, most;     /* values; of decimals too */
+    f64 mean, deviation; /* spread: a guess, known once rows were estimated */
     const struct snapshot_table *source; /* of a text column of a table; NULL otherwise */
     u32 table_col;
 };
@@ -48,6 +52,8 @@ static inline bool opt_equal_is_same(struct type type) {
     return !type_is_float(type) && type.id != TYPE_INTERVAL;
 }
 bool facts_can_raise(const struct opt *o, const struct expr *expr);
+
+void extremes_merge(struct opt *o); /* extremes_merge.c */
 
 /* Sets rows (and right_unique) of rel and everything below it. */
 void estimate_rel(struct opt *o, struct rel *rel);

@@ -213,6 +213,36 @@ static void test_passes(void **state) {
     close_db();
 }
 
+/* Columns that go over the bus do so once, however many rows and groups there turn out to be: rows
+ * get more room, groups of a full table are put aside and meet again by parts of their keys. */
+static void test_aside(void **state) {
+    (void)state;
+    open_db("300kB", "vm");
+    run("set device = cpu");
+    run("set tablet_rows = 64");
+    run("create table r as select i * 7919 % 6007 * 1000003 k, i * 9000000000 v, i * 9100000000 w, "
+        "i * 9200000000 x, i * 9300000000 y from generate_series(0::bigint, 5999) s(i)");
+    run("set gpu_placement = streamed");
+    static const char *const asked[] = {
+        "select case when k = 9000027 then -9223372036854775808 else k end, count(*), "
+        "max(v + w - x + y) from r group by 1",
+        "select k % 4000, sum(v - w)::bigint, max(x - y) from r group by 1 having sum(v - w) < -200000000",
+        "select count(*), count(distinct k + x - y), count(distinct v - w + k) from r",
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        assert_true(same_on_both(asked[i], 3) > 0);
+    }
+    run("set device = gpu");
+    assert_true(answer_has("explain analyze select k, max(v + w - x + y) from r group by k",
+                           "put aside"));
+    /* 40 and 24 bytes a row */
+    assert_true(answer_has("explain analyze select k % 4000, sum(v - w), max(x - y) from r group by 1",
+                           "groups in a table by key; 0.2 MB moved"));
+    assert_true(answer_has("explain analyze select v, w, x, y, k from r where v > 10 order by k",
+                           "Sort; device = gpu; 0.1 MB moved"));
+    close_db();
+}
+
 /* Where the host has no memory, either, it is an error, and the next statement finds all as it was. */
 static void test_host_short(void **state) {
     (void)state;
@@ -239,6 +269,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hardly_any),
         cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_aside),
         cmocka_unit_test(test_host_short),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_matches),

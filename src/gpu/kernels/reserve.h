@@ -24,6 +24,19 @@ FN struct b_place b_reserve(u32 mine, u32 *s_sums, u64 *s_base, u64 *counter) {
     return place;
 }
 
+/* A row for every lane that wants one. */
+FN u64 w_reserve(u32 wants, u64 *counter) {
+    u32 lanes = w_ballot((i32)wants);
+    u64 row = 0;
+    if (lanes) {
+        if (t_lane() == 0) {
+            row = atom_add_u64(counter, bits_set_u32(lanes));
+        }
+        row = w_from_u64(row, 0) + bits_set_u32(lanes & ((1u << t_lane()) - 1u));
+    }
+    return row;
+}
+
 /* Reserves rows warp by warp: `rows` of each; the warp's first place. s_sums: a word a warp. Three
  * barriers. */
 FN u64 b_reserve_warps(u32 rows, u32 *s_sums, u64 *s_base, u64 *counter) {
