@@ -202,6 +202,23 @@ static void write_gpu_memory(FILE *out) {
           out);
 }
 
+/* What hybrid adds to auto. */
+static void write_gpu_shares(FILE *out) {
+    fputs("\n## Scans that devices share\n\n"
+          "Under `SET device = hybrid` statements are placed as under auto, and a scan that several devices "
+          "finish clearly sooner than the\n"
+          "better one alone is cut into shares, the cards' first, then the CPU's, as large as lets all end at "
+          "the same time. Columns that are on\n"
+          "a card, what earlier runs took, and bringing everything together on the host count. EXPLAIN ANALYZE "
+          "shows the rows and the time of\n"
+          "every share. A share for which its device has no memory is run by another. `hybrid_share` gives the "
+          "CPU a fixed percentage, for tests.\n\n"
+          "Not shared are scans that may stop early (LIMIT without ORDER BY), that number texts or pairs of keys "
+          "as they go, files, and\n"
+          "whatever reads no table.\n",
+          out);
+}
+
 /* What a GPU does not run. */
 static void write_gpu(FILE *out) {
     int count = 0;
@@ -233,6 +250,11 @@ static void write_gpu(FILE *out) {
 #define X(A, name, part, expr) op_name(out, #name, &count);
     WF_OPS_AHEAD(X, )
 #undef X
+    fputs("; for texts in their plain form (see above): ", out);
+    count = 0;
+#define X(A, name, part, expr) op_name(out, #name, &count);
+    WF_OPS_PARTLY(X, )
+#undef X
     fputs(".\n\n## Opcodes of woven kernels, not of the virtual machine\n\n", out);
     count = 0;
 #define X(A, name, ...) op_name(out, #name, &count);
@@ -248,6 +270,7 @@ static void write_gpu(FILE *out) {
     fputs("\n", out);
     write_gpu_code(out);
     write_gpu_memory(out);
+    write_gpu_shares(out);
 }
 
 /* The types a row of WF_SCALARS takes, by their letters. */

@@ -89,6 +89,16 @@ static struct row_cost row_cost(const struct pipeline *pipe, const struct expect
 
 /* A step reaches about half of what loops that do nothing else reach. */
 #define STEPS_REACH 0.5
+#define PIPE_NS 20e3        /* to prepare a pipeline and a worker's vectors */
+#define STEP_NS 1e3         /* any other step */
+#define SPAN_MOST (1 << 26) /* of keys, in bits that an index sets aside */
+#define CLEARED_PER_NS 4.0  /* bytes: pages are new */
+
+/* Bits for the span of the keys are cleared, however few keys there are. */
+static f64 build_span_ns(const struct step *step) {
+    f64 span = (f64)step->key_range.hi - (f64)step->key_range.lo + 1;
+    return (span < SPAN_MOST ? span / 8 : 0) / CLEARED_PER_NS;
+}
 
 static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step *step,
                            const struct expected *vars) {
@@ -101,10 +111,11 @@ static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step
     if (step->kind == STEP_PIPELINE) {
         f64 rows = (f64)source_rows(x, step->pipeline, vars);
         struct row_cost cost = row_cost(step->pipeline, vars);
-        return 5e3 + rows * (cost.units / units_per_ns + cost.probes / probes_per_ns);
+        return PIPE_NS + rows * (cost.units / units_per_ns + cost.probes / probes_per_ns);
     }
     f64 rows = step->kind == STEP_RANK ? x->dict_lens[step->dict] : (f64)vars[step->src].rows;
-    return 1e3 + rows * (step->kind == STEP_SORT ? 4 : 1) / probes_per_ns;
+    return STEP_NS + (step->kind == STEP_BUILD ? build_span_ns(step) : 0) +
+           rows * (step->kind == STEP_SORT ? 4 : 1) / probes_per_ns;
 }
 
 static i64 row_bytes(const struct exec *x, u32 var) {

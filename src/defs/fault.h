@@ -8,4 +8,7 @@
 enum fault { WF_FAULTS(X, ) FAULT_COUNT };
 #undef X
 
+/* No fault of a row: whoever ran into it cannot tell, and the host has to. */
+enum { FAULT_ELSEWHERE = 255 };
+
 #endif

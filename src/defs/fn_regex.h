@@ -36,6 +36,7 @@ struct regex_table {
     u32 range_count;
     u32 classes_at, next_at; /* bytes from the begin */
     u32 start;               /* the state to begin with */
+    struct leads leads;      /* what a match has in it */
     u8 ascii[128];           /* class of a character */
     /* where a match is */
     u32 starts[REGEX_STARTS];         /* states to begin with, by what is before */
@@ -70,6 +71,16 @@ FN u32 fn_regex_char(const u8 *p, u32 *at) {
         c = c << 6 | (p[(*at)++] & 0x3fu);
     }
     return c;
+}
+
+FN void fn_regex_leads(struct leads *out, str b) {
+    const struct regex_table *t = (const struct regex_table *)b.addr;
+    fn_leads_none(out, t->leads.fold);
+    UNROLL for (u32 i = 0; i < 2; i++) {
+        out->bytes[i] = t->leads.bytes[i];
+        out->up[i] = t->leads.up[i];
+    }
+    out->count = t->leads.count;
 }
 
 /* b: the automaton. */

@@ -154,4 +154,42 @@ FN_TAIL str fn_substr(str a, i64 from, i64 count, u8 *f) {
     return r;
 }
 
+/* Bytes that every text has that is looked for: up to four each, those of the second lead behind
+ * those of the first, as many leads as `count` says. A lead is moved up to the end of its word, so
+ * that a word of the text times `up` is compared with it. Of texts in either case all bits of `fold`
+ * are set before. */
+struct leads {
+    u32 bytes[2];
+    u32 up[2];
+    u32 fold;
+    u32 count;
+};
+FN void fn_leads_none(struct leads *out, u32 fold) {
+    out->bytes[0] = 0;
+    out->bytes[1] = 0;
+    out->up[0] = 0;
+    out->up[1] = 0;
+    out->fold = fold;
+    out->count = 0;
+}
+FN void fn_leads_set(struct leads *out, u32 which, u32 bytes, u32 len) {
+    out->up[which] = 1u << 8u * (4u - len);
+    out->bytes[which] = (bytes | out->fold) * out->up[which];
+    out->count = which + 1u;
+}
+
+/* Of a text that is found as it is. */
+FN void fn_find_leads(struct leads *out, str b) {
+    const u8 *p = (const u8 *)b.addr;
+    const u32 len = b.len < 4u ? b.len : 4u;
+    u32 bytes = 0;
+    NO_UNROLL for (u32 i = 0; i < len; i++) {
+        bytes |= (u32)p[i] << 8u * i;
+    }
+    fn_leads_none(out, 0);
+    if (len) {
+        fn_leads_set(out, 0, bytes, len);
+    }
+}
+
 #endif

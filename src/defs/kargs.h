@@ -260,6 +260,7 @@ struct kagg {
     u32 shared_at; /* where its tables begin there, behind what else a kernel keeps */
     u16 key;       /* virtual machine: place of the key; KOP_CONST with no key = one group */
     u16 has_key;
+    u32 narrow; /* DENSE: words have four bytes, as sums that do not reach 2^32 */
     const u8 *word_ops;   /* enum word_op */
     const u16 *word_regs; /* virtual machine: places */
     const struct klimbs *limbs;
@@ -278,6 +279,9 @@ struct kagg {
 #define KAGGS 8u /* aggregations of a pipeline */
 
 #define HEAP_HEAD 256u
+
+/* In place of a fault's word: the host has to run the step. No fault of a row is 0. */
+#define ELSEWHERE_WORD 0ULL
 
 /* One report per launch or per step, in device memory. */
 enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_GROUPS, REPORT_WORDS };
@@ -317,7 +321,9 @@ struct kargs {
     const struct kintern *interns;
     const struct kout *outs;
     u32 out_count;
-    u32 emit; /* virtual machine: which of several aggregations it makes; it is the first of aggs */
+    /* Virtual machine: which of several aggregations it makes; it is the first of aggs. Of rows: 1 where they add their
+     * keys to a bitmap, which is one more of outs, and are dropped where it has them */
+    u32 emit;
     i64 capacity; /* rows that fit */
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg aggs[KAGGS];

@@ -75,18 +75,25 @@ const struct op_info op_infos[OP_COUNT] = {
 #undef ROW
 #undef ARITY
 
-const struct op_ahead *op_ahead(u16 code) {
-    static const struct op_ahead ahead[] = {
-#define X(A, name, part, expr) {OP_##name, #part, #expr},
-        WF_OPS_AHEAD(X, )
-#undef X
-    };
-    for (i32 i = 0; i < COUNT_OF(ahead); i++) {
-        if (ahead[i].code == code) {
-            return &ahead[i];
+static const struct op_ahead *find_op(const struct op_ahead *list, i64 count, u16 code) {
+    for (i64 i = 0; i < count; i++) {
+        if (list[i].code == code) {
+            return &list[i];
         }
     }
     return NULL;
 }
+
+#define X(A, name, part, expr) {OP_##name, #part, #expr},
+const struct op_ahead *op_ahead(u16 code) {
+    static const struct op_ahead list[] = {WF_OPS_AHEAD(X, )};
+    return find_op(list, COUNT_OF(list), code);
+}
+
+const struct op_ahead *op_partly(u16 code) {
+    static const struct op_ahead list[] = {WF_OPS_PARTLY(X, )};
+    return find_op(list, COUNT_OF(list), code);
+}
+#undef X
 
 _Static_assert(OP_COUNT < 65535, "struct op holds the code in 16 bits");

@@ -92,5 +92,7 @@ struct op_ahead {
     const char *part, *expr;
 };
 const struct op_ahead *op_ahead(u16 code);
+/* The same of a host opcode that it has in part. */
+const struct op_ahead *op_partly(u16 code);
 
 #endif

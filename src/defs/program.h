@@ -89,6 +89,7 @@ struct sink {
     u32 rows_var;     /* MARK */
     u32 set_var;      /* ROWS: variable + 1, a SET: a row whose `key` it has is dropped, others add theirs; it starts
                        * anew where the rows do; 0 = none */
+    b8 set_small;     /* a bitmap of all keys there may be is no waste */
     /* ROWS: the variable is sorted next by top_keys (their col: a column of the sink) and only the first `top` rows of
      * that order matter; a device may drop the others. 0 keys: all rows matter. */
     u32 top_key_count;

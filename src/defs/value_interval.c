@@ -10,8 +10,13 @@
 
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "defs/fn_int.h"
 #include "defs/fn_date.h"
+#include "defs/fn_float.h"
 #include "defs/fn_time.h"
+#include "defs/fn_str.h"
+#include "defs/fn_parse.h"
+#include "defs/fn_moment.h"
 #include "defs/value_scan.h"
 
 /* Fields that are given, each once. A second with a fraction is all of the last three. */
@@ -490,6 +495,9 @@ static void keep_fields(i32 fields, i64 *months, i64 *days, i64 *us) {
 u8 value_parse_interval(struct sv s, i32 fields, i128 *out) {
     struct words words = {.count = 0};
     struct interval_sum sum = {0};
+    if (fields == 0 && fn_plain_interval(str_from(s), out)) {
+        return FAULT_NONE;
+    }
     u8 fault = cut_words(s, &words) ? read_words(&words, fields, &sum) : FAULT_TEXT_INTERVAL;
     if (fault == FAULT_TEXT_INTERVAL) {
         sum = (struct interval_sum){0};

@@ -1,6 +1,6 @@
 /* value_moment.c: dates, times of day and timestamps from text.
  *
- * YYYY-MM-DD and YYYY-MM-DD HH:MM:SS, which is what files hold, are read at fixed places.
+ * YYYY-MM-DD and YYYY-MM-DD HH:MM:SS, which is what files hold, are read at fixed places (fn_moment.h).
  * Everything else is read as PostgreSQL reads it: the text is cut into tokens (numbers, words,
  * clock times, dates held together by a separator, offsets), and each token gives some fields
  * (year, hour, zone, …) that no other may give again. What a number means depends on its length
@@ -12,8 +12,13 @@
 
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "defs/fn_int.h"
 #include "defs/fn_date.h"
+#include "defs/fn_float.h"
 #include "defs/fn_time.h"
+#include "defs/fn_str.h"
+#include "defs/fn_parse.h"
+#include "defs/fn_moment.h"
 #include "defs/value_scan.h"
 #include "defs/zone_word.def"
 
@@ -916,17 +921,8 @@ static u8 set_date(i32 year, i32 month, i32 day, i32 *out) {
 u8 value_parse_date(struct sv s, struct when when, i32 *out) {
     static const i32 specials[] = {0, DATE_INF, DATE_NEG_INF, 0};
     struct reader r;
-    if (s.len == 10 && s.ptr[4] == '-' && s.ptr[7] == '-') {
-        u32 d[10];
-        for (i32 i = 0; i < 10; i++) {
-            d[i] = (u32)(u8)s.ptr[i] - '0';
-        }
-        bool digits = (d[0] < 10) & (d[1] < 10) & (d[2] < 10) & (d[3] < 10) & (d[5] < 10) &
-                      (d[6] < 10) & (d[8] < 10) & (d[9] < 10);
-        i32 year = (i32)(d[0] * 1000 + d[1] * 100 + d[2] * 10 + d[3]);
-        if (digits && year) {
-            return set_date(year, (i32)(d[5] * 10 + d[6]), (i32)(d[8] * 10 + d[9]), out);
-        }
+    if (fn_plain_date(str_from(s), out)) {
+        return FAULT_NONE;
     }
     u8 fault = read_moment(s, when, false, &r);
     if (fault) {
@@ -939,37 +935,11 @@ u8 value_parse_date(struct sv s, struct when when, i32 *out) {
     return set_date(r.year, r.month, r.day, out);
 }
 
-/* Microseconds of an ISO timestamp without zone, at fixed places; false when it is none. */
-static bool parse_iso(struct sv s, i64 *out) {
-    static const char form[] = "0000-00-00 00:00:00";
-    if (s.len != 19) {
-        return false;
-    }
-    for (i32 i = 0; i < 19; i++) {
-        bool fits = form[i] == '0'   ? is_digit((u8)s.ptr[i])
-                    : form[i] == ' ' ? s.ptr[i] == ' ' || s.ptr[i] == 'T'
-                                     : s.ptr[i] == form[i];
-        if (!fits) {
-            return false;
-        }
-    }
-#define TWO(at) ((s.ptr[at] - '0') * 10 + (s.ptr[(at) + 1] - '0'))
-    i32 date;
-    i32 hour = TWO(11), minute = TWO(14), second = TWO(17), year = TWO(0) * 100 + TWO(2);
-    if (year == 0 || set_date(year, TWO(5), TWO(8), &date) || hour > 23 || minute > 59 ||
-        second > 59) {
-        return false;
-    }
-#undef TWO
-    *out = date * DAY_US + hour * HOUR_US + minute * MINUTE_US + second * SECOND_US;
-    return true;
-}
-
 static u8 parse_timestamp(struct sv s, bool zoned, struct when when, i64 *out) {
     static const i64 specials[] = {0, TS_INF, TS_NEG_INF, 0};
     struct reader r;
     i32 date = 0;
-    if (parse_iso(s, out)) {
+    if (fn_plain_timestamp(str_from(s), out)) {
         i64 second = fn_floor_div(*out, SECOND_US);
         *out -= zoned ? zone_offset_local(when.zone, second) * SECOND_US : 0;
         return FAULT_NONE;
@@ -1003,6 +973,9 @@ u8 value_parse_timestamptz(struct sv s, struct when when, i64 *out) {
 
 u8 value_parse_time(struct sv s, struct when when, i64 *out) {
     struct reader r;
+    if (fn_plain_time(str_from(s), out)) {
+        return FAULT_NONE;
+    }
     u8 fault = read_moment(s, when, true, &r);
     if (!fault) {
         *out = time_of(&r);

@@ -77,6 +77,7 @@ set(WF_EMBEDDED
   defs/char_class.h=defs/char_class.h
   defs/fn_initcap.h=defs/fn_initcap.h
   defs/fn_parse.h=defs/fn_parse.h
+  defs/fn_moment.h=defs/fn_moment.h
   defs/fn_parse_real.h=defs/fn_parse_real.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h

@@ -132,6 +132,8 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
         out->run_rows = run_rows(sink);
     }
     shape_front(plan, sink, room, out);
+    agg->narrow = agg->form == AGG_DENSE && !out->own_bytes && !out->copies && !agg->head &&
+                  !plan->has_match && gpu_words_narrow(plan, sink, room->rows);
 }
 
 /* Of one aggregation, where `room` bytes are left for it. */
@@ -142,7 +144,7 @@ static i64 shared_of(const struct agg_shape *shape, u32 threads, i64 room, u32 *
     if (shape->front && threads == WOVEN_BLOCK) {
         return 8LL * shape->front * (1 + agg->word_count);
     }
-    if (agg->form != AGG_DENSE) {
+    if (agg->form != AGG_DENSE || agg->narrow) {
         return 0;
     }
     if (shape->own_bytes && threads == WOVEN_BLOCK) {
@@ -181,6 +183,7 @@ i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, struct kar
 void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out) {
     out->aggs[number].form = shape->agg.form;
     out->aggs[number].head = shape->agg.head;
+    out->aggs[number].narrow = shape->agg.narrow;
     out->aggs[number].copies = shape->copies || !shape->agg.has_key;
     out->aggs[number].front = shape->front;
     out->cells[number] = shape->own_bytes ? &shape->cells : NULL;
@@ -431,7 +434,7 @@ static void agg_shapes(struct job *j, bool in_runs) {
 /* --- parts --- */
 
 i64 gpu_agg_table_bytes(const struct kagg *agg) {
-    return (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * 8;
+    return (i64)((agg->slot_count + 1) * MAX_OF(stride_of(agg), 1u)) * (agg->narrow ? 4 : 8);
 }
 
 /* As many parts as it takes until table and output of one have room; chosen by the first. */
@@ -485,9 +488,9 @@ static FALLIBLE part_end(struct job *j, struct job_agg *a) {
     return ERR_OK;
 }
 
-/* A table of a scan over the bus is no larger than leaves room for its groups as rows, as long as
- * groups can be put aside. */
-static void cap_table(struct job *j, struct kagg *agg) {
+/* A table of a scan over the bus is no larger than leaves room for its groups as rows: where groups
+ * can be put aside, or as long as nobody knows but by estimate that there are more. */
+static void cap_table(struct job *j, struct kagg *agg, bool unknown) {
     struct kagg capped = *agg;
     i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
     i64 most = room / 2 / j->plan.agg_count;
@@ -495,9 +498,19 @@ static void cap_table(struct job *j, struct kagg *agg) {
         capped.slot_count /= 2;
         capped.group_limit = capped.slot_count / 4 * 3;
     }
-    if (gpu_agg_table_bytes(&capped) <= most && gpu_room_is_safe(j, &capped)) {
+    if (gpu_agg_table_bytes(&capped) <= most && (unknown || gpu_room_is_safe(j, &capped))) {
         *agg = capped;
     }
+}
+
+/* Whether to read the source again for every part of the keys is sooner done than to put all groups
+ * aside and read them back. */
+static bool passes_are_cheaper(struct job *j, const struct job_agg *a) {
+    i64 room = MAX_OF(gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g), 2);
+    i64 passes = 1 + gpu_agg_table_bytes(&a->shape.agg) / (room / 2);
+    i64 groups = MAX_OF(a->groups_wanted, MIN_OF(a->sink->groups, j->source_rows));
+    f64 aside = 2.0 * 8 * (f64)groups * (f64)(1 + a->sink->word_count);
+    return j->plan.agg_count == 1 && (f64)(passes - 1) * (f64)j->source_bytes < aside;
 }
 
 /* Over the bus, and not in parts of the keys: more room is made when it is needed. */
@@ -505,8 +518,10 @@ static void cap_tables(struct job *j) {
     bool slots = j->place != PLACE_CACHED && j->batch_count > 1;
     for (u32 k = 0; slots && j->g->may_spill && k < j->plan.agg_count; k++) {
         struct agg_shape *shape = &j->aggs[k].shape;
-        if (shape->agg.form == AGG_HASH && !shape->run_rows) {
-            cap_table(j, &shape->agg);
+        bool unknown = !j->aggs[k].groups_wanted;
+        if (shape->agg.form == AGG_HASH && !shape->run_rows &&
+            (unknown || !passes_are_cheaper(j, &j->aggs[k]))) {
+            cap_table(j, &shape->agg, unknown);
         }
     }
 }
@@ -614,7 +629,7 @@ static FALLIBLE extract_room(struct job *j, struct job_agg *a, const u64 *report
     for (u32 c = 0; c < col_count; c++) {
         struct gpu_col *col = &a->out->cols[c];
         if (!a->shape.run_rows) {
-            TRY(gpu_alloc(j->g, MAX_OF(groups, 1) * 8, &col->data, j->x->err));
+            TRY(gpu_alloc_rows(j->g, MAX_OF(groups, 1) * 8, &col->data, j->x->err));
             col->addr = col->data->addr;
         }
         cols[c] = col->addr;
@@ -662,26 +677,15 @@ wf_status gpu_agg_part_rows(struct job *j, u32 number, const u64 *report) {
     return part_end(j, &j->aggs[number]);
 }
 
-/* Groups that have no room as rows beside their table are put aside like those of a full one. */
-static FALLIBLE put_rest_aside(struct job *j, u32 number) {
-    const struct job_agg *a = &j->aggs[number];
-    const struct kagg *agg = &a->shape.agg;
-    u64 report[REPORT_WORDS];
-    report_of(j, number, report);
-    i64 groups = (i64)report[REPORT_GROUPS];
-    i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
-    bool hashed = agg->form == AGG_HASH && !a->shape.run_rows && !agg->part_mask && agg->has_key;
-    bool large = groups * 8 * (1 + (i64)a->sink->word_count) > room;
-    return a->asides || (hashed && large && j->g->may_spill)
-               ? gpu_room_put_aside(j, number, groups, j->batch_count)
-               : ERR_OK;
-}
-
 /* All groups to rows: those of tables that gave none away at once. */
 static FALLIBLE agg_extract(struct job *j) {
     bool whole = true;
     for (u32 k = 0; k < j->plan.agg_count; k++) {
-        TRY(put_rest_aside(j, k));
+        u64 report[REPORT_WORDS];
+        report_of(j, k, report);
+        if (j->aggs[k].asides) { /* and the rest */
+            TRY(gpu_room_put_aside(j, k, (i64)report[REPORT_GROUPS], j->batch_count));
+        }
         whole = whole && !j->aggs[k].asides;
     }
     if (whole) {

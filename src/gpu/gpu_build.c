@@ -10,6 +10,8 @@
 #include "gpu/gpu_int.h"
 #include "prim/move.h"
 
+#include "codes/loop.h"
+
 #define DIRECT_LEAST_SLOTS (1LL << 16)
 #define BITS_LEAST_SLOTS (1LL << 20)
 #define BITS_PER_ROW 256
@@ -20,10 +22,13 @@
 #define FILTER_MOST_SET(count) ((count) / 4 * 3)
 /* A filter of which keys share bits: bits a row, fewer where it would take more than this part of
  * the cache, no fewer than the least. A small one lies in the cache of the multiprocessor. */
-#define FOLDED_BITS 16
+#define FOLDED_BITS 64
 #define FOLDED_BITS_LEAST 8
 #define FOLDED_CACHE_PART 4
 #define FOLDED_LEAST_SLOTS (1LL << 16)
+/* Who asks in the order of keys reads it from end to end, whatever its size: it has bits enough for
+ * most tiles to find none of theirs set. */
+#define FOLDED_ORDER_SLOTS (1LL << 26)
 
 struct build {
     struct gpu *g;
@@ -116,10 +121,68 @@ static FALLIBLE choose_form(struct build *b, const struct step *step) {
     return ERR_OK;
 }
 
+/* The opcode that makes what a register holds, whatever its width. */
+static const struct op *maker_of(const struct pipeline *pipe, u16 reg) {
+    for (u32 i = pipe->op_count; i-- > 0;) {
+        const struct op *op = &pipe->ops[i];
+        if (op_writes(op) && op->dst == reg) {
+            return op->code == OP_I64_I32 ? maker_of(pipe, op->a) : op;
+        }
+    }
+    return NULL;
+}
+
+/* The column of the source that it is; -1: none. */
+static i64 column_of(const struct pipeline *pipe, u16 reg) {
+    const struct op *op = maker_of(pipe, reg);
+    return op && op->code == OP_LOAD ? (i64)op->imm : -1;
+}
+
+/* The row of a variable whose column it is; NO_REG: none. */
+static u16 row_of(const struct pipeline *pipe, u16 reg) {
+    const struct op *op = maker_of(pipe, reg);
+    return op && op->code == OP_LOADV ? op->a : (u16)NO_REG;
+}
+
+/* Whether a pipeline looks keys up here by what its rows come in the order of: a column of its source,
+ * or one that is equal to it, of the row found. */
+static bool asks_in_order(const struct pipeline *pipe, u32 index) {
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        const struct sink *sink = &pipe->sinks[s];
+        i64 sorted = -1;
+        u16 row = NO_REG;
+        if (sink->kind == SINK_AGG && sink->in_runs) {
+            sorted = column_of(pipe, sink->key);
+            row = row_of(pipe, sink->key);
+        }
+        for (u32 i = 0; i < pipe->op_count; i++) {
+            const struct op *op = &pipe->ops[i];
+            bool looks = (op->code == OP_PROBE || op->code == OP_MATCH) && op->imm == index;
+            if (looks && ((row != NO_REG && op->dst == row) ||
+                          (sorted >= 0 && column_of(pipe, op->a) == sorted))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool asked_in_order(const struct program *program, u32 index) {
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++) {
+            const struct step *step = &program->blocks[b].steps[s];
+            if (step->kind == STEP_PIPELINE && asks_in_order(step->pipeline, index)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* A bitmap of the lowest bits of the key, or of one column of it: neighbours have neighbouring bits,
  * whatever the span. */
-static void fold_filter(struct build *b, u8 shift) {
-    u64 count = FOLDED_LEAST_SLOTS;
+static void fold_filter(struct build *b, u8 shift, bool in_order) {
+    u64 count = in_order && !b->g->api->is_simt ? FOLDED_ORDER_SLOTS : FOLDED_LEAST_SLOTS;
     u64 cached = (u64)b->g->card->l2_bytes / FOLDED_CACHE_PART * 8;
     while (count < FOLDED_BITS * (u64)b->rows) {
         count *= 2;
@@ -150,7 +213,8 @@ static void choose_filter(struct build *b, const struct step *step) {
         }
     }
     if (hashed && b->filter.count < 2 * (u64)b->rows) { /* most of its bits would be set */
-        fold_filter(b, step->field_count ? step->fields[widest].shift : 0);
+        fold_filter(b, step->field_count ? step->fields[widest].shift : 0,
+                    asked_in_order(b->x->program, step->dst));
         chosen = b->folded ? widest : chosen;
     }
     /* Its lowest bits, if they are more than the column has, are the next one's, too. */

@@ -14,6 +14,9 @@ static const char *refuses_plan(const struct gpu *g, struct exec *x, const struc
     if (step->refusal) {
         return arena_printf(x->arena, "%s", step->refusal);
     }
+    if (atomic_load(&step->elsewhere)) {
+        return gpu_refusal(x->arena, REFUSE_FORM, "");
+    }
     for (i64 i = 0; i < plan->patterns.count; i++) {
         bool zone = x->program->lit_kinds[plan->patterns.items[i].lit] == KIND_I32;
         if (gpu_ahead_table(x, &plan->patterns.items[i]).len == 0) {

@@ -72,6 +72,9 @@ i64 gpu_heap_available(
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 /* In host memory that the card reaches. */
 FALLIBLE gpu_alloc_away(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+/* On the card, or there: for rows that are written one after the other, and should not make a scan
+ * over the bus begin again. */
+FALLIBLE gpu_alloc_rows(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 /* On the card whatever the step. */
 FALLIBLE gpu_alloc_here(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
@@ -581,6 +584,8 @@ struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan,
                            const struct sink *sink);
 /* A word whose total is not 0 where there was a row; -1: none. */
 i32 gpu_touch_word(const struct gpu_plan *plan, const struct sink *sink);
+/* Whether all words of a group are sums that so many rows do not bring to 2^32. */
+bool gpu_words_narrow(const struct gpu_plan *plan, const struct sink *sink, i64 rows);
 
 struct agg_room { /* what the form of a table depends on besides the pipeline */
     i64 rows;     /* of the source */
@@ -629,7 +634,7 @@ struct weave { /* what the text depends on besides the opcodes */
     const struct agg_cells *cells[PIPE_AGGS]; /* groups in each thread's own; NULL = not so */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
     struct weave_agg {
-        u32 form, head; /* of struct kagg */
+        u32 form, head, narrow; /* of struct kagg */
         u32 front;      /* of struct agg_shape */
         b8 copies;      /* of the table, in shared memory */
     } aggs[PIPE_AGGS];
@@ -690,6 +695,7 @@ struct gpu_step {
     struct arena arena;
     const char *refusal; /* NULL: the plan stands */
     _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
+    _Atomic b8 elsewhere; /* it met a text that only the host reads */
     _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
     _Atomic i64 made_bytes, made_rows; /* of strings that it made last, and of the source */
     struct gpu_plan plan;
@@ -713,6 +719,7 @@ struct gpu_var {
     i64 bytes; /* of this struct */
     u32 col_count;
     i64 rows;
+    i64 capacity; /* ROWS: that its columns have room for; 0 = not known */
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
     struct gpu_block *slots, *heads, *index_rows, *filter;

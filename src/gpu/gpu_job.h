@@ -158,6 +158,7 @@ struct job {
     u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */
     b8 out_of_order;          /* rows do not come in the order of their key */
     b8 vm_only;               /* woven code is for another form of the table */
+    b8 elsewhere;             /* it met a text that only the host reads */
     u32 passes, pass; /* of a step whose groups have no room at once, and which it is */
     u64 pass_slots;   /* of the table of each */
     /* argument block */
@@ -190,6 +191,9 @@ struct job {
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
     i64 old_rows;
+    b8 in_place;               /* it has room for what comes: `out` is `old` */
+    struct gpu_var *set;       /* keys of the rows, heads: a bitmap */
+    struct gpu_block *set_was; /* append: the bitmap before */
     i64 event_count;
     /* gpu_room.c */
     b8 watches;     /* batches go by while room is made for what they give */
@@ -272,6 +276,10 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs);
 /* Waits until a batch is computed; to_host: sends its rows on their way into a chunk. */
 FALLIBLE gpu_job_harvest(struct job *j, i64 batch);
 i64 gpu_job_out_count(const struct job *j); /* columns of rows */
+/* Those, and what else a kernel writes to: marks, the set of keys. */
+i64 gpu_job_out_places(const struct job *j);
+/* The set of keys as it was; after a step that failed. */
+void gpu_job_set_restore(struct job *j);
 i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
 i64 gpu_job_col_bytes(const struct job *j, u32 c);
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */

@@ -405,6 +405,14 @@ wf_status gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct err
     return *out ? ERR_OK : gpu_alloc_away(g, bytes, out, err);
 }
 
+wf_status gpu_alloc_rows(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err) {
+    *out = g->may_spill ? gpu_alloc_try(g, bytes) : NULL;
+    if (*out) {
+        return ERR_OK;
+    }
+    return g->may_spill ? gpu_alloc_away(g, bytes, out, err) : gpu_alloc(g, bytes, out, err);
+}
+
 wf_status gpu_pinned_reserve(struct gpu *g, struct pinned *p, i64 bytes, struct error *err) {
     if (p->bytes >= bytes) {
         return ERR_OK;

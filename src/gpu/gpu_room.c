@@ -111,16 +111,10 @@ static FALLIBLE column_grow(struct job *j, struct gpu_block **block, u64 *addr, 
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     struct gpu_block *larger = NULL;
-    wf_status status = gpu_alloc(g, capacity * width, &larger, err);
-    if (status == ERR_DEVICE_MEMORY && g->may_spill && g->tight < TIGHT_SPILL) {
-        error_reset(err);
-        g->tight = TIGHT_SPILL;
-        status = gpu_alloc(g, capacity * width, &larger, err);
-    }
-    TRY(status);
+    TRY(gpu_alloc_rows(g, capacity * width, &larger, err));
     int code = g->api->copy_device(larger->addr, *addr, (size_t)(rows * width), g->streams[0]);
     code = code ? code : g->api->stream_synchronize(g->streams[0]);
-    status = gpu_check(g->card, code, "copy_device", err);
+    wf_status status = gpu_check(g->card, code, "copy_device", err);
     gpu_heap_free(g->card, status ? larger : *block);
     if (!status) {
         *block = larger;
@@ -280,7 +274,7 @@ wf_status gpu_room_put_aside(struct job *j, u32 number, i64 groups, i64 next) {
     aside->before = a->asides;
     a->asides = aside;
     a->aside_count++;
-    TRY(gpu_alloc(g, (i64)bytes, &counter, err));
+    TRY(gpu_alloc_rows(g, (i64)bytes, &counter, err));
     wf_status status = pack_parts(j, number, aside, counter->addr);
     int code = status ? 0 : g->api->copy_to_host(aside->starts, counter->addr, bytes, g->streams[0]);
     int waited = g->api->stream_synchronize(g->streams[0]);

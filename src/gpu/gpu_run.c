@@ -91,7 +91,7 @@ static void lay_out(struct job *j) {
     j->indexes_at = take(bytes, plan->indexes.count * (i64)sizeof(struct kindex));
     j->interns_at = take(bytes, plan->interns.count * (i64)sizeof(struct kintern));
     j->texts_in_at = take(bytes, gpu_job_text_room(j, NULL));
-    i64 outs = gpu_job_out_count(j) + j->mark_count;
+    i64 outs = gpu_job_out_places(j);
     j->outs_at = take(bytes, outs * j->slot_count * (i64)sizeof(struct kout));
     j->reports_at = take(bytes, report_bytes(j) + count_bytes(j) * (plan->agg_count > 1 ? 2 : 1));
     j->counts_at = j->reports_at + report_bytes(j);
@@ -166,7 +166,7 @@ static void fill_words(struct job *j) {
 
 static void fill_sink(struct job *j) {
     struct kout *outs = (struct kout *)(void *)(j->blob + j->outs_at);
-    i64 count = gpu_job_out_count(j) + j->mark_count;
+    i64 count = gpu_job_out_places(j);
     for (i32 s = 0; s < j->slot_count; s++) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
@@ -428,7 +428,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     u64 base = j->g->args_block->addr;
     const struct sink *sink = j->plan.sink;
     i64 outs =
-        (i64)sizeof(struct kout) * (gpu_job_out_count(j) + j->mark_count) * (i % j->slot_count);
+        (i64)sizeof(struct kout) * gpu_job_out_places(j) * (i % j->slot_count);
     i64 report = j->to_host ? i * REPORT_WORDS * 8 : 0;
     /* A kernel that may stop asks for no more room: it must have room for all it may give. */
     bool stops = sink->kind == SINK_ROWS && j->capacity >= sink->limit;
@@ -454,6 +454,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .interns = AT(const struct kintern *, j->interns_at),
         .outs = AT(const struct kout *, j->outs_at + outs),
         .out_count = (u32)gpu_job_out_count(j),
+        .emit = j->set != NULL,
         .capacity = j->capacity,
         .limit = limit,
         .report = AT(u64 *, j->reports_at + report),
@@ -586,7 +587,7 @@ static FALLIBLE start_kernel(struct job *j, const struct start *s, struct kargs 
 static FALLIBLE start_machine(struct job *j, const struct start *s, const struct kargs *args) {
     for (u32 k = 0; k < MAX_OF(j->plan.agg_count, 1); k++) {
         struct kargs one = *args;
-        one.emit = k;
+        one.emit = j->plan.agg_count ? k : args->emit;
         one.aggs[0] = args->aggs[k];
         one.report += k * REPORT_WORDS;
         TRY(start_kernel(j, s, one));
@@ -918,6 +919,10 @@ static FALLIBLE run_job(struct job *j) {
     bool again = true;
     while (again) {
         wf_status status = run_once(j, &again);
+        if (!status && j->elsewhere) {
+            FAIL(x->err, NOT_SUPPORTED, "%s cannot run on the GPU: %s", j->step->label ? j->step->label : "step",
+                 gpu_refusal(x->arena, REFUSE_FORM, ""));
+        }
         if (status == ERR_DEVICE_MEMORY && can_send_less(j)) {
             again = true;
             status = send_less(j);
@@ -932,11 +937,13 @@ static FALLIBLE run_job(struct job *j) {
 /* An append that failed leaves what the variable held. */
 static void put_back_old(struct job *j) {
     struct variable *v = &j->x->vars[j->plan.sink->var];
+    v->copy = j->in_place ? NULL : v->copy;
     variable_reset(v);
     v->copy = j->old;
     v->copy_release = gpu_var_release;
     v->copy_space = j->g->device.space;
     v->rows = j->old_rows;
+    j->old->rows = j->old_rows;
     j->old = NULL;
 }
 
@@ -966,10 +973,14 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     gpu_job_texts_drop(&j);
     gpu_job_made_drop(&j);
     gpu_heap_free(g->card, j.bests);
+    if (j.set && status) {
+        gpu_job_set_restore(&j);
+    }
+    gpu_heap_free(g->card, j.set_was);
     if (j.old && status) {
         put_back_old(&j);
     }
-    if (j.old) {
+    if (j.old && !j.in_place) {
         gpu_var_release(j.old);
     }
     struct step_metric *metric = j.metric;

@@ -512,6 +512,23 @@ i64 gpu_job_slot_share(const struct job *j) {
     return card->heap.budget_bytes / 2 / GPU_STREAMS / card->worker_count;
 }
 
+/* Rows of a batch, so that a table of groups has room for those of all batches under way, each row
+ * being one, twice: then groups can be put aside. Where few groups are expected, any number. */
+#define GROUP_ROOM_SHARE 48
+static i64 rows_for_groups(const struct job *j) {
+    i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
+    i64 rows = I64_MAX;
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        const struct sink *sink = j->plan.aggs[k];
+        i64 width = 8 * (1 + (i64)sink->word_count) * j->plan.agg_count;
+        i64 groups = MIN_OF(sink->groups, j->source_rows);
+        if (groups > room / 16 / width) {
+            rows = MIN_OF(rows, room / width / GROUP_ROOM_SHARE);
+        }
+    }
+    return rows;
+}
+
 /* Rows of a batch that crosses the bus, by the wider of its two directions. */
 static i64 batch_rows(const struct job *j) {
     const struct gpu *g = j->g;
@@ -523,7 +540,7 @@ static i64 batch_rows(const struct job *j) {
     i64 out = gpu_job_row_bytes(j);
     i64 most = (g->api->is_simt ? BATCH_BYTES_SIMT : BATCH_BYTES) / MAX_OF(in, out);
     i64 room = gpu_job_slot_share(j) / (in + out);
-    return MAX_OF(MIN_OF(MIN_OF(most, room), BATCH_ROWS), 1);
+    return MAX_OF(MIN_OF(MIN_OF(MIN_OF(most, room), BATCH_ROWS), rows_for_groups(j)), 1);
 }
 
 bool gpu_job_cut_smaller(struct job *j, i64 batch, i64 times) {

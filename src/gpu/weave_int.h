@@ -37,6 +37,7 @@ struct weaver {
     u32 tests[WEAVE_TESTS]; /* lookups whose bitmaps are asked before it, in order */
     u32 test_count;
     b8 few;        /* rows are left then */
+    b8 rare;       /* very few */
     b8 list;       /* from ask_at on rows come from a list; */
     b8 listed;     /* now they do, one a thread */
     i32 tile_rows; /* rows that a thread had before */

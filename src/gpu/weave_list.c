@@ -172,6 +172,7 @@ static void choose_tests(struct weaver *v) {
             if (v->w->indexes[v->plan->op_imm[found[k]]].few == few) {
                 v->tests[v->test_count++] = found[k];
                 v->few |= few > 0;
+                v->rare |= few + 1 == WEAVE_FEW;
             }
         }
     }
@@ -358,12 +359,14 @@ void weave_ask(struct weaver *v) {
     for (u32 t = 0; t < v->test_count; t++) {
         put_test(v, v->tests[t]);
     }
-    if (v->list) {
-        put_list(v);
-    } else if (v->test_count && v->few) { /* most tiles may have no rows left */
+    bool rare = v->few && (!v->list || v->rare); /* most tiles may have no rows left */
+    if (v->test_count && rare) {
         line(v, "if (!b_any((i32)act)) {");
         line(v, "    continue;");
         line(v, "}");
+    }
+    if (v->list) {
+        put_list(v);
     }
 }
 

@@ -14,10 +14,13 @@ static const struct seeker {
     u16 code;
     const char *leads;
 } seekers[] = {
-    {OP_LIKE_STR, "fn_like_leads(s_leads%u, r%u, LIKE_CHARS)"},
-    {OP_ILIKE_STR, "fn_like_leads(s_leads%u, r%u, LIKE_NOCASE)"},
-    {OP_STRPOS_STR, "fn_find_leads(s_leads%u, r%u)"},
-    {OP_BYTEPOS_STR, "fn_find_leads(s_leads%u, r%u)"},
+    {OP_LIKE_STR, "fn_like_leads(s_leads%u, %s, LIKE_CHARS)"},
+    {OP_ILIKE_STR, "fn_like_leads(s_leads%u, %s, LIKE_NOCASE)"},
+    {OP_STRPOS_STR, "fn_find_leads(s_leads%u, %s)"},
+    {OP_BYTEPOS_STR, "fn_find_leads(s_leads%u, %s)"},
+    {OP_REGEX_STR, "fn_regex_leads(s_leads%u, %s)"},
+    {OP_REGEX_COUNT, "fn_regex_leads(s_leads%u, %s)"},
+    {OP_REGEX_INSTR, "fn_regex_leads(s_leads%u, %s)"},
 };
 
 static const struct seeker *seeker_of(u16 code) {
@@ -86,6 +89,14 @@ bool weave_seek_hides(const struct weaver *v, u16 reg) {
     return v->any_seeks && !v->listed && !v->text_read[reg] && text_load_of(v, reg);
 }
 
+/* What is looked for: a literal, or what was worked out of it ahead. */
+static const char *needle(const struct weaver *v, u32 at, char buf[24]) {
+    const struct op *op = &v->pipe->ops[at];
+    bool ahead = op_ahead(op->code) != NULL;
+    snprintf(buf, 24, "%c%u", ahead ? 'p' : 'r', ahead ? v->plan->op_imm[at] : op->b);
+    return buf;
+}
+
 void weave_seek_setup(struct weaver *v) {
     if (!v->any_seeks) {
         return;
@@ -94,41 +105,95 @@ void weave_seek_setup(struct weaver *v) {
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         if (v->seeks[i]) {
             char leads[64];
-            const struct op *op = &v->pipe->ops[i];
-            snprintf(leads, sizeof leads, seeker_of(op->code)->leads, i, op->b);
+            char buf[24];
+            snprintf(leads, sizeof leads, seeker_of(v->pipe->ops[i].code)->leads, i,
+                     needle(v, i, buf));
             line(v, "SHARED(struct leads, s_leads%u, 1);", i);
             line(v, "if (t_id() == 0) {");
             line(v, "    %s;", leads);
             line(v, "}");
+            if (v->pipe->ops[i].code == OP_LIKE_STR) {
+                line(v, "SHARED(struct seek_pieces, s_pieces%u, 1);", i);
+                line(v, "if (t_id() == 32) {");
+                line(v, "    seek_pieces_of(s_pieces%u, r%u);", i, v->pipe->ops[i].b);
+                line(v, "}");
+            }
         }
     }
     line(v, "b_sync();");
 }
 
-void weave_seek(struct weaver *v, u32 at) {
+/* The opcode itself, of row i. */
+static void put_ask(struct weaver *v, u32 at) {
     const struct op *op = &v->pipe->ops[at];
     const struct op_info *info = &op_infos[op->code];
+    bool faults = info->flags & OP_FAULTS;
+    char buf[24];
+    if (faults) {
+        line(v, "u8 f = 0;");
+    }
+    line(v, "const %s found = op_%s(seek_text(text%u, row + ROW(i)), %s%s);",
+         kind_names[info->result], info->name, at, needle(v, at, buf), faults ? ", &f" : "");
+    if (faults) {
+        line(v, "if (f) {");
+        v->depth++;
+        weave_fault(v, op, "f");
+        v->depth--;
+        line(v, "}");
+    }
+}
+
+/* Rows of a boolean, one after the other: few are left, and a row of each thread at a time. */
+static void put_flags(struct weaver *v, u32 at) {
+    const struct op *op = &v->pipe->ops[at];
+    line(v, "NO_UNROLL for (; may; may &= may - 1u) {");
+    v->depth++;
+    line(v, "const u32 i = 4u * g + first_set_u32(may);");
+    if (op->code == OP_LIKE_STR) {
+        line(v, "const u32 hint = hints >> 8u * (i %% 4u) & 255u;");
+        line(v, "if (s_pieces%u[0].count) {", at);
+        line(v, "    has%u |= seek_like(seek_text(text%u, row + ROW(i)), hint, r%u, s_pieces%u) << i;",
+             at, at, op->b, at);
+        line(v, "    continue;");
+        line(v, "}");
+    }
+    put_ask(v, at);
+    line(v, "has%u |= (u32)found << i;", at);
+    v->depth--;
+    line(v, "}");
+}
+
+void weave_seek(struct weaver *v, u32 at) {
+    const struct op *op = &v->pipe->ops[at];
+    bool flag = op_infos[op->code].result == KIND_B8;
     const char *only = v->when_depth > 0 && v->seen[op->dst] ? "if (act >> i & 1u) " : "";
-    char call[160];
-    snprintf(call, sizeof call, "op_%s(seek_text(text%u, row + ROW(i)), r%u)", info->name, at,
-             op->b);
     line(v, "const struct kseg *const text%u = &args.segs[%u * (u64)args.tablet_count + tablet];",
          at, text_load_of(v, op->a)->imm);
-    line(v, "u32 may%u = 0;", at);
+    line(v, "u32 has%u = 0;", at); /* what is looked for: certainly where the result is a boolean */
     line(v, "NO_UNROLL for (u32 g = 0; g < R / 4; g++) {");
-    line(v, "    may%u |= w_seek_rows(text%u, row + g * SPAN, act >> (4 * g) & 15u, s_leads%u, "
-            "s_seek)",
-         at, at, at);
-    line(v, "            << (4 * g);");
-    line(v, "}");
-    if (info->result == KIND_B8) {
-        line(v, "u32 has%u = 0;", at);
-        line(v, "NO_UNROLL for (; may%u; may%u &= may%u - 1u) {", at, at, at);
-        line(v, "    const u32 i = first_set_u32(may%u);", at);
-        line(v, "    has%u |= (u32)%s << i;", at, call);
-        line(v, "}");
-        line(v, EACH "{ %sr%u[i] = (b8)(has%u >> i & 1u); }", only, op->dst, at);
+    v->depth++;
+    line(v, "u32 hints;");
+    line(v, "u32 may = w_seek_rows(text%u, row + g * SPAN, act >> (4 * g) & 15u, s_leads%u, s_seek,",
+         at, at);
+    line(v, "                      &hints);");
+    if (flag) {
+        put_flags(v, at);
     } else {
-        line(v, EACH "{ %sr%u[i] = may%u >> i & 1u ? %s : 0; }", only, op->dst, at, call);
+        line(v, "has%u |= may << (4 * g);", at);
     }
+    v->depth--;
+    line(v, "}");
+    if (flag) {
+        line(v, EACH "{ %sr%u[i] = (b8)(has%u >> i & 1u); }", only, op->dst, at);
+        return;
+    }
+    line(v, EACH "{ %sr%u[i] = 0; }", only, op->dst);
+    line(v, EACH "{");
+    line(v, "    if (has%u >> i & 1u) {", at);
+    v->depth += 2;
+    put_ask(v, at);
+    line(v, "r%u[i] = found;", op->dst);
+    v->depth -= 2;
+    line(v, "    }");
+    line(v, "}");
 }

@@ -118,6 +118,9 @@ static i32 min_blocks(const struct weaver *v) {
     }
     bool many = words <= 40 && (v->list || !goes_apart(v->plan));
     i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    if (v->w->run_rows && !v->list) { /* what rows give to runs is kept until these have ended */
+        blocks = MIN_OF(blocks, 4);
+    }
     bool cells = all_in_cells(v) && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
     return cells ? MAX_OF(blocks, 4) : blocks;
 }
@@ -173,6 +176,8 @@ const char *gpu_part_text(const char *part) {
         {"to_char", FORMAT_PARTS "#include \"defs/fn_to_char.h\"\n"},
         {"zone", FORMAT_PARTS "#include \"defs/fn_zone.h\"\n"},
         {"parse", PARSE_PARTS},
+        {"moment", PARSE_PARTS "#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n"
+                               "#include \"defs/fn_time.h\"\n#include \"defs/fn_moment.h\"\n"},
         {"parse_real", PARSE_PARTS "#include \"defs/fn_fround.h\"\n"
                                    "#include \"defs/fn_variance.h\"\n"
                                    "#include \"defs/pow10_table.h\"\n"
@@ -189,14 +194,19 @@ const char *gpu_part_text(const char *part) {
     return NULL;
 }
 
+/* What kernels have in place of a host opcode. */
+static const struct op_ahead *in_place_of(u16 code) {
+    return op_ahead(code) ? op_ahead(code) : op_partly(code);
+}
+
 static const char *part_of(u16 code) {
-    const struct op_ahead *ahead = op_ahead(code);
-    return ahead ? ahead->part : op_infos[code].part;
+    const struct op_ahead *in_place = in_place_of(code);
+    return in_place ? in_place->part : op_infos[code].part;
 }
 
 static const char *expr_of(u16 code) {
-    const struct op_ahead *ahead = op_ahead(code);
-    return ahead ? ahead->expr : op_infos[code].expr;
+    const struct op_ahead *in_place = in_place_of(code);
+    return in_place ? in_place->expr : op_infos[code].expr;
 }
 
 static void put_functions(struct weaver *v) {
@@ -604,6 +614,12 @@ static void put_scalar(struct weaver *v, const struct op *op, u16 number) {
     line(v, EACH "{");
     line(v, "    u8 f = 0;");
     line(v, "    %s{ r%u[i] = %s; }", only, op->dst, call);
+    if (op_partly(op->code)) { /* before all faults, and no TRY catches it */
+        line(v, "    if (f == FAULT_ELSEWHERE && (act >> i & 1u)) {");
+        line(v, "        fault = ELSEWHERE_WORD;");
+        line(v, "        f = 0;");
+        line(v, "    }");
+    }
     line(v, "    if (f && (act >> i & 1u)) {");
     v->depth += 2;
     weave_fault(v, op, "f");

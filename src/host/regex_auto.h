@@ -131,6 +131,10 @@ u8 regex_ops_compile(struct regex_auto *out, str pattern, struct regex_call *out
  * used often) bytes that every match has. */
 void auto_find_prefix(struct regex_auto *m);
 void auto_find_needed(struct regex_auto *m);
+/* First bytes of what a match must begin with, and of what it must have behind that. None where
+ * looking for them is no use. */
+struct leads;
+void auto_find_leads(const struct regex_auto *m, struct leads *out);
 /* Where the bytes stand in [p, end); NULL when they do not. */
 const u8 *auto_find_literal(const struct auto_literal *literal, const u8 *p, const u8 *end);
 

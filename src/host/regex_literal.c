@@ -6,9 +6,12 @@
  * too. That takes a walk per instruction, so only short programs are asked, and only once they have
  * been used some times. */
 #define _GNU_SOURCE
+#include "defs/fault.h"
+#include "defs/host_words.h"
 #include "host/chars.h"
 #include "host/regex_auto.h"
 
+#include "defs/fn_str.h"
 
 enum { NEEDED_INSTS_MAX = 64 };
 
@@ -138,4 +141,32 @@ void auto_find_needed(struct regex_auto *m) {
             m->needed = found;
         }
     }
+}
+
+/* A lead is the literal's first bytes. */
+static void add_lead(struct leads *out, const struct auto_literal *literal) {
+    u32 bytes = 0;
+    u32 len = (u32)MIN_OF(literal->len, 4);
+    memcpy(&bytes, literal->bytes, len);
+    if (len) {
+        fn_leads_set(out, out->count, bytes, len);
+    }
+}
+
+void auto_find_leads(const struct regex_auto *m, struct leads *out) {
+    struct auto_literal first, longest = {.len = 0};
+    fn_leads_none(out, 0);
+    if (m->anchored) { /* most texts fail at once */
+        return;
+    }
+    i32 stop = read_literal(&m->re, 0, &first);
+    for (i32 pc = stop; pc < m->re.inst_count && m->re.inst_count <= NEEDED_INSTS_MAX; pc++) {
+        struct auto_literal found;
+        if (m->re.insts[pc].op == RE_CHAR && !avoidable(&m->re, pc)) {
+            read_literal(&m->re, pc, &found);
+            longest = found.len > longest.len ? found : longest;
+        }
+    }
+    add_lead(out, &first);
+    add_lead(out, &longest);
 }

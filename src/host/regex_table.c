@@ -255,5 +255,8 @@ struct sv regex_table_make(struct arena *arena, str pattern, enum regex_ask ask)
     if (!t.head.fault && (!usable || !find_classes(&t) || !find_steps(&t, parts))) {
         return (struct sv){NULL, 0};
     }
+    if (!t.head.fault) {
+        auto_find_leads(t.m, &t.head.leads);
+    }
     return put_together(&t);
 }

@@ -114,6 +114,7 @@ struct loop_rel {     /* a relation of a recursion */
     u32 fresh;        /* variable + 1 of the keys seen so far; 0 = none */
     u32 set;          /* variable + 1 of the keys of its rows, which pipelines add to; 0 = none */
     struct key_layout *layout; /* of these keys */
+    b8 small;         /* a bitmap of them is no waste */
     i64 guess;        /* its number */
 };
 

@@ -18,6 +18,10 @@ enum { REVISIONS_MOST = 8 };
 /* Rows of the host lie in memory that the driver does not know: it copies them first. */
 #define PAGEABLE 8
 #define HASH_SLOT_BYTES 16
+/* About as the host builds its indexes: ranks, and a bitmap before a hash table, up to such spans. */
+#define RANKS_PER_ROW 64
+#define RANKS_LEAST (1LL << 20)
+#define BITMAP_MOST (f64)(1 << 26)
 
 struct noted { /* of a step */
     u8 can;
@@ -85,17 +89,32 @@ static struct placed *placed_new(struct exec *x, const struct run_devices *devic
     return p;
 }
 
-/* Until it is built: ranks of keys in a bitmap, or a hash table, whichever is smaller. */
-static i64 index_guess(const struct step *build, i64 rows) {
+/* Until it is built: a bitmap of keys where their span allows it, with ranks unless it is a set, else a
+ * hash table. A device that is sent it gets an array of the span instead of ranks (index_plain), or
+ * the table and the bitmap of keys before it. */
+static struct expected index_guess(const struct exec *x, const struct step *build, i64 rows) {
     f64 span = (f64)build->key_range.hi - (f64)build->key_range.lo + 1;
-    f64 ranks = span / 4 + (f64)rows * 4;
     f64 hashed = (f64)rows * 2 * HASH_SLOT_BYTES;
-    return (i64)MIN_OF(ranks, hashed);
+    bool narrow = span < (f64)MAX_OF(rows * RANKS_PER_ROW, RANKS_LEAST);
+    if (narrow && x->program->vars[build->dst].set) {
+        return (struct expected){.index_bytes = (i64)(span / 8), .sent_bytes = (i64)(span / 8)};
+    }
+    if (narrow) {
+        return (struct expected){.index_bytes = (i64)MIN_OF(span / 4 + (f64)rows * 4, hashed),
+                                 .sent_bytes = (i64)(span * 4)};
+    }
+    f64 bits = span < BITMAP_MOST ? span / 8 : 0;
+    return (struct expected){.index_bytes = (i64)hashed, .sent_bytes = (i64)(hashed + bits)};
 }
 
 static struct expected as_it_is(const struct exec *x, u32 var) {
     const struct variable *v = &x->vars[var];
-    return (struct expected){v->rows, v->index ? v->index->bytes : v->rows * HASH_SLOT_BYTES};
+    const struct index *index = v->index;
+    if (!index) {
+        return (struct expected){v->rows, v->rows * HASH_SLOT_BYTES, v->rows * HASH_SLOT_BYTES};
+    }
+    i64 array = index->slot_count * (i64)sizeof(u32);
+    return (struct expected){v->rows, index->bytes, index->blocks ? array : index->bytes};
 }
 
 /* Rows that variables have, or will have when the steps from `first` on run. */
@@ -108,7 +127,7 @@ static void expect_rows(struct exec *x, struct placed *p, u32 first) {
         const struct step *step = p->steps[s];
         step_makes_rows(x, step, step_reads_rows(x, step, p->rows), p->rows);
         if (step->kind == STEP_BUILD) {
-            p->vars[step->dst].index_bytes = index_guess(step, p->rows[step->src]);
+            p->vars[step->dst] = index_guess(x, step, p->rows[step->src]);
         }
     }
     for (u32 v = 0; v < x->program->var_count; v++) {
@@ -152,7 +171,7 @@ static f64 sent_bytes(const struct reading *r, u32 var) {
     const struct pipeline *pipe = r->step->pipeline;
     f64 rows = (f64)r->vars[var].rows;
     if (def->kind == VAR_INDEX) {
-        return (f64)r->vars[var].index_bytes;
+        return (f64)r->vars[var].sent_bytes;
     }
     if (!pipe) {
         return rows * (r->step->kind == STEP_BUILD ? (f64)sizeof(i64) : row_bytes(def));

@@ -294,6 +294,9 @@ static void pipeline_inputs(const struct pipeline *pipe, void (*visit)(void *arg
         if (pipe->sinks[i].append) {
             visit(arg, pipe->sinks[i].var);
         }
+        if (pipe->sinks[i].append && pipe->sinks[i].set_var) {
+            visit(arg, pipe->sinks[i].set_var - 1);
+        }
     }
     for (u32 i = 0; i < pipe->op_count; i++) {
         u32 var = op_variable(&pipe->ops[i]);
@@ -316,6 +319,9 @@ void step_outputs(const struct step *step, void (*visit)(void *arg, u32 var), vo
     for (u32 i = 0; step->kind == STEP_PIPELINE && i < pipe->sink_count; i++) {
         const struct sink *sink = &pipe->sinks[i];
         visit(arg, sink->var);
+        if (sink->set_var) {
+            visit(arg, sink->set_var - 1);
+        }
         if (sink->kind == SINK_LUT && sink->null_var != NO_VAR) {
             visit(arg, sink->null_var);
         }

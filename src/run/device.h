@@ -197,6 +197,7 @@ struct prim_class; /* prim/prim.h */
 struct expected {
     i64 rows;
     i64 index_bytes; /* INDEX */
+    i64 sent_bytes;  /* INDEX of the host, to a device with memory of its own */
 };
 /* A column of a table, to a device with memory of its own. */
 struct column_place {

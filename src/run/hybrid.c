@@ -37,6 +37,7 @@ struct dividing {
     struct share_cost costs[DEVICES_MOST]; /* corrected by earlier runs */
     f64 raw_fixed_ns[DEVICES_MOST], raw_rows_ns[DEVICES_MOST];
     f64 shares[DEVICES_MOST];
+    f64 bring_ns; /* what all shares read to the host, before they start */
 };
 
 static void add_device(struct dividing *d, u32 number, u32 place) {
@@ -78,7 +79,10 @@ static void find_costs(struct dividing *d) {
         f64 fixed = MIN_OF(estimate(d, device, &none, vars), cost.ns);
         d->raw_fixed_ns[i] = fixed;
         d->raw_rows_ns[i] = cost.ns - fixed;
-        d->costs[i] = (struct share_cost){.fixed_ns = fixed * ratio + cost.move_ns - cost.column_ns,
+        bool host = i + 1 == d->count;
+        f64 vars_ns = cost.move_ns - cost.column_ns;
+        d->bring_ns = host ? vars_ns : d->bring_ns;
+        d->costs[i] = (struct share_cost){.fixed_ns = fixed * ratio + (host ? 0 : vars_ns),
                                           .rows_ns = (cost.ns - fixed) * ratio,
                                           .move_ns = cost.column_ns,
                                           .here = cost.here};
@@ -163,8 +167,8 @@ static bool find_shares(struct dividing *d, struct chosen *chosen) {
     }
     find_costs(d);
     f64 best_ns = share_out(d->count, d->costs, d->shares);
-    f64 alone_ns = share_ns(&d->costs[at], 1);
-    f64 ns = START_NS + together_ns(d, d->places[at] != 0);
+    f64 alone_ns = share_ns(&d->costs[at], 1) + (d->places[at] ? 0 : d->bring_ns);
+    f64 ns = START_NS + d->bring_ns + together_ns(d, d->places[at] != 0);
     if (best_ns + ns > WORTH * alone_ns) {
         return false;
     }

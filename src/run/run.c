@@ -344,8 +344,9 @@ static FALLIBLE run_whole(struct exec *x, const struct run_devices *devices, u32
     x->pool = pool;
     device_give(devices, number);
     const char *roomy = choose_without_room(step);
-    if (status == ERR_DEVICE_MEMORY && (!setting_device(x->settings) || roomy)) {
-        *metric = untouched; /* the host has more */
+    bool refused = status == ERR_NOT_SUPPORTED && number > 0 && !setting_device(x->settings);
+    if (refused || (status == ERR_DEVICE_MEMORY && (!setting_device(x->settings) || roomy))) {
+        *metric = untouched; /* the host has more, or reads more */
         metric->why = roomy ? roomy : arena_printf(x->arena, "%s", x->err->message);
         metric->device_no = 0;
         metric->device = devices->list[0]->name;

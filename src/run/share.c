@@ -140,10 +140,11 @@ static bool op_fits(const struct pipeline *pipe, const struct op *op) {
     return !numbers && (var == NO_VAR || !names_sink(pipe, var));
 }
 
-/* A scan that stops after a few rows is better left alone. */
+/* A scan that stops after a few rows is better left alone; one of which equal rows count once knows
+ * them by one set. */
 static bool sink_fits(const struct sink *sink) {
     return sink->kind == SINK_AGG || sink->kind == SINK_MARK ||
-           (sink->kind == SINK_ROWS && sink->limit < 0);
+           (sink->kind == SINK_ROWS && sink->limit < 0 && !sink->set_var);
 }
 
 bool share_possible(const struct exec *x, const struct step *step) {

@@ -92,6 +92,7 @@ static wf_status plan_to_program(void *arg) {
         .fusion = c->settings.fusion != 0,
         .fast_floats = c->settings.float_sum == FLOAT_SUM_FAST,
         .sets_grow = c->settings.device != DEVICE_GPU || database_without_gpu(conn->db),
+        .sets_small = true,
         .max_live = GPU_LIVE_MOST,
         .zone = (i32)c->settings.timezone,
     };

@@ -91,6 +91,36 @@ static void test_borders(void **state) {
     fix_fini(&f);
 }
 
+static void test_possible(void **state) {
+    UNUSED(state);
+    struct fix f;
+    fix_init(&f, 1);
+    u32 t = make_table(&f, 10);
+    fix_pipe(&f, SOURCE_TABLE, t, 2);
+    u16 n = fix_load(&f, 0, KIND_I64);
+    (void)fix_emit_rows(&f, 1, &n, NULL);
+    const struct step *step = &f.block.steps[0];
+    struct sink *sink = &f.pipe->sinks[0];
+    f.x = (struct exec){.program = &f.program, .versions = f.versions};
+    assert_true(share_possible(&f.x, step));
+    sink->limit = 5; /* stops early */
+    assert_false(share_possible(&f.x, step));
+    sink->limit = -1;
+    sink->set_var = 1; /* equal rows count once */
+    assert_false(share_possible(&f.x, step));
+    sink->set_var = 0;
+    u32 pairs = fix_var(&f, VAR_INTERN, 0, NULL);
+    (void)fix_op(&f, OP_INTERN2, KIND_I32, n, n, NO_REG, pairs); /* numbers pairs as it goes */
+    assert_false(share_possible(&f.x, step));
+    f.pipe->op_count--;
+    (void)fix_op(&f, OP_LOADV, KIND_I64, n, (u16)sink->var, NO_REG, 0); /* reads what it makes */
+    assert_false(share_possible(&f.x, step));
+    f.pipe->op_count--;
+    f.pipe->source.kind = SOURCE_VAR;
+    assert_false(share_possible(&f.x, step));
+    fix_fini(&f);
+}
+
 /* --- together --- */
 
 struct other {
@@ -399,6 +429,6 @@ int main(void) {
         cmocka_unit_test(test_groups), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_faults), cmocka_unit_test(test_failures),
         cmocka_unit_test(test_memory), cmocka_unit_test(test_throughput),
-        cmocka_unit_test(test_kept)};
+        cmocka_unit_test(test_kept),   cmocka_unit_test(test_possible)};
     return cmocka_run_group_tests(tests, make_data, NULL);
 }

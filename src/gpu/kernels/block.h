@@ -152,6 +152,13 @@ FN u64 fault_word(u32 rank, i64 row, u32 fault) {
 
 /* --- output -------------------------------------------------------------------------------- */
 
+/* Adds a key to a bitmap; 0 when it was there. A look costs less than an exchange. */
+FN u32 set_add(u32 *bits, i64 key) {
+    u32 *word = bits + (key >> 5);
+    u32 bit = 1u << (key & 31);
+    return !(*word & bit) && !(atom_or_u32(word, bit) & bit);
+}
+
 /* How many of the block's rows fit; asks for more room when they do not and no limit says to stop.
  */
 FN u32 out_fits(struct b_place place, i64 capacity, i64 limit, u64 *report) {
@@ -348,6 +355,17 @@ FN void word_atom(u32 op, u64 *p, i64 x) {
 FN i32 agg_is_of_part(const struct kagg *agg, u64 key) {
     return !agg->part_mask ||
            ((u32)(hash_64(key) >> AGG_PART_SHIFT) & agg->part_mask) == agg->part;
+}
+
+/* Word `at` of a table that all share, when nobody adds to it. */
+FN u64 agg_held(const struct kagg *agg, u64 at) {
+    return agg->narrow ? (u64)((const u32 *)agg->state)[at] : agg->state[at];
+}
+/* Adds to a word of a narrow one. */
+FN void narrow_add(u32 *p, i64 x) {
+    if (x) {
+        (void)atom_add_u32(p, (u32)x);
+    }
 }
 
 /* Goes on where the slot that a key's hash names was seen to hold `found`, another key or none; adds

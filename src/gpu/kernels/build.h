@@ -186,7 +186,9 @@ KERNEL(k_agg_init, struct kagg_step, 256) {
     BUILD_ROWS(i, words) {
         u32 word = (u32)((u64)i % stride);
         u64 slot = (u64)i / stride;
-        if (word >= args.agg.head) {
+        if (args.agg.narrow) {
+            ((u32 *)args.agg.state)[i] = 0;
+        } else if (word >= args.agg.head) {
             args.agg.state[i] = (u64)word_identity(args.agg.word_ops[word - args.agg.head]);
         } else {
             args.agg.state[i] =
@@ -196,7 +198,7 @@ KERNEL(k_agg_init, struct kagg_step, 256) {
 }
 
 FN i32 agg_in_use(const struct kagg *agg, u32 one, u64 slot) {
-    u64 mark = agg->state[slot * (agg->head + agg->word_count) + agg->touch];
+    u64 mark = agg_held(agg, slot * (agg->head + agg->word_count) + agg->touch);
     if (one) {
         return slot == 0;
     }
@@ -206,11 +208,12 @@ FN i32 agg_in_use(const struct kagg *agg, u32 one, u64 slot) {
     return slot < agg->slot_count && mark != 0;
 }
 
-FN i32 agg_is_kept(const struct kagg *agg, u64 key, const u64 *words) {
+/* Of a group whose words begin at `at`. */
+FN i32 agg_is_kept(const struct kagg *agg, u64 key, u64 at) {
     i32 kept = 1;
     for (u32 k = 0; k < agg->keep_count; k++) {
         struct kkeep keep = agg->keeps[k];
-        i64 x = (i64)(keep.col ? words[keep.col - 1u] : key);
+        i64 x = (i64)(keep.col ? agg_held(agg, at + keep.col - 1u) : key);
         kept = kept && x >= keep.lo && x <= keep.hi;
     }
     return kept;
@@ -226,20 +229,20 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
          first += (u64)t_blocks() * t_count()) {
         u64 slot = first + t_id();
         u32 used = slot < slots && agg_in_use(&args.agg, args.one, slot);
-        const u64 *row = args.agg.state + slot * stride;
+        u64 words = slot * stride + args.agg.head;
         u64 key = 0;
         if (used) {
             key = args.one                     ? 0u
-                  : args.agg.form == AGG_HASH ? row[0]
+                  : args.agg.form == AGG_HASH ? args.agg.state[slot * stride]
                                               : (u64)args.agg.key_lo + slot;
-            used = (u32)agg_is_kept(&args.agg, key, row + args.agg.head);
+            used = (u32)agg_is_kept(&args.agg, key, words);
         }
         struct b_place place = b_reserve(used, s_sums, s_base, &args.report[REPORT_ROWS]);
         if (used) {
             u64 to = place.base + place.first;
             args.cols[0][to] = key;
             for (u32 w = 0; w < args.agg.word_count; w++) {
-                args.cols[1u + w][to] = row[args.agg.head + w];
+                args.cols[1u + w][to] = agg_held(&args.agg, words + w);
             }
         }
     }

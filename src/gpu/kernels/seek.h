@@ -6,7 +6,8 @@
  * active row to its last in whole lines, sixteen a thread (a grain), and notes by a bit for every
  * grain whether what is looked for begins in it. Rows look at the bits of their grains then. A grain
  * that two rows share counts for both: what is found may be in the text, what is not found is not,
- * and only rows where it may be are walked. Reads stay within grains that have a byte of the text. */
+ * and only rows where it may be are walked, from the grain on where it may begin. Reads stay within
+ * grains that have a byte of the text. */
 #ifndef WF_SEEK_H
 #define WF_SEEK_H
 
@@ -77,8 +78,9 @@ FN void w_seek_grains(const u8 *part, u32 bytes, u32 more, const struct leads *l
 }
 
 /* A row whose bytes in this part of the text are [from, upto), counted from its first grain: whether
- * it may have what is looked for. *seen: the first lead was met before, or is. */
-FN u32 seek_row(u32 from, u32 upto, u32 two, const u32 *s_bits, u32 *seen) {
+ * it may have what is looked for. *seen: the first lead was met before, or is; *hint: the grain of
+ * the row where it may be first, as far as that is known. */
+FN u32 seek_row(u32 from, u32 upto, u32 two, const u32 *s_bits, u32 *seen, u32 *hint) {
     const u32 first = from / 16u;
     const u32 last = (upto - 1u) / 16u;
     u32 may = 0;
@@ -88,16 +90,19 @@ FN u32 seek_row(u32 from, u32 upto, u32 two, const u32 *s_bits, u32 *seen) {
         const u32 lead = s_bits[2u * word] & mask;
         const u32 behind = two ? s_bits[2u * word + 1u] & mask : lead;
         may |= (u32)(behind && (*seen || (lead && behind >= (lead & (0u - lead)))));
+        *hint = lead && !*seen ? word * 32u + first_set_u32(lead) - first : *hint;
         *seen |= (u32)(lead != 0);
     }
     return may;
 }
 
 /* Which of the group of four rows from `row` on may have the leads in their texts, of those that are
- * active: all where that cannot be told cheaply. */
+ * active: all where that cannot be told cheaply. In *hints, a byte a row, grains of its text that
+ * can be left out. */
 FN_SLOW u32 w_seek_rows(const struct kseg *seg, i64 row, u32 act, const struct leads *leads,
-                        u32 *s_bits) {
+                        u32 *s_bits, u32 *hints) {
     const u32 live = w_ballot(act != 0);
+    *hints = 0;
     if (!live || leads->count == 0) {
         return act;
     }
@@ -138,12 +143,122 @@ FN_SLOW u32 w_seek_rows(const struct kseg *seg, i64 row, u32 act, const struct l
             const u32 first = begin < part ? 0u : begin - part;
             const u32 last = end < part ? 0u : end - part < part_bytes ? end - part : part_bytes;
             if ((act >> j & 1u) && first < last) {
-                may |= seek_row(first, last, (u32)(leads->count > 1u), s_bits, &seen[j]) << j;
+                u32 hint = 0; /* only of texts that lie in one part */
+                may |= seek_row(first, last, (u32)(leads->count > 1u), s_bits, &seen[j], &hint) << j;
+                hint = begin < part ? 0u : hint < 255u ? hint : 255u;
+                *hints |= hint << 8u * j;
             }
         }
         w_sync();
     }
     return may;
+}
+
+/* --- LIKE of literals between %s ----------------------------------------------------------- */
+
+#define SEEK_PIECES 6u
+struct seek_pieces {
+    u32 count;  /* 0: the pattern has other characters, too, or too many pieces */
+    u32 to_end; /* the last one ends where the text does */
+    u32 at[SEEK_PIECES], len[SEEK_PIECES];
+    u32 bytes[SEEK_PIECES], up[SEEK_PIECES]; /* the first four, as those of leads */
+};
+
+FN_SLOW void seek_pieces_of(struct seek_pieces *out, str pattern) {
+    const u8 *p = fn_str_ptr(pattern);
+    u32 count = 0;
+    u32 len = 0;
+    out->count = 0;
+    out->to_end = (u32)(pattern.len && p[pattern.len - 1] != '%');
+    NO_UNROLL for (u32 i = 0; i <= pattern.len; i++) {
+        const u32 byte = i < pattern.len ? p[i] : (u32)'%';
+        if (byte == '_' || byte == '\\' || (len && byte == '%' && count == SEEK_PIECES)) {
+            return;
+        }
+        if (byte != '%') {
+            len++;
+        } else if (len) {
+            struct leads lead;
+            str piece;
+            piece.len = len;
+            piece.prefix = 0;
+            piece.addr = pattern.addr + i - len;
+            fn_find_leads(&lead, piece);
+            out->at[count] = i - len;
+            out->len[count] = len;
+            out->bytes[count] = lead.bytes[0];
+            out->up[count] = lead.up[0];
+            count++;
+            len = 0;
+        }
+    }
+    out->count = pattern.len && p[0] == '%' ? count : 0u;
+}
+
+/* Four bytes from any address, the first lowest: no word is read that none of them is in. */
+FN u32 seek_four(u64 addr) {
+    const u32 *const words = (const u32 *)(addr & ~(u64)3u);
+    const u32 shift = (u32)(addr & 3u) * 8u;
+    return shift ? (u32)(((u64)words[1] << 32 | words[0]) >> shift) : words[0];
+}
+
+/* What lies behind the first four bytes of a piece. */
+FN u32 seek_rest(u64 text, u64 piece, u32 len) {
+    u32 same = 1;
+    NO_UNROLL for (u32 at = 4; same && at < len; at += 4) {
+        const u32 from = at + 4u <= len ? at : len - 4u;
+        same = (u32)(seek_four(text + from) == seek_four(piece + from));
+    }
+    return same;
+}
+
+/* Where a piece is met in [from, len) of a text first; len when nowhere. */
+FN u32 seek_piece(str text, u32 from, u64 piece, u32 piece_len, u32 bytes, u32 up) {
+    const u64 end = text.addr + text.len;
+    u64 at = (text.addr + from) & ~(u64)7u;
+    u64 word = *(const u64 *)at;
+    u32 before = (u32)(text.addr + from - at); /* bytes of the word that are passed */
+    NO_UNROLL for (; at + piece_len <= end; at += 8u) {
+        const u64 next = at + 8u < end ? *(const u64 *)(at + 8u) : 0u;
+        u32 hits = (u32)((u32)word * up == bytes);
+        UNROLL for (u32 k = 1; k < 8; k++) {
+            const u32 four = (u32)(word >> 8u * k | next << (64u - 8u * k));
+            hits |= (u32)(four * up == bytes) << k;
+        }
+        hits &= ~0u << before;
+        before = 0;
+        NO_UNROLL for (; hits; hits &= hits - 1u) {
+            const u64 found = at + first_set_u32(hits);
+            if (found + piece_len <= end && seek_rest(found, piece, piece_len)) {
+                return (u32)(found - text.addr);
+            }
+        }
+        word = next;
+    }
+    return text.len;
+}
+
+/* Whether a text is LIKE the pattern; `hint` of its grains can be left out. */
+FN_SLOW u32 seek_like(str text, u32 hint, str pattern, const struct seek_pieces *pieces) {
+    u32 from = hint ? hint * 16u - 15u : 0u; /* the first grain may begin before the text */
+    const u32 free = pieces->count - pieces->to_end; /* pieces that may be anywhere */
+    NO_UNROLL for (u32 i = 0; i < free; i++) {
+        const u32 found = from < text.len ? seek_piece(text, from, pattern.addr + pieces->at[i],
+                                                       pieces->len[i], pieces->bytes[i],
+                                                       pieces->up[i])
+                                          : text.len;
+        if (found == text.len) {
+            return 0;
+        }
+        from = found + pieces->len[i];
+    }
+    if (!pieces->to_end) {
+        return 1;
+    }
+    const u32 len = pieces->len[free];
+    return (u32)((u64)from + len <= text.len &&
+                 seek_piece(text, text.len - len, pattern.addr + pieces->at[free], len,
+                            pieces->bytes[free], pieces->up[free]) != text.len);
 }
 
 #endif
