@@ -316,6 +316,7 @@ struct gpu_kept {
     struct memory mem; /* of the card's; no limit of its own */
     struct gpu_step *slots[256];
     struct gpu_step *newest, *oldest;
+    struct gpu_scan *scans; /* of all steps */
     i64 found_count; /* scans that a step did not have to make */
     u64 settled_no;  /* the card's count of steps when their uses were last told to the cache */
 };
