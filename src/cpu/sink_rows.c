@@ -48,6 +48,7 @@ static FALLIBLE set_begin(struct exec *x, const struct sink *sink) {
     if (!sink->append) {
         variable_reset(v);
     }
+    variable_drop_copy(v); /* the host has it, and adds to it */
     v->on_host = 1;
     v->keys = v->keys ? v->keys : key_set_open(x->mem, sink->key_bits);
     bool fine = v->keys && key_set_settle(v->keys);

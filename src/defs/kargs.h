@@ -189,7 +189,11 @@ struct kindex {
     const u32 *heads;
     const u32 *rows;
     struct kfilter filter;
+    /* NEAR_BITS of the keys' lowest bits, or of those of the filter's field: few enough to be copied
+     * to every block's shared memory; NULL = none. */
+    const u32 *near;
 };
+#define NEAR_BITS (1u << 18)
 
 /* Strings or pairs to dense numbers. An entry is its hash and the pair, or the length of the string
  * and where in the heap it is: eight bytes to a word, the first one highest. */
@@ -260,6 +264,7 @@ struct kagg {
     u32 shared_at; /* where its tables begin there, behind what else a kernel keeps */
     u16 key;       /* virtual machine: place of the key; KOP_CONST with no key = one group */
     u16 has_key;
+    u32 narrow; /* DENSE: words have four bytes, as sums that do not reach 2^32 */
     const u8 *word_ops;   /* enum word_op */
     const u16 *word_regs; /* virtual machine: places */
     const struct klimbs *limbs;
@@ -320,7 +325,9 @@ struct kargs {
     const struct kintern *interns;
     const struct kout *outs;
     u32 out_count;
-    u32 emit; /* virtual machine: which of several aggregations it makes; it is the first of aggs */
+    /* Virtual machine: which of several aggregations it makes; it is the first of aggs. Of rows: 1 where they add their
+     * keys to a bitmap, which is one more of outs, and are dropped where it has them */
+    u32 emit;
     i64 capacity; /* rows that fit */
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg aggs[KAGGS];
@@ -352,12 +359,13 @@ struct kbuild {
     u64 *report; /* REPORT_ROWS: the longest run */
 };
 
+#define RANK_WORDS 2048u
 struct kbits {
     const i64 *key;
     const b8 *nulls;
     i64 row_count;
     struct kfilter to; /* of zeros */
-    u32 *before;       /* RANK: how many are set in a word, then in those before it */
+    u32 *before;       /* RANK: how many are set in RANK_WORDS words, then in those before them */
     u64 *words;        /* RANK: both together */
     u64 *report;       /* REPORT_ROWS: how many are set; REPORT_COUNTS: rows that are not NULL */
 };

@@ -89,6 +89,7 @@ struct sink {
     u32 rows_var;     /* MARK */
     u32 set_var;      /* ROWS: variable + 1, a SET: a row whose `key` it has is dropped, others add theirs; it starts
                        * anew where the rows do; 0 = none */
+    b8 set_small;     /* a bitmap of all keys there may be is no waste */
     /* ROWS: the variable is sorted next by top_keys (their col: a column of the sink) and only the first `top` rows of
      * that order matter; a device may drop the others. 0 keys: all rows matter. */
     u32 top_key_count;
@@ -131,6 +132,7 @@ struct pipeline {
     struct prune *prunes;
     u32 mark_count;
     struct row_mark *marks; /* in the order of their opcodes */
+    i64 filtered; /* estimate of the rows that filters leave before anything is looked up; 0 = there are none */
 };
 
 enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN, VAR_SET };
@@ -238,6 +240,13 @@ struct step {
     u32 offset_lit, limit_lit;
     u32 col_count;
 };
+
+/* Steps over the rows of a variable that are in order or come to be, which every device may run;
+ * text that an aggregate puts together is the host's. */
+static inline bool step_orders(const struct step *step) {
+    return step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT ||
+           (step->kind == STEP_FOLD && step->fold != AGG_STRING_AGG);
+}
 
 /* Steps whose faults count only where their result is used. A fault of theirs is kept in the literal and the others
  * do not run; `rows_var`, which the last of them, a BUILD, makes an index of, is empty then. Who uses the rows

@@ -256,7 +256,7 @@ FALLIBLE gpu_capture_print(const struct launch_record *capture, struct text *out
                " *   nvcc -std=c++17 -fmad=false -arch=native -o standalone standalone.cu\n *\n"
                " * runs the first of %lld; -DWF_STEP=0 to %lld choose one. */\n"
                "#include <cuda_runtime.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
-               "#include <string.h>\n\n#pragma nv_diag_suppress 177 /* what a kernel does not use "
+               "#include <string.h>\n\n#pragma nv_diag_suppress 177, 550 /* what a kernel does not use "
                "*/\n#ifndef WF_STEP\n#define WF_STEP 0\n#endif\n",
                count, count - 1);
     for (i64 i = 0; i < count; i++) {

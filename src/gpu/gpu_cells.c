@@ -135,6 +135,17 @@ static u8 sum_bits(struct range r, i64 rows, b8 *out_signed) {
     return (u8)MIN_OF(bits + *out_signed, 64);
 }
 
+bool gpu_words_narrow(const struct gpu_plan *plan, const struct sink *sink, i64 rows) {
+    bool narrow = true;
+    for (u32 w = 0; w < sink->word_count; w++) {
+        b8 is_signed;
+        bool sums = sink->words[w] == WORD_ADD && !plan->is_limb[sink->word_regs[w]];
+        narrow = narrow && sums && sum_bits(word_range(plan, sink, w), rows, &is_signed) <= 32 &&
+                 !is_signed;
+    }
+    return narrow;
+}
+
 /* Puts a field into the first cell with room, or a new one. */
 static bool place_field(struct agg_cells *cells, u32 field, u8 *used) {
     struct agg_field *f = &cells->fields[field];

@@ -316,6 +316,7 @@ struct gpu_kept {
     struct memory mem; /* of the card's; no limit of its own */
     struct gpu_step *slots[256];
     struct gpu_step *newest, *oldest;
+    struct gpu_scan *scans; /* of all steps */
     i64 found_count; /* scans that a step did not have to make */
     u64 settled_no;  /* the card's count of steps when their uses were last told to the cache */
 };
@@ -584,6 +585,8 @@ struct range gpu_key_range(const struct exec *x, const struct gpu_plan *plan,
                            const struct sink *sink);
 /* A word whose total is not 0 where there was a row; -1: none. */
 i32 gpu_touch_word(const struct gpu_plan *plan, const struct sink *sink);
+/* Whether all words of a group are sums that so many rows do not bring to 2^32. */
+bool gpu_words_narrow(const struct gpu_plan *plan, const struct sink *sink, i64 rows);
 
 struct agg_room { /* what the form of a table depends on besides the pipeline */
     i64 rows;     /* of the source */
@@ -593,11 +596,13 @@ struct agg_room { /* what the form of a table depends on besides the pipeline */
     i64 sharers; /* aggregations that share a block's memory */
     b8 is_simt;
     b8 in_runs; /* rows may come in the order of the key, if the sink says so */
+    b8 few;     /* of the source's rows are expected to be grouped */
 };
 struct agg_shape {
     struct kagg agg;
     struct agg_cells cells;
     i64 own_bytes; /* of a block, in cells of each thread's own; 0 = not so */
+    i64 copy_bytes; /* of all copies of a table at most */
     i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
     u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
@@ -624,6 +629,7 @@ struct weave_index {
     b8 filter; /* a bitmap stands before it */
     u8 few;    /* of the keys that may be asked for are there: how few, below WEAVE_FEW */
     struct weave_field field;
+    b8 near; /* there are bits of it for shared memory */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -632,7 +638,7 @@ struct weave { /* what the text depends on besides the opcodes */
     const struct agg_cells *cells[PIPE_AGGS]; /* groups in each thread's own; NULL = not so */
     /* All from here to the first that is given back tells functions apart (gpu_kept.c). */
     struct weave_agg {
-        u32 form, head; /* of struct kagg */
+        u32 form, head, narrow; /* of struct kagg */
         u32 front;      /* of struct agg_shape */
         b8 copies;      /* of the table, in shared memory */
     } aggs[PIPE_AGGS];
@@ -717,9 +723,10 @@ struct gpu_var {
     i64 bytes; /* of this struct */
     u32 col_count;
     i64 rows;
+    i64 capacity; /* ROWS: that its columns have room for; 0 = not known */
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
-    struct gpu_block *slots, *heads, *index_rows, *filter;
+    struct gpu_block *slots, *heads, *index_rows, *filter, *near;
     i64 most_matches; /* of one key */
     f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
     struct weave_field field; /* that the filter is of */
@@ -792,6 +799,7 @@ FALLIBLE gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct 
 FALLIBLE gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 /* How a segment looks to a kernel that loads it into a register of `kind`. */
 struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls);
 struct weave_col gpu_kind_form(u8 kind, bool nulls); /* a variable's column */

@@ -65,6 +65,7 @@ struct fixed_part { /* offsets in it, besides those of signatures and batches */
 struct gpu_scan {
     struct gpu_step *step; /* whose list it is in */
     struct gpu_scan *next;
+    struct gpu_scan *before, *after; /* among the card's */
     struct arena arena;
     struct sv key; /* version, literals, settings */
     i32 users;
@@ -191,6 +192,9 @@ struct job {
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
     i64 old_rows;
+    b8 in_place;               /* it has room for what comes: `out` is `old` */
+    struct gpu_var *set;       /* keys of the rows, heads: a bitmap */
+    struct gpu_block *set_was; /* append: the bitmap before */
     i64 event_count;
     /* gpu_room.c */
     b8 watches;     /* batches go by while room is made for what they give */
@@ -273,6 +277,10 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs);
 /* Waits until a batch is computed; to_host: sends its rows on their way into a chunk. */
 FALLIBLE gpu_job_harvest(struct job *j, i64 batch);
 i64 gpu_job_out_count(const struct job *j); /* columns of rows */
+/* Those, and what else a kernel writes to: marks, the set of keys. */
+i64 gpu_job_out_places(const struct job *j);
+/* The set of keys as it was; after a step that failed. */
+void gpu_job_set_restore(struct job *j);
 i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
 i64 gpu_job_col_bytes(const struct job *j, u32 c);
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */

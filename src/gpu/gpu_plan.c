@@ -121,7 +121,7 @@ static const struct op *literal_of(const struct pipeline *pipe, u16 reg) {
 static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
                              const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
-    if (op_partly(op->code) || (op_ahead(op->code) && literal_of(pipe, op->b))) {
+    if (op_ahead(op->code) ? literal_of(pipe, op->b) != NULL : op_partly(op->code) != NULL) {
         return NULL;
     }
     if ((info->flags & OP_MAKES) && (info->flags & OP_HOST)) {
@@ -159,8 +159,8 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     if (sink->kind == SINK_LUT) {
         return gpu_refusal(arena, REFUSE_TABLE, "");
     }
-    if (sink->set_var) {
-        return gpu_refusal(arena, REFUSE_STEP, "");
+    if (sink->set_var && (!sink->set_small || pipe->sink_count > 1)) {
+        return gpu_refusal(arena, REFUSE_SET, "");
     }
     for (u32 s = 0; s < pipe->sink_count; s++) {
         if (pipe->sinks[s].kind == SINK_AGG && pipe->sinks[s].word_count > AGG_MAX_WORDS) {

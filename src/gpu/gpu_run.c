@@ -20,6 +20,7 @@
 #define SYNC_ROWS (1LL << 28) /* rows in flight before cancellation is looked at again */
 #define LAUNCH_NS 50000000    /* what launches of rows that multiply aim at */
 #define LAUNCH_GROWTH 16
+#define EVENTS_MOST 512 /* of launches whose times are not added up yet */
 #define FIRST_MATCHES (1LL << 32) /* that the first launch may give */
 #define FIRST_MATCHES_SIMT (1LL << 22)
 #define MATCHES_MOST (1LL << 60)
@@ -91,7 +92,7 @@ static void lay_out(struct job *j) {
     j->indexes_at = take(bytes, plan->indexes.count * (i64)sizeof(struct kindex));
     j->interns_at = take(bytes, plan->interns.count * (i64)sizeof(struct kintern));
     j->texts_in_at = take(bytes, gpu_job_text_room(j, NULL));
-    i64 outs = gpu_job_out_count(j) + j->mark_count;
+    i64 outs = gpu_job_out_places(j);
     j->outs_at = take(bytes, outs * j->slot_count * (i64)sizeof(struct kout));
     j->reports_at = take(bytes, report_bytes(j) + count_bytes(j) * (plan->agg_count > 1 ? 2 : 1));
     j->counts_at = j->reports_at + report_bytes(j);
@@ -166,7 +167,7 @@ static void fill_words(struct job *j) {
 
 static void fill_sink(struct job *j) {
     struct kout *outs = (struct kout *)(void *)(j->blob + j->outs_at);
-    i64 count = gpu_job_out_count(j) + j->mark_count;
+    i64 count = gpu_job_out_places(j);
     for (i32 s = 0; s < j->slot_count; s++) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
@@ -328,7 +329,12 @@ static u8 how_few(f64 share) {
 }
 
 /* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
-#define LISTS_LEAST_SHARED (144 << 10)
+#define LISTS_LEAST_SHARED (154 << 10)
+
+/* And the lowest bits of keys beside both. */
+#define NEAR_LEAST_SHARED (LISTS_LEAST_SHARED + (int)NEAR_BITS / 8)
+/* A list names the rows of a launch by 32 bits. */
+#define LISTED_ROWS (1LL << 32)
 
 /* What the text is made for. */
 static void describe_weave(struct job *j, struct sig *sig) {
@@ -339,7 +345,8 @@ static void describe_weave(struct job *j, struct sig *sig) {
         const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
         indexes[i] =
             (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL,
-                                 how_few(gv->share), gv->field};
+                                 how_few(gv->share), gv->field,
+                                 index->near && j->g->card->shared_max >= NEAR_LEAST_SHARED};
     }
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;
@@ -428,7 +435,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     u64 base = j->g->args_block->addr;
     const struct sink *sink = j->plan.sink;
     i64 outs =
-        (i64)sizeof(struct kout) * (gpu_job_out_count(j) + j->mark_count) * (i % j->slot_count);
+        (i64)sizeof(struct kout) * gpu_job_out_places(j) * (i % j->slot_count);
     i64 report = j->to_host ? i * REPORT_WORDS * 8 : 0;
     /* A kernel that may stop asks for no more room: it must have room for all it may give. */
     bool stops = sink->kind == SINK_ROWS && j->capacity >= sink->limit;
@@ -454,6 +461,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .interns = AT(const struct kintern *, j->interns_at),
         .outs = AT(const struct kout *, j->outs_at + outs),
         .out_count = (u32)gpu_job_out_count(j),
+        .emit = j->set != NULL,
         .capacity = j->capacity,
         .limit = limit,
         .report = AT(u64 *, j->reports_at + report),
@@ -509,7 +517,7 @@ static void cut_launch(const struct job *j, i64 tile_rows, struct launch *l, str
         l->step = matches > 1 ? MAX_OF(few, 1) : most;
     }
     l->step = MIN_OF(l->step, most);
-    bool cut = matches > 1 || j->place == PLACE_CACHED;
+    bool cut = matches > 1 || j->place == PLACE_CACHED || tiles > LISTED_ROWS / tile_rows;
     i64 end = cut ? MIN_OF((i64)l->tile + l->step, tiles) : tiles;
     args->tile_first = l->tile;
     args->tile_count = (u64)end;
@@ -586,7 +594,7 @@ static FALLIBLE start_kernel(struct job *j, const struct start *s, struct kargs 
 static FALLIBLE start_machine(struct job *j, const struct start *s, const struct kargs *args) {
     for (u32 k = 0; k < MAX_OF(j->plan.agg_count, 1); k++) {
         struct kargs one = *args;
-        one.emit = k;
+        one.emit = j->plan.agg_count ? k : args->emit;
         one.aggs[0] = args->aggs[k];
         one.report += k * REPORT_WORDS;
         TRY(start_kernel(j, s, one));
@@ -738,8 +746,12 @@ static FALLIBLE run_slots(struct job *j) {
         if (!j->gives_up) {
             TRY(start_batch(j, started++));
         }
-        if (started >= done + j->slot_count) {
+        bool many = j->event_count >= EVENTS_MOST;
+        while (started >= done + (many ? 1 : j->slot_count)) {
             TRY(gpu_job_harvest(j, done++));
+        }
+        if (many) {
+            TRY(add_times(j));
         }
     }
     while (done < started) {
@@ -936,11 +948,13 @@ static FALLIBLE run_job(struct job *j) {
 /* An append that failed leaves what the variable held. */
 static void put_back_old(struct job *j) {
     struct variable *v = &j->x->vars[j->plan.sink->var];
+    v->copy = j->in_place ? NULL : v->copy;
     variable_reset(v);
     v->copy = j->old;
     v->copy_release = gpu_var_release;
     v->copy_space = j->g->device.space;
     v->rows = j->old_rows;
+    j->old->rows = j->old_rows;
     j->old = NULL;
 }
 
@@ -970,10 +984,14 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     gpu_job_texts_drop(&j);
     gpu_job_made_drop(&j);
     gpu_heap_free(g->card, j.bests);
+    if (j.set && status) {
+        gpu_job_set_restore(&j);
+    }
+    gpu_heap_free(g->card, j.set_was);
     if (j.old && status) {
         put_back_old(&j);
     }
-    if (j.old) {
+    if (j.old && !j.in_place) {
         gpu_var_release(j.old);
     }
     struct step_metric *metric = j.metric;

@@ -24,9 +24,7 @@ static bool feeds_host(const struct program *program, u32 var, bool may) {
     for (u32 b = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++) {
             const struct step *step = &program->blocks[b].steps[s];
-            bool orders =
-                step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT;
-            bool here = step->kind == STEP_BUILD || (orders && !may);
+            bool here = step->kind == STEP_BUILD || (step_orders(step) && !may);
             if (here && step->src == var) {
                 return false;
             }
@@ -62,6 +60,10 @@ i64 gpu_job_out_count(const struct job *j) {
     const struct sink *sink = job_sink(j);
     bool in_runs = sink->kind == SINK_AGG && j->aggs[0].shape.run_rows;
     return sink->kind == SINK_ROWS ? sink->col_count : in_runs ? 1 + sink->word_count : 0;
+}
+
+i64 gpu_job_out_places(const struct job *j) {
+    return gpu_job_out_count(j) + j->mark_count + (j->set != NULL);
 }
 
 /* --- marks --- */
@@ -134,6 +136,37 @@ static FALLIBLE take_old(struct job *j) {
     return ERR_OK;
 }
 
+/* Whether what the variable holds has room for `capacity` rows, so that it can stay where it is. Text
+ * comes with lists of what it points to. */
+static bool has_room(const struct job *j) {
+    const struct sink *sink = job_sink(j);
+    bool room = j->old && j->old->capacity >= j->capacity && !j->plan.has_text;
+    for (u32 c = 0; room && c < sink->col_count; c++) {
+        room = sink->cols[c].null_reg == NO_REG || j->old->cols[c].nulls_addr;
+    }
+    return room;
+}
+
+static FALLIBLE stay(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    struct variable *v = &j->x->vars[job_sink(j)->var];
+    j->in_place = 1;
+    j->out = j->old;
+    j->capacity = j->old->capacity;
+    v->copy = j->old;
+    v->copy_release = gpu_var_release;
+    v->copy_space = g->device.space;
+    for (u32 c = 0; c < job_sink(j)->col_count; c++) {
+        const struct gpu_col *col = &j->old->cols[c];
+        if (col->nulls_addr && job_sink(j)->cols[c].null_reg == NO_REG) {
+            CU(g->api->set_bytes(col->nulls_addr + (u64)j->old_rows, 0,
+                                 (size_t)(j->capacity - j->old_rows), g->streams[0]));
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE copy_old(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -161,11 +194,18 @@ static FALLIBLE rows_on_card(struct job *j) {
         i64 bound = (j->plan.has_match ? 2 : 1) * j->source_rows;
         i64 room = MAX_OF(gpu_heap_available(g->card), 0) / 4 / width;
         j->capacity = j->old_rows + MAX_OF(MIN_OF(bound, room), 1);
+        if (!has_room(j)) { /* all appends together copy as much as one */
+            j->capacity = MAX_OF(j->capacity, j->old_rows + MIN_OF(j->old_rows, room));
+        }
+    }
+    if (has_room(j)) {
+        return stay(j);
     }
     if (sink->limit >= 0) {
         j->capacity = MAX_OF(MIN_OF(j->capacity, sink->limit), 1);
     }
     TRY(gpu_var_new(g, j->x, sink->var, sink->col_count, &j->out));
+    j->out->capacity = j->capacity;
     for (u32 c = 0; c < sink->col_count; c++) {
         struct gpu_col *col = &j->out->cols[c];
         TRY(gpu_alloc(g, j->capacity * gpu_job_col_bytes(j, c), &col->data, j->x->err));
@@ -208,6 +248,10 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
     for (u32 m = 0; m < j->mark_count; m++) {
         outs[gpu_job_out_count(j) + m] =
             (struct kout){.data = DEV(u8 *, j->marks[m]->cols[0].addr), .bytes = 1};
+    }
+    if (j->set) {
+        outs[gpu_job_out_places(j) - 1] = (struct kout){
+            .data = DEV(u8 *, j->set->heads->addr), .reg = j->plan.places[sink->key], .bytes = 8};
     }
 }
 
@@ -279,11 +323,99 @@ bool gpu_job_can_send(const struct job *j) {
            feeds_host(j->x->program, sink->var, true);
 }
 
+/* --- sets of keys --- */
+
+static i64 set_bytes_of(const struct job *j) {
+    return ((1LL << job_sink(j)->key_bits) / 32 + 1) * 4;
+}
+
+/* An empty one, or what the host has of it. */
+static FALLIBLE set_new(struct job *j, struct variable *v) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    i64 bytes = set_bytes_of(j);
+    const void *words = v->keys ? key_set_bits(v->keys) : NULL;
+    if (v->keys && !words) {
+        return memory_refused(j->x->mem, err, bytes);
+    }
+    TRY(gpu_var_new(g, j->x, job_sink(j)->set_var - 1, 0, &j->set));
+    TRY(gpu_alloc(g, bytes, &j->set->heads, err));
+    if (words) {
+        TRY(gpu_upload(g, j->set->heads->addr, words, bytes, NULL, g->streams[0], err));
+        CU(g->api->stream_synchronize(g->streams[0]));
+        j->metric->bytes_moved += bytes;
+        return ERR_OK;
+    }
+    CU(g->api->set_bytes(j->set->heads->addr, 0, (size_t)bytes, g->streams[0]));
+    return ERR_OK;
+}
+
+/* The bitmap that kernels add to. A step that runs again begins with what it was. */
+static FALLIBLE set_begin(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    const struct sink *sink = job_sink(j);
+    struct variable *v = &j->x->vars[sink->set_var - 1];
+    size_t bytes = (size_t)set_bytes_of(j);
+    if (j->set && j->set_was) {
+        CU(g->api->copy_device(j->set->heads->addr, j->set_was->addr, bytes, g->streams[0]));
+        return ERR_OK;
+    }
+    if (j->set) {
+        CU(g->api->set_bytes(j->set->heads->addr, 0, bytes, g->streams[0]));
+        return ERR_OK;
+    }
+    if (!sink->append) {
+        variable_reset(v);
+    }
+    j->set = sink->append && v->copy ? v->copy : NULL;
+    if (j->set && j->set->epoch != g->card->epoch) {
+        FAIL(err, GPU, "a set of keys was lost when the GPU was reset");
+    }
+    TRY(j->set ? ERR_OK : set_new(j, v));
+    if (sink->append) {
+        TRY(gpu_alloc(g, (i64)bytes, &j->set_was, err));
+        CU(g->api->copy_device(j->set_was->addr, j->set->heads->addr, bytes, g->streams[0]));
+    }
+    return ERR_OK;
+}
+
+void gpu_job_set_restore(struct job *j) {
+    struct gpu *g = j->g;
+    struct variable *v = &j->x->vars[job_sink(j)->set_var - 1];
+    bool lost = j->set->epoch != g->card->epoch || !job_sink(j)->append;
+    if (v->on_host || lost) { /* the host has it, or it begins anew */
+        variable_drop_copy(v);
+    } else if (!j->set_was) { /* nothing was added yet */
+        j->set = NULL;
+    } else if (g->api->copy_device(j->set->heads->addr, j->set_was->addr,
+                                   (size_t)set_bytes_of(j), g->streams[0]) ||
+               g->api->stream_synchronize(g->streams[0])) {
+        variable_drop_copy(v); /* the context is lost, and the statement with it */
+    }
+    j->set = NULL;
+}
+
+/* The host's is out of date. */
+static void set_end(struct job *j) {
+    struct variable *v = &j->x->vars[job_sink(j)->set_var - 1];
+    key_set_close(v->keys);
+    v->keys = NULL;
+    v->on_host = 0;
+}
+
 wf_status gpu_job_sink_begin(struct job *j) {
     const struct sink *sink = job_sink(j);
     TRY(marks_begin(j));
     if (sink->append) {
         TRY(take_old(j));
+    }
+    if (sink->set_var) {
+        TRY(set_begin(j));
+    }
+    if (j->in_place) { /* it was too small after all */
+        j->x->vars[sink->var].copy = NULL;
+        j->in_place = 0;
     }
     for (u32 k = 0; j->pass == 0 && k < j->plan.agg_count; k++) { /* else of the passes before */
         variable_reset(&j->x->vars[j->plan.aggs[k]->var]);
@@ -357,6 +489,9 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
     }
     if (!*out_again) {
         count_out(j);
+    }
+    if (!*out_again && j->set) {
+        set_end(j);
     }
     return ERR_OK;
 }

@@ -40,6 +40,7 @@ void gpu_var_release(void *var) {
     gpu_heap_free(card, gv->slots);
     gpu_heap_free(card, gv->heads);
     gpu_heap_free(card, gv->filter);
+    gpu_heap_free(card, gv->near);
     gpu_heap_free(card, gv->index_rows);
     gpu_heap_free(card, gv->lut);
     gpu_str_drop(card, &gv->texts);
@@ -428,6 +429,26 @@ wf_status gpu_var_take_few(struct gpu *g, struct exec *x, u32 var, i64 rows, con
     return ERR_OK;
 }
 
+/* A bitmap of keys. */
+static FALLIBLE fetch_set(struct gpu *g, struct exec *x, struct variable *v,
+                          const struct gpu_var *gv) {
+    struct error *err = x->err;
+    i64 bytes = gv->heads->bytes;
+    if (gv->epoch != g->card->epoch) {
+        FAIL(err, GPU, "a set of keys was lost when the GPU was reset");
+    }
+    key_set_close(v->keys);
+    v->keys = key_set_of_bits(x->mem, bytes);
+    if (!v->keys) {
+        return memory_refused(x->mem, err, bytes);
+    }
+    CU(g->api->copy_to_host(key_set_bits(v->keys), gv->heads->addr, (size_t)bytes,
+                            g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    v->on_host = 1;
+    return ERR_OK;
+}
+
 wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->copy;
@@ -435,6 +456,9 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     if (gv && v->kind == VAR_INTERN) {
         i64 moved = 0;
         return gpu_intern_fetch(g, x, var, &moved);
+    }
+    if (gv && v->kind == VAR_SET && !v->on_host) {
+        return fetch_set(g, x, v, gv);
     }
     if (!gv || v->on_host || (v->kind != VAR_ROWS && v->kind != VAR_AGG)) {
         return ERR_OK;

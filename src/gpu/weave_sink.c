@@ -314,13 +314,14 @@ i64 weave_stage_bytes(const struct gpu_plan *plan) {
 }
 
 #define STAGE_TEXT "str_vec(text_moved(args.texts_out.items, args.texts_out.count, %s))"
-static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *target, u32 c) {
-    static const char *const types[17] = {[1] = "u8", [4] = "u32", [8] = "u64", [16] = "vec16"};
+static const char *const stage_types[17] = {[1] = "u8", [4] = "u32", [8] = "u64", [16] = "vec16"};
+
+/* A register of row i as it lies in a column of rows. */
+static void stage_value(const struct weaver *v, u16 reg, u8 kind, char value[120]) {
     u32 bytes = kind_bytes[kind];
     char buf[24];
-    char value[120];
     const char *name = operand(v, reg, buf);
-    snprintf(value, sizeof value,
+    snprintf(value, 120,
              kind == KIND_STR   ? v->plan->host_text[reg] ? "str_vec(%s)" : STAGE_TEXT
              : kind == KIND_F32 ? "f32_bits(%s)"
              : kind == KIND_F64 ? "f64_bits(%s)"
@@ -329,6 +330,31 @@ static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *
              : bytes == 4       ? "(u32)%s"
                                 : "(u8)%s",
              name);
+}
+
+/* Of a list a thread has one row, and neighbours have neighbouring places. */
+static void put_listed(struct weaver *v, u16 reg, u8 kind, const char *target, u32 c) {
+    u32 bytes = kind_bytes[kind];
+    char value[120];
+    stage_value(v, reg, kind, value);
+    line(v, EACH "{");
+    line(v, "    if (act && place.first < fits) {");
+    line(v, "        %s *to = (%s *)args.outs[%u].%s + place.base + place.first;",
+         stage_types[bytes], stage_types[bytes], c, target);
+    line(v, bytes == 16 ? "        store16(to, %s);" : "        *to = %s;", value);
+    line(v, "    }");
+    line(v, "}");
+}
+
+static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *target, u32 c) {
+    const char *const *types = stage_types;
+    u32 bytes = kind_bytes[kind];
+    char value[120];
+    if (v->listed) {
+        put_listed(v, reg, kind, target, c);
+        return;
+    }
+    stage_value(v, reg, kind, value);
     line(v, "{");
     v->depth++;
     line(v, "%s *stage = (%s *)(s_bytes + %u * STAGE);", types[bytes], types[bytes], turn);
@@ -350,6 +376,15 @@ static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *
 
 static void put_emit_rows(struct weaver *v) {
     const struct sink *sink = sink_of(v);
+    if (sink->set_var) {
+        char key[24];
+        line(v, EACH "{");
+        line(v, "    if (act >> i & 1u && !set_add((u32 *)args.outs[%u].data, %s)) {",
+             sink->col_count, operand(v, sink->key, key));
+        line(v, "        act &= ~(1u << i);");
+        line(v, "    }");
+        line(v, "}");
+    }
     line(v, "const struct b_place place =");
     line(v, "    b_reserve(bits_set_u32(act), s_sums, s_base, &args.report[REPORT_ROWS]);");
     line(v, "if (place.total) {");
@@ -397,6 +432,16 @@ static void put_agg_limbs(struct weaver *v, bool shared) {
     }
 }
 
+/* x, to word w of the state that `at` is. */
+static void put_add(struct weaver *v, u32 w, const char *x) {
+    if (agg_of(v)->narrow) {
+        line(v, "narrow_add(at + %u, %s);", w, x);
+    } else {
+        line(v, "word_atom(%s, at + %u, %s);", weave_words[sink_of(v)->words[w]],
+             agg_of(v)->head + w, x);
+    }
+}
+
 static void put_agg_words(struct weaver *v, bool shared) {
     const struct sink *sink = sink_of(v);
     for (u32 w = 0; w < sink->word_count; w++) {
@@ -410,7 +455,7 @@ static void put_agg_words(struct weaver *v, bool shared) {
             line(v, "agg_shared_word(table@, args.aggs[@].copies, at + %u, %s, %s);",
                  agg_of(v)->head + w, op, x);
         } else {
-            line(v, "word_atom(%s, at + %u, %s);", op, agg_of(v)->head + w, x);
+            put_add(v, w, x);
         }
     }
     put_agg_limbs(v, shared);
@@ -440,7 +485,8 @@ static void put_state(struct weaver *v, const char *key, const char *from) {
              *from ? "_from" : "", words, key, from);
         return;
     }
-    line(v, "u64 *at = args.aggs[@].state + ((u64)%s - (u64)args.aggs[@].key_lo) * %u;", key,
+    line(v, "%s *at = (%s *)args.aggs[@].state + ((u64)%s - (u64)args.aggs[@].key_lo) * %u;",
+         agg_of(v)->narrow ? "u32" : "u64", agg_of(v)->narrow ? "u32" : "u64", key,
          agg_of(v)->head + words);
     if (agg_of(v)->head) {
         line(v, "if (!read_u64(at)) {");
@@ -524,10 +570,13 @@ static void put_front_end(struct weaver *v) {
     v->depth++;
     put_state(v, "(i64)front@[near]", "");
     line(v, "if (at) {");
+    v->depth++;
     for (u32 w = 0; w < sink->word_count; w++) {
-        line(v, "    word_atom(%s, at + %u, (i64)front@[near + %uu]);", weave_words[sink->words[w]],
-             agg_of(v)->head + w, agg_of(v)->front * (1 + w));
+        char x[48];
+        snprintf(x, sizeof x, "(i64)front%u[near + %uu]", v->agg, agg_of(v)->front * (1 + w));
+        put_add(v, w, x);
     }
+    v->depth--;
     line(v, "}");
     v->depth--;
     line(v, "}");

@@ -16,14 +16,30 @@ struct change { /* rows for a table, or to go from it */
     i32 position;
 };
 
+struct file { /* of a predicate whose rows a file has */
+    struct sv name;
+    const char *path, *delimiter;
+    b8 header;
+};
+
 struct script {
     struct lq_bind b;
+    VEC(struct file) files;
     struct lq_script *out;
     struct lq_program program;
     lq_preds installed;
     lq_preds created;
     VEC(struct change *) changes;
 };
+
+static struct file *file_of(struct script *s, struct sv name) {
+    for (i64 i = 0; i < s->files.count; i++) {
+        if (sv_eq(s->files.items[i].name, name)) {
+            return &s->files.items[i];
+        }
+    }
+    return NULL;
+}
 
 static bool starts_with(struct sv name, const char *prefix) {
     i64 len = (i64)strlen(prefix);
@@ -173,7 +189,8 @@ static FALLIBLE target_of(struct script *s, const struct lq_atom *head, struct l
         list_once(s, &s->created, pred);
     }
     *out = pred;
-    if (pred->origin != ORIGIN_TABLE && pred->origin != ORIGIN_LATER) {
+    const struct file *file = file_of(s, pred->name);
+    if ((pred->origin != ORIGIN_TABLE && pred->origin != ORIGIN_LATER) || (file && file->path)) {
         FAIL_AT(b->err, WRONG_OBJECT, head->position, "\"%.100s\" is not a table", pred->name.ptr);
     }
     if (pred->arity != atom_arity(head)) {
@@ -260,11 +277,55 @@ static FALLIBLE add_action(struct script *s, u8 kind, const char *name, const ch
     return ERR_OK;
 }
 
+static FALLIBLE bad_property(struct script *s, const struct lq_atom *head) {
+    FAIL_AT(s->b.err, SYNTAX, head->position,
+            "%.*s takes a predicate and a value, as in lang:physical:filePath[`p] = \"f.csv\".",
+            (int)MIN_OF(head->name.len, 60), head->name.ptr);
+}
+
+/* lang:physical:filePath[`p] = "…" and its kin. */
+static FALLIBLE add_file_property(struct script *s, const struct lq_atom *head) {
+    struct arena *arena = s->b.arena;
+    const struct lq_expr *key = head->keys.count == 1 ? head->keys.items[0] : NULL;
+    const struct lq_expr *value = head->values.count == 1 ? head->values.items[0] : NULL;
+    struct sv property = {head->name.ptr + 14, head->name.len - 14}; /* behind lang:physical: */
+    bool flag = sv_eq(property, SV("hasColumnNames"));
+    if (!key || !value || key->kind != LQ_PREDICATE ||
+        value->kind != (flag ? LQ_BOOL : LQ_STRING)) {
+        return bad_property(s, head);
+    }
+    if (!file_of(s, key->text)) {
+        struct file file = {.name = key->text};
+        VEC_PUSH(arena, &s->files, file);
+    }
+    struct file *file = file_of(s, key->text);
+    if (flag) {
+        file->header = value->truth;
+    } else if (sv_eq(property, SV("filePath"))) {
+        file->path = arena_sv(arena, value->text).ptr;
+    } else if (sv_eq(property, SV("delimiter"))) {
+        file->delimiter = arena_sv(arena, value->text).ptr;
+    } else if (!sv_eq(value->text, SV("import"))) {
+        FAIL_AT(s->b.err, NOT_SUPPORTED, head->position, "not supported yet: writing files");
+    }
+    return ERR_OK;
+}
+
+static bool is_file_property(struct sv name) {
+    return sv_eq(name, SV("lang:physical:filePath")) ||
+           sv_eq(name, SV("lang:physical:delimiter")) ||
+           sv_eq(name, SV("lang:physical:hasColumnNames")) ||
+           sv_eq(name, SV("lang:physical:fileMode"));
+}
+
 /* lang:…: settings of ours, and properties that say nothing here. */
 static FALLIBLE add_pragma(struct script *s, const struct lq_atom *head) {
     struct lq_bind *b = &s->b;
     const struct lq_expr *key = head->keys.count == 1 ? head->keys.items[0] : NULL;
     const struct lq_expr *value = head->values.count == 1 ? head->values.items[0] : NULL;
+    if (is_file_property(head->name)) { /* taken before */
+        return ERR_OK;
+    }
     if (sv_eq(head->name, SV("lang:setting"))) {
         if (!key || !value || key->kind != LQ_STRING || value->kind != LQ_STRING) {
             FAIL_AT(b->err, SYNTAX, head->position,
@@ -273,14 +334,24 @@ static FALLIBLE add_pragma(struct script *s, const struct lq_atom *head) {
         return add_action(s, LQ_SETTING, arena_sv(b->arena, key->text).ptr,
                           arena_sv(b->arena, value->text).ptr, head->position);
     }
-    if (starts_with(head->name, "lang:physical:file") || sv_eq(head->name, SV("lang:entity")) ||
-        sv_eq(head->name, SV("lang:constructor")) || sv_eq(head->name, SV("lang:defaultValue"))) {
+    if (sv_eq(head->name, SV("lang:entity")) || sv_eq(head->name, SV("lang:constructor")) ||
+        sv_eq(head->name, SV("lang:defaultValue"))) {
         FAIL_AT(b->err, NOT_SUPPORTED, head->position, "not supported yet: %.*s",
                 (int)MIN_OF(head->name.len, 100), head->name.ptr);
     }
     const char *text = arena_printf(b->arena, "%.*s has no effect",
                                     (int)MIN_OF(head->name.len, 100), head->name.ptr);
     VEC_PUSH(b->arena, &s->out->notices, text);
+    return ERR_OK;
+}
+
+/* Files are known before the declarations of their predicates, wherever they are named. */
+static FALLIBLE add_files(struct script *s, const struct lq_clause *clause) {
+    for (i64 i = 0; clause->kind == LQ_FACT && i < clause->heads.count; i++) {
+        if (is_file_property(clause->heads.items[i]->name)) {
+            TRY(add_file_property(s, clause->heads.items[i]));
+        }
+    }
     return ERR_OK;
 }
 
@@ -326,18 +397,53 @@ static FALLIBLE add_declaration(struct script *s, const struct lq_clause *clause
     return ERR_OK;
 }
 
+static FALLIBLE install_constraint(struct script *s, const struct lq_clause *clause,
+                                   const struct lq_clause *rule) {
+    struct text text;
+    TRY(install(s, rule, rule->heads.items[0]));
+    text_init(&text, s->b.arena);
+    text_append(&text, SV("constraint \""));
+    lq_print_clause(clause, &text);
+    text_append(&text, SV("\""));
+    pred_known(&s->b, rule->heads.items[0]->name)->comment = text.ptr;
+    return ERR_OK;
+}
+
 static FALLIBLE add_clause(struct script *s, const struct lq_clause *clause) {
     if (clause->kind == LQ_CONSTRAINT) {
         if (is_declaration(s->b.arena, clause)) {
             return add_declaration(s, clause);
         }
-        FAIL_AT(s->b.err, NOT_SUPPORTED, clause->position,
-                "constraints other than declarations of types are not supported yet");
+        struct lq_clause *rule = NULL;
+        TRY(constraint_rule(&s->b, clause, &rule));
+        return install_constraint(s, clause, rule);
     }
     for (i64 i = 0; i < clause->heads.count; i++) {
         TRY(add_head(s, clause, clause->heads.items[i]));
     }
     return ERR_OK;
+}
+
+/* Of functional predicates whose rules do not say by themselves that a key has one value, this is a
+ * constraint. */
+static FALLIBLE add_dependencies(struct script *s) {
+    struct lq_bind *b = &s->b;
+    i64 count = s->installed.count;
+    for (i64 i = 0; i < count; i++) {
+        const struct lq_pred *pred = s->installed.items[i];
+        if (pred->key_count < 0 || pred->key_count == pred->arity || pred->one_value) {
+            continue;
+        }
+        for (i32 c = pred->key_count; c < pred->arity; c++) {
+            struct lq_clause *rule = dependency_rule(b, pred, c);
+            TRY(install(s, rule, rule->heads.items[0]));
+            struct lq_pred *made = pred_known(b, rule->heads.items[0]->name);
+            made->position = pred->position;
+            made->comment = arena_printf(b->arena, "that %s[…] has one value", pred->name.ptr);
+            TRY(strata_add(b, made));
+        }
+    }
+    return relations_bind(b);
 }
 
 /* --- what comes of it --- */
@@ -383,6 +489,9 @@ static FALLIBLE check_all(struct script *s) {
         }
         TRY(relations_bind(b));
     }
+    if (s->out->mistakes.count == 0) {
+        TRY(add_dependencies(s));
+    }
     for (i64 i = 0; i < s->created.count && s->out->mistakes.count == 0; i++) {
         const struct lq_pred *pred = s->created.items[i];
         if (!pred->types) {
@@ -393,10 +502,14 @@ static FALLIBLE check_all(struct script *s) {
     return ERR_OK;
 }
 
-/* Predicates of the same recursion hold each other anyway. */
+/* Predicates that derive each other read what any of them reads. */
 static void note_reads(struct script *s, const struct lq_pred *pred, struct lq_action *action) {
     lq_preds reads = {0};
-    strata_reads(&s->b, pred, &reads);
+    for (i64 i = 0; i < s->b.order.count; i++) {
+        if (s->b.order.items[i]->component == pred->component) {
+            strata_reads(&s->b, s->b.order.items[i], &reads);
+        }
+    }
     for (i64 i = 0; i < reads.count; i++) {
         const struct lq_pred *other = reads.items[i];
         if (other->component != pred->component) {
@@ -438,6 +551,13 @@ static void give_actions(struct script *s) {
         struct lq_action action = {
             .kind = LQ_CREATE, .name = pred->name.ptr, .position = pred->position};
         columns_of(&action, pred);
+        const struct file *file = file_of(s, pred->name);
+        if (file && file->path) {
+            action.kind = LQ_FILE;
+            action.text = file->path;
+            action.comment = file->delimiter;
+            action.has_body = file->header;
+        }
         VEC_PUSH(arena, &s->out->actions, action);
     }
     for (i64 i = 0; i < s->b.order.count; i++) { /* those that are read first */
@@ -449,6 +569,7 @@ static void give_actions(struct script *s) {
             .kind = LQ_INSTALL, .name = pred->name.ptr, .position = pred->position};
         columns_of(&action, pred);
         action.text = rules_text(s, pred);
+        action.comment = pred->comment;
         action.replaces = pred->entry && pred->entry->object->kind == OBJECT_TABLE;
         note_reads(s, pred, &action);
         VEC_PUSH(arena, &s->out->actions, action);
@@ -485,6 +606,9 @@ FALLIBLE logiql_script(struct arena *arena, struct snapshot *snap, struct sv tex
     out->mistakes = s->program.mistakes;
     s->b.mistakes = &out->mistakes;
     struct lq_pred nobody = {0};
+    for (i64 i = 0; i < s->program.clauses.count; i++) {
+        TRY(lq_noted(&s->b, add_files(s, s->program.clauses.items[i]), &nobody));
+    }
     for (i64 i = 0; i < s->program.clauses.count; i++) {
         wf_status status = add_clause(s, s->program.clauses.items[i]);
         TRY(lq_noted(&s->b, status, &nobody));

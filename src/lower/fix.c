@@ -197,6 +197,35 @@ static bool is_new(struct term *t, const struct rel *fix, u32 relation) {
     return all;
 }
 
+static struct fix_guess *guess_of(const struct lower *l, u32 fix, u32 relation) {
+    for (i64 i = 0; i < l->guesses.count; i++) {
+        struct fix_guess *guess = &l->guesses.items[i];
+        if (guess->fix == fix && guess->relation == relation) {
+            return guess;
+        }
+    }
+    return NULL;
+}
+
+/* Whether a bitmap of all keys that the relation may have is no waste: a few megabytes, or as many
+ * bits as there are pairs of the rows that it begins with. */
+static bool is_small(const struct lower *l, const struct rel *fix, u32 relation) {
+    enum { FREE_BITS = 24, MOST_BITS = 34 };
+    const struct fix_guess *guess = guess_of(l, fix->fix.number, relation);
+    const u32 *cols = rel_copied(fix, 2 * (i32)relation);
+    i64 count = rel_cols(fix, 2 * (i32)relation)->count;
+    u64 rows = (u64)MAX_OF(fix->inputs[2 * relation]->rows, 1);
+    u32 most = MAX_OF(2 * (64 - (u32)__builtin_clzll(rows)), (u32)FREE_BITS);
+    u32 bits = 0;
+    for (i64 i = 0; guess && i < count; i++) {
+        enum kind kind = type_kind(l->plan->cols.items[cols[i]].type);
+        struct range range = guess->ranges[i];
+        bool exact = kind == KIND_B8 || kind == KIND_I32 || kind == KIND_I64 || kind == KIND_I128;
+        bits += exact && range.lo <= range.hi ? key_bits_of(range) + guess->nullable[i] : MOST_BITS;
+    }
+    return guess && !guess->none && bits <= MIN_OF(most, (u32)MOST_BITS);
+}
+
 /* Keys of the relation's rows, by what its columns hold. */
 static void begin_set(struct lower *l, struct loop_rel *r) {
     struct builder *b = lower_over(l, r->all, 0);
@@ -243,6 +272,7 @@ static void end_rows(struct builder *b, const struct out_col *cols, u32 count,
                         .fault_var = NO_VAR};
     if (r->set && !wider && !l->status) { /* what is lowered again needs none */
         sink.set_var = r->set;
+        sink.set_small = r->small;
         sink.key = key_pack(b, r->layout, values, false, NULL);
         sink.key_bits = (u8)MIN_OF(r->layout->bits, 64);
     }
@@ -275,7 +305,10 @@ static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
     bool distinct = false;
     *r = (struct loop_rel){.parts = {NO_VAR, NO_VAR, NO_VAR}};
     struct term rule = peel(l, rel, input + 1, &distinct);
-    bool counts_once = l->limits->sets_grow && !l->defer && is_new(&rule, rel, relation);
+    bool known = guess_of(l, rel->fix.number, relation) != NULL;
+    bool asks = !l->defer && is_new(&rule, rel, relation);
+    bool small = l->limits->sets_small && is_small(l, rel, relation);
+    bool counts_once = asks && (l->limits->sets_grow || small);
     struct term first = counts_once ? peel(l, rel, input, &distinct) : term_of(l, rel, input);
     struct builder *b = lower_rel(l, first.rel);
     if (l->status) {
@@ -292,6 +325,9 @@ static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
     take_guess(l, r->all, &l->guesses.items[r->guess]);
     if (counts_once) {
         begin_set(l, r);
+        r->small = is_small(l, rel, relation) && r->layout->bits <= 34;
+    } else if (asks && !known && l->limits->sets_small) { /* it may be small, now that it is known */
+        l->guessed_wrong = 1;
     }
     end_rows(b, cols, count, r, false);
 }

@@ -139,14 +139,8 @@ static bool make_room(struct key_set *set, struct set_shard *shard, i64 more) {
     return true;
 }
 
-bool key_set_settle(struct key_set *set) {
-    i64 count = 0;
-    for (i32 i = 0; i < SHARDS; i++) {
-        count += set->shards[i].count;
-    }
-    if (set->words || set->bits > BITS_MOST || count < (1LL << set->bits) / BITS_PER_KEY) {
-        return true;
-    }
+/* The tables' keys in a bitmap. */
+static bool become_bits(struct key_set *set) {
     if (!make_bits(set)) {
         return false;
     }
@@ -163,6 +157,33 @@ bool key_set_settle(struct key_set *set) {
     }
     drop_slots(set);
     return true;
+}
+
+bool key_set_settle(struct key_set *set) {
+    i64 count = 0;
+    for (i32 i = 0; i < SHARDS; i++) {
+        count += set->shards[i].count;
+    }
+    bool bits = set->words || set->bits > BITS_MOST || count < (1LL << set->bits) / BITS_PER_KEY;
+    return bits || become_bits(set);
+}
+
+void *key_set_bits(struct key_set *set) {
+    bool fine = set->words || become_bits(set);
+    return fine ? (void *)set->words : NULL;
+}
+
+struct key_set *key_set_of_bits(struct memory *mem, i64 bytes) {
+    i32 bits = 0;
+    while ((1LL << bits) / 8 < bytes - (i64)sizeof(u32)) {
+        bits++;
+    }
+    struct key_set *set = key_set_open(mem, bits);
+    if (set && !key_set_bits(set)) {
+        key_set_close(set);
+        set = NULL;
+    }
+    return set;
 }
 
 static i64 add_bits(struct key_set *set, const i64 *keys, const u32 *sel, i64 n, u32 *out) {

@@ -91,6 +91,10 @@ void key_set_close(struct key_set *set);
 /* The keys at sel (NULL: all n) that were not there, each once; out may be sel. -1 when memory is
  * refused. */
 i64 key_set_add(struct key_set *set, const i64 *keys, const u32 *sel, i64 n, u32 *out);
+/* As a bitmap, which it is from then on: bit `key % 32` of word `key / 32`; NULL when refused. */
+void *key_set_bits(struct key_set *set);
+/* One whose bitmap has at least so many bytes, to be filled. */
+struct key_set *key_set_of_bits(struct memory *mem, i64 bytes);
 /* Between steps: takes the form that suits it now; false when memory is refused. */
 bool key_set_settle(struct key_set *set);
 

@@ -81,6 +81,8 @@ static wf_status plan_to_program(void *arg) {
             break;
         }
     }
+    c->plan->for_gpu = c->settings.device != DEVICE_CPU &&
+                       (c->settings.device == DEVICE_GPU || database_has_gpu(conn->db));
     TRY(opt_run(c->plan, &c->settings, err));
     TRY(arena_check(&c->arena, err));
     TRY(connection_check(conn));
@@ -92,6 +94,7 @@ static wf_status plan_to_program(void *arg) {
         .fusion = c->settings.fusion != 0,
         .fast_floats = c->settings.float_sum == FLOAT_SUM_FAST,
         .sets_grow = c->settings.device != DEVICE_GPU || database_without_gpu(conn->db),
+        .sets_small = true,
         .max_live = GPU_LIVE_MOST,
         .zone = (i32)c->settings.timezone,
     };

@@ -85,6 +85,19 @@ FN void vm_agg_shared(const u8 *s, u64 *table, struct kagg agg, u32 act, u32 h) 
     }
 }
 
+/* A dense table whose words have four bytes. */
+FN_SLOW void vm_agg_narrow(const u8 *s, const struct kagg *agg, u32 act, u32 h) {
+    NO_UNROLL for (u32 w = 0; w < agg->word_count; w++) {
+        i64 x[4];
+        get4_i64(s, agg->word_regs[w], h, x);
+        UNROLL for (u32 j = 0; j < 4; j++) {
+            if (act >> j & 1u) {
+                narrow_add((u32 *)agg->state + vm_agg_slot(s, agg, 4 * h + j) + w, x[j]);
+            }
+        }
+    }
+}
+
 FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u32 h, u64 *report) {
     u64 *at[4];
     u32 fresh = 0;
@@ -137,6 +150,8 @@ FN void vm_agg(const u8 *s, u64 *table, struct kagg agg, u32 act, u64 *report) {
         u32 rows = act >> (4 * h) & 15u;
         if (rows && agg.copies) {
             vm_agg_shared(s, table, agg, rows, h);
+        } else if (rows && agg.narrow) {
+            vm_agg_narrow(s, &agg, rows, h);
         } else if (rows) {
             vm_agg_global(s, agg, rows, h, report);
         }

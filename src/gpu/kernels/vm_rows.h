@@ -159,6 +159,14 @@ struct vm_list { /* shared memory */
 FN void b_vm_emit(const u8 *s, const struct vm_list *l, const struct kargs *args, u64 tablet,
                   i64 first, u32 act) {
     const u16 *list = l->rows;
+    if (args->emit) { /* rows whose key is new */
+        struct kout set = args->outs[args->out_count];
+        VM_EACH_ROW {
+            if (act >> i & 1u && !set_add((u32 *)set.data, get1_i64(s, set.reg, i))) {
+                act &= ~(1u << i);
+            }
+        }
+    }
     struct b_place place = b_vm_list(l->rows, l->sums, l->base, &args->report[REPORT_ROWS], act);
     if (place.total) {
         u32 fits = out_fits(place, args->capacity, args->limit, args->report);
