@@ -158,11 +158,11 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
 
 void exec_close(struct exec *x) {
     stream_close(x);
-    shares_close(x);
     for (u32 v = 0; x->vars && v < x->program->var_count; v++) {
         variable_release(&x->vars[v]);
     }
     x->vars = NULL;
+    shares_close(x); /* copies of variables may lie in their arenas */
     mutex_fini(&x->lock);
 }
 
