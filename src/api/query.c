@@ -65,9 +65,20 @@ static FALLIBLE run_all(struct wf_connection *conn, struct script *script, struc
         if (frame && !framed) {
             continue;
         }
-        TRY(run_item(conn, script, i, keep, kept, &result));
+        wf_status status = run_item(conn, script, i, keep, kept, &result);
+        if (status) {
+            i64 part = i - script->is_whole;
+            bool nowhere = script->logical && conn->err.position < 0;
+            if (nowhere && part >= 0 && part < script->parts.count) {
+                conn->err.position = (i32)script->parts.items[part].sql_start;
+            }
+            return status;
+        }
         if (keep && to->each && to->each(to->arg, result)) {
-            return framed ? session_undo(conn) : ERR_OK;
+            if (framed) {
+                tx_abandon(conn);
+            }
+            return ERR_OK;
         }
         if (to->last && is_last) {
             *to->last = result;
@@ -86,10 +97,7 @@ static FALLIBLE run_script(struct wf_connection *conn, struct script *script,
             wf_result_close(*to->last);
             *to->last = NULL;
         }
-        struct error why = conn->err;
-        error_reset(&conn->err);
-        (void)!session_undo(conn);
-        conn->err = why;
+        tx_abandon(conn);
     }
     return status;
 }

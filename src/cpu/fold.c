@@ -69,11 +69,7 @@ static FALLIBLE fraction(struct folding *f, i64 to, i64 first, f64 *out, bool *o
     *out_null = arg_null(f->args[1], first);
     f->out->cols[1].nulls[to] = *out_null;
     *out = *out_null ? 0 : ((const f64 *)f->args[1]->data)[first];
-    if (!(*out >= 0 && *out <= 1)) {
-        return error_set(f->x->err, ERR_OUT_OF_RANGE, f->step->position,
-                         "percentile value %g is not between 0 and 1", *out);
-    }
-    return ERR_OK;
+    return *out >= 0 && *out <= 1 ? ERR_OK : exec_fold_fault(f->x, f->step, 0, *out);
 }
 
 /* The interval `share` of the way from one to the other. */
@@ -81,11 +77,7 @@ static FALLIBLE between(struct folding *f, i64 to, const i128 *low, const i128 *
     u8 fault = 0;
     i128 way = fn_iv_mul(fn_iv_sum(*high, *low, -1, &fault), share, &fault);
     ((i128 *)f->out->cols[1].data)[to] = fn_iv_sum(*low, way, 1, &fault);
-    if (fault) {
-        return error_set(f->x->err, fault_error(fault), f->step->position, "%s",
-                         fault_message(fault));
-    }
-    return ERR_OK;
+    return fault ? exec_fold_fault(f->x, f->step, fault, 0) : ERR_OK;
 }
 
 static FALLIBLE fold_percentile(struct folding *f, i64 to, i64 first, i64 end) {

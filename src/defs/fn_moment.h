@@ -2,9 +2,10 @@
  * text (see fn_int.h); needs fn_parse.h and fn_time.h.
  *
  * ISO 8601: YYYY-MM-DD, hh:mm, hh:mm:ss, up to six digits of a fraction behind it, date and time with
- * a blank or T between them; of intervals PostgreSQL's own style: 1 year 2 mons -3 days 04:05:06.7. A
- * reader (fn_plain_…) gives 1 where the text is that and every field exists, or else leaves it to
- * those who read whatever PostgreSQL reads (value_moment.c, value_interval.c). */
+ * a blank or T between them, and Z, +hh or +hh:mm behind that; of intervals PostgreSQL's own style:
+ * 1 year 2 mons -3 days 04:05:06.7. A reader (fn_plain_…) gives 1 where the text is that and every
+ * field exists, or else leaves it to those who read whatever PostgreSQL reads (value_moment.c,
+ * value_interval.c). */
 #ifndef WF_DEFS_FN_MOMENT_H
 #define WF_DEFS_FN_MOMENT_H
 
@@ -65,14 +66,41 @@ FN b8 fn_plain_time(str a, i64 *out) {
     return fn_plain_clock(fn_str_ptr(a), fn_str_ptr(a) + a.len, out);
 }
 
-FN b8 fn_plain_timestamp(str a, i64 *out) {
+/* Z, +hh, +hh:mm: seconds east of Greenwich. */
+FN b8 fn_plain_offset(const u8 *p, const u8 *end, i32 *out) {
+    if (end - p == 1) {
+        *out = 0;
+        return (b8)((*p | 32) == 'z');
+    }
+    if ((end - p != 3 && (end - p != 6 || p[3] != ':')) || (*p != '+' && *p != '-')) {
+        return 0;
+    }
+    const u32 hours = fn_two_digits(p + 1);
+    const u32 minutes = end - p == 6 ? fn_two_digits(p + 4) : 0;
+    *out = (i32)(hours * 3600 + minutes * 60) * (*p == '-' ? -1 : 1);
+    return (b8)((hours < 16u) & (minutes < 60u));
+}
+
+/* What clocks show, and how far they are from Greenwich where the text says so. */
+FN_SLOW b8 fn_plain_moment(str a, i64 *out, b8 *zoned, i32 *east) {
     const u8 *p = fn_str_ptr(a);
+    const u8 *end = p + a.len;
     i32 day = 0;
     i64 us = 0;
-    b8 clock = (b8)(a.len > 10 && (p[10] == ' ' || p[10] == 'T'));
-    if (a.len < 10 || (a.len > 10 && !clock) || !fn_plain_day(p, &day) ||
-        (clock && !fn_plain_clock(p + 11, p + a.len, &us))) {
+    *zoned = 0;
+    if (a.len < 10 || !fn_plain_day(p, &day)) {
         return 0;
+    }
+    if (a.len > 10) {
+        const u8 *stop = p + 11;
+        while (stop < end && (fn_is_digit(*stop) || *stop == ':' || *stop == '.')) {
+            stop++;
+        }
+        *zoned = (b8)(stop < end);
+        if ((p[10] != ' ' && p[10] != 'T') || !fn_plain_clock(p + 11, stop, &us) ||
+            (*zoned && !fn_plain_offset(stop, end, east))) {
+            return 0;
+        }
     }
     *out = (i64)day * DAY_US + us;
     return 1;
@@ -155,7 +183,9 @@ FN i64 fn_time_partly(str a, u8 *f) {
 
 FN i64 fn_timestamp_partly(str a, u8 *f) {
     i64 value = 0;
-    *f = fn_plain_timestamp(a, &value) ? *f : (u8)FAULT_ELSEWHERE;
+    b8 zoned;
+    i32 east; /* a zone is dropped */
+    *f = fn_plain_moment(a, &value, &zoned, &east) ? *f : (u8)FAULT_ELSEWHERE;
     return value;
 }
 

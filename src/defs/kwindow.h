@@ -40,6 +40,21 @@ struct kwindow {
     u64 *report;      /* 1: an argument that must be greater than zero is not */
 };
 
+struct kfold { /* an ordered aggregate: a row for every partition */
+    struct kwindow_rows rows;
+    const i64 *keys; /* that partitions are of */
+    struct kwindow_col value;
+    struct kwindow_col share; /* percentiles: f64, of the partition's first row */
+    i64 groups;
+    i64 *out_keys;
+    u8 *out;
+    b8 *out_nulls;
+    u64 *best;   /* MODE: per partition, zero before; else 0 */
+    u64 *report; /* all ones, or the least partition << 8 | fault; 0: a share beyond 0 and 1 */
+    u32 fold;    /* enum agg */
+    u32 width;   /* bytes of a value */
+};
+
 struct kwindow_tree { /* nodes [first, end), whose children are there */
     i64 *tree;
     const i64 *leaves; /* or 0: those of rows, copied behind the nodes */

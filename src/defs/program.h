@@ -240,6 +240,13 @@ struct step {
     u32 col_count;
 };
 
+/* Steps over the rows of a variable that are in order or come to be, which every device may run;
+ * text that an aggregate puts together is the host's. */
+static inline bool step_orders(const struct step *step) {
+    return step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT ||
+           (step->kind == STEP_FOLD && step->fold != AGG_STRING_AGG);
+}
+
 /* Steps whose faults count only where their result is used. A fault of theirs is kept in the literal and the others
  * do not run; `rows_var`, which the last of them, a BUILD, makes an index of, is empty then. Who uses the rows
  * raises the literal first. */

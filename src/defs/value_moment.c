@@ -939,9 +939,12 @@ static u8 parse_timestamp(struct sv s, bool zoned, struct when when, i64 *out) {
     static const i64 specials[] = {0, TS_INF, TS_NEG_INF, 0};
     struct reader r;
     i32 date = 0;
-    if (fn_plain_timestamp(str_from(s), out)) {
+    b8 has_zone = 0;
+    i32 east = 0;
+    if (fn_plain_moment(str_from(s), out, &has_zone, &east)) {
         i64 second = fn_floor_div(*out, SECOND_US);
-        *out -= zoned ? zone_offset_local(when.zone, second) * SECOND_US : 0;
+        east = has_zone || !zoned ? east : zone_offset_local(when.zone, second);
+        *out -= zoned ? east * SECOND_US : 0;
         return FAULT_NONE;
     }
     u8 fault = read_moment(s, when, false, &r);

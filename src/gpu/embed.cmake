@@ -78,6 +78,7 @@ set(WF_EMBEDDED
   defs/fn_initcap.h=defs/fn_initcap.h
   defs/fn_parse.h=defs/fn_parse.h
   defs/fn_moment.h=defs/fn_moment.h
+  defs/fn_moment_zone.h=defs/fn_moment_zone.h
   defs/fn_parse_real.h=defs/fn_parse_real.h
   rows4.h=gpu/kernels/rows4.h
   map.h=gpu/kernels/map.h

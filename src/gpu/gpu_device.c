@@ -9,11 +9,6 @@
 
 #define ROWS_NUMBERED 0xffffffffLL /* row numbers have 32 bits */
 
-/* Steps over rows of a variable that are in order, or come to be. */
-static bool orders_rows(const struct step *step) {
-    return step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT;
-}
-
 static const char *refuses_plan(const struct gpu *g, struct exec *x, const struct gpu_step *step) {
     const struct gpu_plan *plan = &step->plan;
     if (step->refusal) {
@@ -43,7 +38,7 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
         const struct var *rows = &x->program->vars[step->src];
         return rows->kinds[step->col] == KIND_I64 ? NULL : gpu_refusal(x->arena, REFUSE_KEY, "");
     }
-    if (orders_rows(step)) {
+    if (step_orders(step)) {
         return x->vars[step->src].rows < ROWS_NUMBERED ? NULL
                                                        : gpu_refusal(x->arena, REFUSE_ORDER, "");
     }
@@ -146,6 +141,7 @@ static struct device_rates usable_rates(struct device *dev, struct exec *x) {
 #define SORT_ROW_BYTES 24
 
 #define WINDOW_ROW_BYTES 64 /* per function: sums, frames, the result */
+#define FOLD_ROW_BYTES 48   /* keys, marks, numbers */
 
 static f64 order_bytes(const struct exec *x, const struct step *step, f64 rows) {
     const struct var *def = &x->program->vars[step->src];
@@ -154,7 +150,8 @@ static f64 order_bytes(const struct exec *x, const struct step *step, f64 rows) 
         width += kind_bytes[def->kinds[c]];
     }
     bool top = step->limit >= 0 && (f64)step->limit < rows / 4;
-    f64 row = step->kind == STEP_WINDOW  ? width + WINDOW_ROW_BYTES * (1.0 + step->window_count)
+    f64 row = step->kind == STEP_FOLD    ? FOLD_ROW_BYTES
+              : step->kind == STEP_WINDOW ? width + WINDOW_ROW_BYTES * (1.0 + step->window_count)
               : step->kind == STEP_LIMIT ? 0
               : top                      ? SORT_ROW_BYTES
                                          : 2 * width + SORT_DIGITS * SORT_ROW_BYTES;
@@ -175,7 +172,7 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         f64 rows = (f64)vars[step->src].rows;
         read = rows * (f64)sizeof(i64);
         places = rows * BUILD_ROW_PLACES;
-    } else if (orders_rows(step)) {
+    } else if (step_orders(step)) {
         read = order_bytes(x, step, (f64)vars[step->src].rows);
     } else {
         ASSERT(step->kind == STEP_PIPELINE);
@@ -310,6 +307,9 @@ static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struc
     }
     if (step->kind == STEP_LIMIT) {
         return gpu_run_limit(g, x, step_no, step);
+    }
+    if (step->kind == STEP_FOLD) {
+        return gpu_run_fold(g, x, step_no, step);
     }
     FAIL(x->err, NOT_SUPPORTED, "this step does not run on the GPU");
 }

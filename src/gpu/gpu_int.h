@@ -316,6 +316,7 @@ struct gpu_kept {
     struct memory mem; /* of the card's; no limit of its own */
     struct gpu_step *slots[256];
     struct gpu_step *newest, *oldest;
+    struct gpu_scan *scans; /* of all steps */
     i64 found_count; /* scans that a step did not have to make */
     u64 settled_no;  /* the card's count of steps when their uses were last told to the cache */
 };
@@ -795,6 +796,7 @@ FALLIBLE gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct 
 FALLIBLE gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 /* How a segment looks to a kernel that loads it into a register of `kind`. */
 struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls);
 struct weave_col gpu_kind_form(u8 kind, bool nulls); /* a variable's column */

@@ -65,6 +65,7 @@ struct fixed_part { /* offsets in it, besides those of signatures and batches */
 struct gpu_scan {
     struct gpu_step *step; /* whose list it is in */
     struct gpu_scan *next;
+    struct gpu_scan *before, *after; /* among the card's */
     struct arena arena;
     struct sv key; /* version, literals, settings */
     i32 users;

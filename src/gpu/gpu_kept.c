@@ -58,19 +58,29 @@ static bool is_sound(struct gpu *g, struct gpu_scan *scan) {
     return sound;
 }
 
-static void unlink_scan(struct gpu_scan *scan) {
+static void unlink_scan(struct gpu_card *card, struct gpu_scan *scan) {
     struct gpu_scan **at = &scan->step->scans;
     while (*at != scan) {
         at = &(*at)->next;
     }
     *at = scan->next;
     scan->next = NULL;
+    *(scan->before ? &scan->before->after : &card->kept.scans) = scan->after;
+    if (scan->after) {
+        scan->after->before = scan->before;
+    }
 }
 
-static void link_scan(struct gpu_step *step, struct gpu_scan *scan) {
+static void link_scan(struct gpu_card *card, struct gpu_step *step, struct gpu_scan *scan) {
     scan->step = step;
     scan->next = step->scans;
     step->scans = scan;
+    scan->before = NULL;
+    scan->after = card->kept.scans;
+    if (scan->after) {
+        scan->after->before = scan;
+    }
+    card->kept.scans = scan;
 }
 
 struct gpu_scan *gpu_scan_take(struct gpu *g, struct gpu_step *step, struct sv key) {
@@ -82,14 +92,14 @@ struct gpu_scan *gpu_scan_take(struct gpu *g, struct gpu_step *step, struct sv k
     }
     if (scan && !is_sound(g, scan)) {
         if (!scan->users) {
-            unlink_scan(scan);
+            unlink_scan(card, scan);
             gpu_scan_free(card, scan);
         }
         scan = NULL;
     }
     if (scan) {
-        unlink_scan(scan);
-        link_scan(step, scan);
+        unlink_scan(card, scan);
+        link_scan(card, step, scan);
         card->kept.found_count++;
         scan->users++;
         scan->use_no = g->run_no;
@@ -114,14 +124,14 @@ void gpu_scan_keep(struct gpu *g, struct gpu_step *step, struct gpu_scan *scan) 
         bool same = other->key.len == scan->key.len &&
                     !memcmp(other->key.ptr, scan->key.ptr, (size_t)scan->key.len);
         if (!other->users && (same || ++count >= SCANS_MOST)) {
-            unlink_scan(other);
+            unlink_scan(card, other);
             gpu_scan_free(card, other);
         }
     }
     /* Its segments were used by this step, which is still inside: none has been dropped. */
     scan->checked_no = card->cache.drop_no;
     scan->use_no = g->run_no;
-    link_scan(step, scan);
+    link_scan(card, step, scan);
     mutex_unlock(&card->lock);
 }
 
@@ -159,7 +169,7 @@ static void step_free(struct gpu_card *card, struct gpu_step *step) {
     while (step->scans) {
         struct gpu_scan *scan = step->scans;
         ASSERT(!scan->users);
-        unlink_scan(scan);
+        unlink_scan(card, scan);
         gpu_scan_free(card, scan);
     }
     arena_fini(&step->arena);
@@ -342,11 +352,9 @@ void gpu_step_keep_woven(struct gpu_card *card, struct gpu_step *step, const str
 
 void gpu_kept_settle(struct gpu_card *card) {
     u64 settled = card->kept.settled_no;
-    for (struct gpu_step *step = card->kept.oldest; step; step = step->newer) {
-        for (struct gpu_scan *scan = step->scans; scan; scan = scan->next) {
-            for (i64 i = 0; (scan->users || scan->use_no > settled) && i < scan->segs.count; i++) {
-                gpu_cache_touch(card, &scan->segs.items[i], scan->used_by);
-            }
+    for (struct gpu_scan *scan = card->kept.scans; scan; scan = scan->after) {
+        for (i64 i = 0; (scan->users || scan->use_no > settled) && i < scan->segs.count; i++) {
+            gpu_cache_touch(card, &scan->segs.items[i], scan->used_by);
         }
     }
     card->kept.settled_no = card->run_count;
@@ -355,14 +363,12 @@ void gpu_kept_settle(struct gpu_card *card) {
 bool gpu_kept_drop_scans(struct gpu_card *card) {
     bool dropped = false;
     mutex_lock(&card->lock);
-    for (struct gpu_step *step = card->kept.oldest; step; step = step->newer) {
-        for (struct gpu_scan *scan = step->scans, *next; scan; scan = next) {
-            next = scan->next;
-            if (!scan->users) {
-                unlink_scan(scan);
-                gpu_scan_free(card, scan);
-                dropped = true;
-            }
+    for (struct gpu_scan *scan = card->kept.scans, *next; scan; scan = next) {
+        next = scan->after;
+        if (!scan->users) {
+            unlink_scan(card, scan);
+            gpu_scan_free(card, scan);
+            dropped = true;
         }
     }
     mutex_unlock(&card->lock);

@@ -1,4 +1,4 @@
-/* gpu_order.c: what sorts and windows on the card share. */
+/* gpu_order.c: what sorts, windows and ordered aggregates on the card share. */
 #include "gpu/gpu_order.h"
 
 #include <stdlib.h>
@@ -110,4 +110,92 @@ wf_status order_column(struct order_step *s, u32 var, u32 col, struct ksort_part
                                .value = values[s->x->program->vars[var].kinds[col]],
                                .with_nulls = from.nulls != NULL};
     return ERR_OK;
+}
+
+wf_status order_scan(struct order_step *s, enum elem type, i64 n, void *out, const void *in) {
+    struct prim_array from = {.type = (u8)type, .data = (void *)(size_t)in, .count = n};
+    struct prim_array to = {.type = (u8)type, .data = out, .count = n};
+    struct prim_job job = prim_job_inside(s->x, &s->g->device);
+    TRY(prim_scan_array(&job, FOLD_ADD, true, to, from));
+    TRY(order_work(s, job.work_peak));
+    prim_job_go(&job, DEV(void *, s->work));
+    TRY(prim_scan_array(&job, FOLD_ADD, true, to, from));
+    s->launches += job.launches;
+    return ERR_OK;
+}
+
+wf_status order_runs(struct order_step *s, u32 var, const u32 *cols, struct kwindow_rows *rows) {
+    i64 n = rows->rows;
+    i64 key_bytes = rows->key_count * (i64)sizeof(struct ksort_part);
+    u64 addr[5];
+    struct ksort_part *keys = NEW_ARRAY(s->x->arena, struct ksort_part, rows->key_count + 1);
+    bool text = false;
+    for (u32 k = 0; k < rows->key_count; k++) {
+        TRY(order_column(s, var, cols[k], &keys[k]));
+        text = text || keys[k].value == SORT_STR;
+    }
+    if (text) {
+        TRY(order_texts(s, s->x->vars[var].copy));
+    }
+    for (i32 i = 0; i < 4; i++) {
+        TRY(order_block(s, (n + 1) * 4, &addr[i]));
+    }
+    TRY(order_block(s, key_bytes, &addr[4]));
+    TRY(order_send(s, addr[4], keys, key_bytes));
+    rows->keys = DEV(const struct ksort_part *, addr[4]);
+    rows->part_no = DEV(u32 *, addr[0]);
+    rows->peer_no = DEV(u32 *, addr[1]);
+    rows->part_starts = DEV(u32 *, addr[2]);
+    rows->peer_starts = DEV(u32 *, addr[3]);
+    rows->texts = s->texts;
+    i64 blocks = order_blocks(s, n);
+    TRY(order_start(s, KERNEL_WINDOW_MARKS, blocks, SORT_THREADS, rows));
+    TRY(order_scan(s, ELEM_U32, n, rows->part_no, rows->part_no));
+    TRY(order_scan(s, ELEM_U32, n, rows->peer_no, rows->peer_no));
+    return order_start(s, KERNEL_WINDOW_STARTS, blocks, SORT_THREADS, rows);
+}
+
+void order_pass_texts(struct exec *x, const struct step *step, const struct gpu_var *from,
+                      struct gpu_var *out) {
+    u32 src = step->src;
+    u32 dst = step->dst;
+    bool shares = step->kind == STEP_LIMIT && step->shares;
+    for (i64 i = 0; i < from->texts.count; i++) {
+        struct gpu_str text = from->texts.items[i];
+        gpu_str_share(x->arena, &out->texts, text);
+        if (text.heap && !shares) {
+            variable_keep_heap(x, dst, buffer_retain(text.heap));
+        }
+    }
+    if (shares) {
+        x->vars[dst].view_of = src + 1;
+    } else {
+        variable_keep_heaps(x, dst, src);
+    }
+}
+
+wf_status order_timed(struct order_step *o, FALLIBLE (*run)(void *arg), void *arg) {
+    struct gpu *g = o->g;
+    struct error *err = o->x->err;
+    void *first = NULL;
+    void *last = NULL;
+    float ms = 0;
+    TRY(gpu_event(g, 0, &first, err));
+    TRY(gpu_event(g, 1, &last, err));
+    CU(g->api->event_record(first, g->streams[0]));
+    TRY(run(arg));
+    CU(g->api->event_record(last, g->streams[0]));
+    CU(g->api->event_synchronize(last));
+    CU(g->api->event_elapsed(&ms, first, last));
+    o->metric->device_ns += (i64)((f64)ms * 1e6);
+    return ERR_OK;
+}
+
+void order_end(struct order_step *o, wf_status status) {
+    if (status) {
+        gpu_wait(o->g);
+    }
+    order_drop(o, 0);
+    o->metric->device = "gpu";
+    o->metric->launches += o->launches;
 }

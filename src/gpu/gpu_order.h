@@ -1,10 +1,12 @@
-/* gpu_order.h: what sorts and windows on the card share: blocks of memory for the time of a step,
+/* gpu_order.h: what sorts, windows and ordered aggregates on the card share: blocks of memory for the time of a step,
  * columns as keys, text that is looked at, launches. */
 #ifndef WF_GPU_GPU_ORDER_H
 #define WF_GPU_GPU_ORDER_H
 
 #include "defs/ksort.h"
+#include "defs/kwindow.h"
 #include "gpu/gpu_int.h"
+#include "prim/move.h"
 
 struct order_step {
     struct gpu *g;
@@ -33,5 +35,16 @@ FALLIBLE order_work(struct order_step *s, i64 bytes);
 FALLIBLE order_texts(struct order_step *s, struct gpu_var *gv);
 /* Column `col` of variable `var` as a key, without ranks and bounds. */
 FALLIBLE order_column(struct order_step *s, u32 var, u32 col, struct ksort_part *out);
+/* Sums of u32 or u64 up to each of n. */
+FALLIBLE order_scan(struct order_step *s, enum elem type, i64 n, void *out, const void *in);
+/* Where partitions and groups of peers of sorted rows start; the numbers of rows and keys are set. */
+FALLIBLE order_runs(struct order_step *s, u32 var, const u32 *cols, struct kwindow_rows *rows);
+/* Text that rows of a step's source point to is kept by what it makes of them, too. */
+void order_pass_texts(struct exec *x, const struct step *step, const struct gpu_var *from,
+                      struct gpu_var *out);
+/* Runs a part of a step and notes how long the card took. */
+FALLIBLE order_timed(struct order_step *o, FALLIBLE (*run)(void *arg), void *arg);
+/* Ends a step: temporary blocks go when nothing uses them any more. */
+void order_end(struct order_step *o, wf_status status);
 
 #endif

@@ -121,7 +121,7 @@ static const struct op *literal_of(const struct pipeline *pipe, u16 reg) {
 static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
                              const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
-    if (op_partly(op->code) || (op_ahead(op->code) && literal_of(pipe, op->b))) {
+    if (op_ahead(op->code) ? literal_of(pipe, op->b) != NULL : op_partly(op->code) != NULL) {
         return NULL;
     }
     if ((info->flags & OP_MAKES) && (info->flags & OP_HOST)) {

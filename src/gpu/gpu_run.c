@@ -20,6 +20,7 @@
 #define SYNC_ROWS (1LL << 28) /* rows in flight before cancellation is looked at again */
 #define LAUNCH_NS 50000000    /* what launches of rows that multiply aim at */
 #define LAUNCH_GROWTH 16
+#define EVENTS_MOST 512 /* of launches whose times are not added up yet */
 #define FIRST_MATCHES (1LL << 32) /* that the first launch may give */
 #define FIRST_MATCHES_SIMT (1LL << 22)
 #define MATCHES_MOST (1LL << 60)
@@ -739,8 +740,12 @@ static FALLIBLE run_slots(struct job *j) {
         if (!j->gives_up) {
             TRY(start_batch(j, started++));
         }
-        if (started >= done + j->slot_count) {
+        bool many = j->event_count >= EVENTS_MOST;
+        while (started >= done + (many ? 1 : j->slot_count)) {
             TRY(gpu_job_harvest(j, done++));
+        }
+        if (many) {
+            TRY(add_times(j));
         }
     }
     while (done < started) {

@@ -24,9 +24,7 @@ static bool feeds_host(const struct program *program, u32 var, bool may) {
     for (u32 b = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++) {
             const struct step *step = &program->blocks[b].steps[s];
-            bool orders =
-                step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT;
-            bool here = step->kind == STEP_BUILD || (orders && !may);
+            bool here = step->kind == STEP_BUILD || (step_orders(step) && !may);
             if (here && step->src == var) {
                 return false;
             }

@@ -7,8 +7,6 @@
  * columns of the source where nobody else reads them, else has copies. */
 #include "gpu/gpu_order.h"
 
-#include "defs/kwindow.h"
-#include "prim/move.h"
 
 struct windower {
     struct order_step o;
@@ -23,51 +21,16 @@ struct windower {
 
 /* --- partitions and peers --- */
 
-static FALLIBLE scan(struct windower *w, enum elem type, void *out, const void *in) {
-    i64 n = w->rows.rows;
-    struct prim_array from = {.type = (u8)type, .data = (void *)(size_t)in, .count = n};
-    struct prim_array to = {.type = (u8)type, .data = out, .count = n};
-    struct prim_job job = prim_job_inside(w->x, &w->o.g->device);
-    TRY(prim_scan_array(&job, FOLD_ADD, true, to, from));
-    TRY(order_work(&w->o, job.work_peak));
-    prim_job_go(&job, DEV(void *, w->o.work));
-    TRY(prim_scan_array(&job, FOLD_ADD, true, to, from));
-    w->o.launches += job.launches;
-    return ERR_OK;
-}
-
 static FALLIBLE find_rows(struct windower *w) {
     const struct step *step = w->step;
-    struct kwindow_rows *rows = &w->rows;
-    i64 n = rows->rows;
-    u64 addr[5];
-    struct ksort_part *keys = NEW_ARRAY(w->x->arena, struct ksort_part, step->key_count + 1);
-    bool text = false;
+    u32 *cols = NEW_ARRAY(w->x->arena, u32, step->key_count + 1);
+    TRY(arena_check(w->x->arena, w->x->err));
     for (u32 k = 0; k < step->key_count; k++) {
-        TRY(order_column(&w->o, step->src, step->keys[k].col, &keys[k]));
-        text = text || keys[k].value == SORT_STR;
+        cols[k] = step->keys[k].col;
     }
-    if (text) {
-        TRY(order_texts(&w->o, w->from));
-    }
-    for (i32 i = 0; i < 4; i++) {
-        TRY(order_block(&w->o, (n + 1) * 4, &addr[i]));
-    }
-    TRY(order_block(&w->o, step->key_count * (i64)sizeof *keys, &addr[4]));
-    TRY(order_send(&w->o, addr[4], keys, step->key_count * (i64)sizeof *keys));
-    rows->keys = DEV(const struct ksort_part *, addr[4]);
-    rows->key_count = step->key_count;
-    rows->part_count = step->part_count;
-    rows->part_no = DEV(u32 *, addr[0]);
-    rows->peer_no = DEV(u32 *, addr[1]);
-    rows->part_starts = DEV(u32 *, addr[2]);
-    rows->peer_starts = DEV(u32 *, addr[3]);
-    rows->texts = w->o.texts;
-    i64 blocks = order_blocks(&w->o, n);
-    TRY(order_start(&w->o, KERNEL_WINDOW_MARKS, blocks, SORT_THREADS, rows));
-    TRY(scan(w, ELEM_U32, rows->part_no, rows->part_no));
-    TRY(scan(w, ELEM_U32, rows->peer_no, rows->peer_no));
-    return order_start(&w->o, KERNEL_WINDOW_STARTS, blocks, SORT_THREADS, rows);
+    w->rows.key_count = step->key_count;
+    w->rows.part_count = step->part_count;
+    return order_runs(&w->o, step->src, cols, &w->rows);
 }
 
 /* --- functions --- */
@@ -145,7 +108,7 @@ static FALLIBLE make_column(struct windower *w, u32 number) {
     u64 addr = 0;
     if (word && fn->func == WORD_ADD) {
         TRY(order_block(&w->o, n * 8, &addr));
-        TRY(scan(w, ELEM_U64, DEV(void *, addr), args.args[0].data));
+        TRY(order_scan(&w->o, ELEM_U64, n, DEV(void *, addr), args.args[0].data));
         args.sums = DEV(const u64 *, addr);
     } else if (word) {
         TRY(make_tree(w, fn, args.args[0].data, &addr));
@@ -220,26 +183,6 @@ static FALLIBLE copy_rows(struct order_step *o, const struct gpu_var *from, cons
     return ERR_OK;
 }
 
-/* Text that rows of a step's source point to is kept by what it makes of them, too. */
-static void pass_texts(struct exec *x, const struct step *step, const struct gpu_var *from,
-                       struct gpu_var *out) {
-    u32 src = step->src;
-    u32 dst = step->dst;
-    bool shares = step->kind == STEP_LIMIT && step->shares;
-    for (i64 i = 0; i < from->texts.count; i++) {
-        struct gpu_str text = from->texts.items[i];
-        gpu_str_share(x->arena, &out->texts, text);
-        if (text.heap && !shares) {
-            variable_keep_heap(x, dst, buffer_retain(text.heap));
-        }
-    }
-    if (shares) {
-        x->vars[dst].view_of = src + 1;
-    } else {
-        variable_keep_heaps(x, dst, src);
-    }
-}
-
 static void take_over(struct windower *w) {
     for (u32 c = 0; c < w->old_count; c++) {
         w->out->cols[c] = w->from->cols[c];
@@ -274,33 +217,6 @@ static FALLIBLE window_all(void *arg) {
     return check_reports(w); /* waits for all */
 }
 
-static FALLIBLE timed(struct order_step *o, FALLIBLE (*run)(void *arg), void *arg) {
-    struct gpu *g = o->g;
-    struct error *err = o->x->err;
-    void *first = NULL;
-    void *last = NULL;
-    float ms = 0;
-    TRY(gpu_event(g, 0, &first, err));
-    TRY(gpu_event(g, 1, &last, err));
-    CU(g->api->event_record(first, g->streams[0]));
-    TRY(run(arg));
-    CU(g->api->event_record(last, g->streams[0]));
-    CU(g->api->event_synchronize(last));
-    CU(g->api->event_elapsed(&ms, first, last));
-    o->metric->device_ns += (i64)((f64)ms * 1e6);
-    return ERR_OK;
-}
-
-/* Ends a step: temporary blocks go when nothing uses them any more. */
-static void step_end(struct order_step *o, wf_status status) {
-    if (status) {
-        gpu_wait(o->g);
-    }
-    order_drop(o, 0);
-    o->metric->device = "gpu";
-    o->metric->launches += o->launches;
-}
-
 wf_status gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct windower w = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]},
                          .x = x,
@@ -309,13 +225,13 @@ wf_status gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struc
                          .old_count = x->program->vars[step->src].col_count};
     w.rows.rows = x->vars[step->src].rows;
     variable_reset(&x->vars[step->dst]);
-    wf_status status = timed(&w.o, window_all, &w);
-    step_end(&w.o, status);
+    wf_status status = order_timed(&w.o, window_all, &w);
+    order_end(&w.o, status);
     if (status) {
         variable_reset(&x->vars[step->dst]);
         return status;
     }
-    pass_texts(x, step, w.from, w.out);
+    order_pass_texts(x, step, w.from, w.out);
     if (read_last(&w)) {
         take_over(&w);
     }
@@ -355,13 +271,13 @@ wf_status gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct
     l.first = MIN_OF(l.first, rows);
     l.rows = limit < 0 ? rows - l.first : MIN_OF(limit, rows - l.first);
     variable_reset(&x->vars[step->dst]);
-    wf_status status = timed(&l.o, limit_all, &l);
-    step_end(&l.o, status);
+    wf_status status = order_timed(&l.o, limit_all, &l);
+    order_end(&l.o, status);
     if (status) {
         variable_reset(&x->vars[step->dst]);
         return status;
     }
-    pass_texts(x, step, l.from, l.out);
+    order_pass_texts(x, step, l.from, l.out);
     l.out->rows = x->vars[step->dst].rows = l.rows;
     l.o.metric->rows_in += rows;
     l.o.metric->rows_out += l.rows;

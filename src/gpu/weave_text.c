@@ -142,6 +142,9 @@ static bool used_before(const struct pipeline *pipe, u32 at) {
 #define PARSE_PARTS                                            \
     "#include \"defs/fn_int.h\"\n#include \"defs/fn_str.h\"\n" \
     "#include \"defs/fn_parse.h\"\n"
+#define MOMENT_PARTS                                                       \
+    PARSE_PARTS "#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n" \
+                "#include \"defs/fn_time.h\"\n#include \"defs/fn_moment.h\"\n"
 #define FORMAT_PARTS                                                                          \
     "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n" \
     "#include \"defs/fn_time.h\"\n" MAKE_PARTS "#include \"defs/fn_format.h\"\n"
@@ -176,8 +179,9 @@ const char *gpu_part_text(const char *part) {
         {"to_char", FORMAT_PARTS "#include \"defs/fn_to_char.h\"\n"},
         {"zone", FORMAT_PARTS "#include \"defs/fn_zone.h\"\n"},
         {"parse", PARSE_PARTS},
-        {"moment", PARSE_PARTS "#include \"defs/fn_float.h\"\n#include \"defs/fn_date.h\"\n"
-                               "#include \"defs/fn_time.h\"\n#include \"defs/fn_moment.h\"\n"},
+        {"moment", MOMENT_PARTS},
+        {"moment_zone", FORMAT_PARTS "#include \"defs/fn_zone.h\"\n" MOMENT_PARTS
+                                     "#include \"defs/fn_moment_zone.h\"\n"},
         {"parse_real", PARSE_PARTS "#include \"defs/fn_fround.h\"\n"
                                    "#include \"defs/fn_variance.h\"\n"
                                    "#include \"defs/pow10_table.h\"\n"

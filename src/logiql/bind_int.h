@@ -56,7 +56,9 @@ struct lq_pred {
     b8 on_stack, recursive;
     i32 component;
     /* relation.c */
+    const char *comment; /* of a constraint: what it says */
     b8 failed;
+    b8 one_value;            /* rules say by themselves that a key has one */
     struct rel *rel;         /* what rules derive; users share it */
     struct rel *fix;         /* the recursion it is a relation of */
     struct fix_draft *draft; /* while that is made */
@@ -116,6 +118,11 @@ FALLIBLE declare(struct lq_bind *b, const struct lq_clause *clause, struct lq_pr
 FALLIBLE declared_name(struct lq_bind *b, const struct lq_clause *clause, struct sv *out);
 FALLIBLE declaration_fits(struct lq_bind *b, const struct lq_clause *clause,
                           const struct lq_pred *pred);
+
+/* constraint.c: the rule that derives what violates a constraint; of a functional predicate: a key
+ * with two values of column `col`. */
+FALLIBLE constraint_rule(struct lq_bind *b, const struct lq_clause *clause, struct lq_clause **out);
+struct lq_clause *dependency_rule(struct lq_bind *b, const struct lq_pred *pred, i32 col);
 
 /* A mistake is noted where they are collected, and its predicate has failed then. */
 FALLIBLE lq_noted(struct lq_bind *b, wf_status status, struct lq_pred *pred);
@@ -187,7 +194,8 @@ FALLIBLE atom_rel(struct lq_bind *b, struct lq_scope *scope, const struct lq_ato
 struct lq_bound { /* a rule: rows and what they make of the head */
     struct rel *rel;
     struct expr **exprs;
-    b8 is_set; /* no two rows are equal */
+    b8 is_set;    /* no two rows are equal */
+    b8 one_value; /* no two rows agree in the keys of the head */
 };
 FALLIBLE rule_bind(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);

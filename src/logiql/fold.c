@@ -158,6 +158,10 @@ FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     struct lq_scope done = {.rel = close_groups(b, agg), .conds = conds};
     out->rel = scope_rel(b, &done);
     out->is_set = 1;
+    out->one_value = 1;
+    for (i32 i = MAX_OF(rule->pred->key_count, 0); i < count; i++) { /* a group's key as a value */
+        out->one_value = out->one_value && call_of(clause, atom_arg(rule->head, i)) != NULL;
+    }
     return ERR_OK;
 }
 
@@ -271,5 +275,6 @@ FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     }
     out->rel = window;
     out->is_set = 1;
+    out->one_value = head.index < rule->pred->key_count;
     return ERR_OK;
 }

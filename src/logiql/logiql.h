@@ -28,7 +28,8 @@ struct lq_action {
     i32 position;
     const char *name;
     const char *text;
-    i32 col_count; /* TAKE: how many columns must agree */
+    const char *comment; /* INSTALL: of a constraint, as it was written; NULL = none */
+    i32 col_count;       /* TAKE: how many columns must agree */
     i32 key_count; /* first columns that decide the others; all = a set; 0 of a table: one row */
     const char **names;
     struct type *types;

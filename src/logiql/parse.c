@@ -6,6 +6,7 @@
 #include "logiql/logiql_int.h"
 
 #include "base/stop.h"
+#include "host/chars.h"
 
 enum { DEPTH_MOST = 500, CHAIN_MOST = 5000 };
 
@@ -659,6 +660,12 @@ FALLIBLE lq_parse(struct arena *arena, struct sv text, struct lq_program *out, s
     *out = (struct lq_program){0};
     struct parser p = {.arena = arena, .mistakes = &out->mistakes};
     p.lexer = (struct lq_lexer){arena, text, 0, &out->mistakes};
+    i64 bad = 0;
+    if (!utf8_valid(text.ptr, text.len, &bad)) {
+        lq_mistake(arena, &out->mistakes, ERR_INVALID_ENCODING, (i32)bad, NULL,
+                   "invalid byte sequence for UTF-8: 0x%02x", (unsigned)(u8)text.ptr[bad]);
+        return arena_check(arena, err);
+    }
     advance(&p);
     advance(&p);
     while (p.now.kind != TOKEN_END && out->mistakes.count < MISTAKES_MOST) {

@@ -75,6 +75,7 @@ static FALLIBLE find_types(struct lq_bind *b, members *all) {
                 if (is_ready(b, pred->rules.items[r])) {
                     TRY(rule_bind(b, pred->rules.items[r], &bound));
                     note_types(b, pred, &bound);
+                    open_draft(b, all); /* with its columns */
                     moved = true;
                 }
             }

@@ -126,6 +126,9 @@ static FALLIBLE bind_plain(struct lq_bind *b, const struct lq_rule *rule, struct
             VEC_PUSH(b->arena, &scope.conds, expr_not_null(b, out->exprs[i]));
         }
     }
+    lq_exprs keys = args;
+    keys.count = rule->pred->key_count >= 0 ? rule->pred->key_count : args.count;
+    out->one_value = head_decides(b, &scope, &keys);
     out->is_set = head_decides(b, &scope, &args);
     out->rel = scope_rel(b, &scope);
     return ERR_OK;
@@ -230,6 +233,7 @@ static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
         all = all ? unite(b, all, rel) : rel;
     }
     pred->rel = count == 1 && bounds[0].is_set ? all : lq_distinct(b, all);
+    pred->one_value = count == 1 && bounds[0].one_value;
     return take_columns(b, pred, pred->rel);
 }
 

@@ -42,6 +42,10 @@ static FALLIBLE multiply(struct lq_bind *b, lq_conjs *io, const lq_conjs *with, 
 static FALLIBLE expand_not(struct lq_bind *b, const struct lq_lit *lit, lq_conjs *io) {
     const struct lq_lit *inner = lit->inner;
     lq_conjs parts = {0};
+    while (inner->kind == LQ_GROUP && inner->formula->any.count == 1 &&
+           inner->formula->any.items[0]->count == 1) {
+        inner = inner->formula->any.items[0]->items[0];
+    }
     if (inner->kind == LQ_NOT) {
         struct lq_formula *formula = NEW(b->arena, struct lq_formula);
         lq_conj *conj = NEW(b->arena, lq_conj);

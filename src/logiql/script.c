@@ -326,18 +326,53 @@ static FALLIBLE add_declaration(struct script *s, const struct lq_clause *clause
     return ERR_OK;
 }
 
+static FALLIBLE install_constraint(struct script *s, const struct lq_clause *clause,
+                                   const struct lq_clause *rule) {
+    struct text text;
+    TRY(install(s, rule, rule->heads.items[0]));
+    text_init(&text, s->b.arena);
+    text_append(&text, SV("constraint \""));
+    lq_print_clause(clause, &text);
+    text_append(&text, SV("\""));
+    pred_known(&s->b, rule->heads.items[0]->name)->comment = text.ptr;
+    return ERR_OK;
+}
+
 static FALLIBLE add_clause(struct script *s, const struct lq_clause *clause) {
     if (clause->kind == LQ_CONSTRAINT) {
         if (is_declaration(s->b.arena, clause)) {
             return add_declaration(s, clause);
         }
-        FAIL_AT(s->b.err, NOT_SUPPORTED, clause->position,
-                "constraints other than declarations of types are not supported yet");
+        struct lq_clause *rule = NULL;
+        TRY(constraint_rule(&s->b, clause, &rule));
+        return install_constraint(s, clause, rule);
     }
     for (i64 i = 0; i < clause->heads.count; i++) {
         TRY(add_head(s, clause, clause->heads.items[i]));
     }
     return ERR_OK;
+}
+
+/* Of functional predicates whose rules do not say by themselves that a key has one value, this is a
+ * constraint. */
+static FALLIBLE add_dependencies(struct script *s) {
+    struct lq_bind *b = &s->b;
+    i64 count = s->installed.count;
+    for (i64 i = 0; i < count; i++) {
+        const struct lq_pred *pred = s->installed.items[i];
+        if (pred->key_count < 0 || pred->key_count == pred->arity || pred->one_value) {
+            continue;
+        }
+        for (i32 c = pred->key_count; c < pred->arity; c++) {
+            struct lq_clause *rule = dependency_rule(b, pred, c);
+            TRY(install(s, rule, rule->heads.items[0]));
+            struct lq_pred *made = pred_known(b, rule->heads.items[0]->name);
+            made->position = pred->position;
+            made->comment = arena_printf(b->arena, "that %s[…] has one value", pred->name.ptr);
+            TRY(strata_add(b, made));
+        }
+    }
+    return relations_bind(b);
 }
 
 /* --- what comes of it --- */
@@ -383,6 +418,9 @@ static FALLIBLE check_all(struct script *s) {
         }
         TRY(relations_bind(b));
     }
+    if (s->out->mistakes.count == 0) {
+        TRY(add_dependencies(s));
+    }
     for (i64 i = 0; i < s->created.count && s->out->mistakes.count == 0; i++) {
         const struct lq_pred *pred = s->created.items[i];
         if (!pred->types) {
@@ -393,10 +431,14 @@ static FALLIBLE check_all(struct script *s) {
     return ERR_OK;
 }
 
-/* Predicates of the same recursion hold each other anyway. */
+/* Predicates that derive each other read what any of them reads. */
 static void note_reads(struct script *s, const struct lq_pred *pred, struct lq_action *action) {
     lq_preds reads = {0};
-    strata_reads(&s->b, pred, &reads);
+    for (i64 i = 0; i < s->b.order.count; i++) {
+        if (s->b.order.items[i]->component == pred->component) {
+            strata_reads(&s->b, s->b.order.items[i], &reads);
+        }
+    }
     for (i64 i = 0; i < reads.count; i++) {
         const struct lq_pred *other = reads.items[i];
         if (other->component != pred->component) {
@@ -449,6 +491,7 @@ static void give_actions(struct script *s) {
             .kind = LQ_INSTALL, .name = pred->name.ptr, .position = pred->position};
         columns_of(&action, pred);
         action.text = rules_text(s, pred);
+        action.comment = pred->comment;
         action.replaces = pred->entry && pred->entry->object->kind == OBJECT_TABLE;
         note_reads(s, pred, &action);
         VEC_PUSH(arena, &s->out->actions, action);

@@ -71,6 +71,14 @@ wf_status exec_frame_offset(const struct exec *x, u32 lit, u8 bound, i64 *out, s
     return ERR_OK;
 }
 
+wf_status exec_fold_fault(struct exec *x, const struct step *step, u8 fault, f64 share) {
+    if (!fault) {
+        return error_set(x->err, ERR_OUT_OF_RANGE, step->position,
+                         "percentile value %g is not between 0 and 1", share);
+    }
+    return error_set(x->err, fault_error(fault), step->position, "%s", fault_message(fault));
+}
+
 static FALLIBLE cut(struct exec *x, const struct step *step, struct answer *out) {
     memset(out, 0, sizeof *out);
     i64 skip = 0;

@@ -113,7 +113,9 @@ static u32 host_always(const struct exec *x, const struct step *step) {
     while (at < HOST_COUNT && host_steps[at].kind != step->kind) {
         at++;
     }
-    return at == HOST_LIMIT || (at == HOST_WINDOW && !host_window(step)) ? HOST_COUNT : at;
+    bool may = at == HOST_LIMIT || (at == HOST_WINDOW && !host_window(step)) ||
+               (at == HOST_FOLD && step->fold != AGG_STRING_AGG);
+    return may ? HOST_COUNT : at;
 }
 
 bool choose_host_always(const struct exec *x, const struct step *step) {
@@ -237,8 +239,7 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, u32 s
 }
 
 const char *choose_without_room(const struct step *step) {
-    bool orders = step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT;
-    return orders ? host_steps[HOST_ROOM].text : NULL;
+    return step_orders(step) ? host_steps[HOST_ROOM].text : NULL;
 }
 
 wf_status choose_device(struct exec *x, const struct run_devices *devices, u32 step_no,

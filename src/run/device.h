@@ -161,6 +161,8 @@ FALLIBLE step_bounds(struct exec *x, const struct step *step, i64 *out_offset, i
 /* The distance of a frame's end from its row, 0 where the bound has none; an error when it is NULL
  * or negative. */
 FALLIBLE exec_frame_offset(const struct exec *x, u32 lit, u8 bound, i64 *out, struct error *err);
+/* What an ordered aggregate meets in a group: a fault, or, 0, a share that is not between 0 and 1. */
+FALLIBLE exec_fold_fault(struct exec *x, const struct step *step, u8 fault, f64 share);
 
 /* Variables. A chunk's buffers are accounted to the statement. */
 struct chunk *chunk_new(struct exec *x, const struct var *var, i64 rows,

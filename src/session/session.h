@@ -167,6 +167,8 @@ FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status st
 FALLIBLE tx_refuse(struct wf_connection *conn); /* 25P02 */
 /* An error ends an open transaction, also one that comes before a statement runs: of syntax. */
 void tx_fail(struct wf_connection *conn, wf_status status);
+/* ROLLBACK of what BEGIN opened, which cannot fail; nothing where nothing is open. */
+void tx_abandon(struct wf_connection *conn);
 /* What the connection's next statement reads. */
 void connection_snapshot(struct wf_connection *conn, struct snapshot *snap);
 
@@ -199,7 +201,6 @@ struct script {
 FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script **out);
 /* logiql.c: the same of a text in LogiQL; and where an error is in such a text. */
 FALLIBLE script_new_logiql(struct wf_connection *conn, const char *text, struct script **out);
-FALLIBLE session_undo(struct wf_connection *conn); /* ROLLBACK, where there is a transaction */
 void script_place(const struct script *script, struct error *err);
 /* In the connection's language. */
 FALLIBLE script_new_for(struct wf_connection *conn, const char *text, struct script **out);

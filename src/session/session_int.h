@@ -149,6 +149,8 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE session_run_text(struct wf_connection *conn, const char *text);
 void print_sql_name(struct text *out, const char *name);
 FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows);
+/* Constraints that read what the statement has changed since `before`: 23514. */
+FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *before);
 FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows);
 /* script.c: a script whose statements `fill` makes of its text. */
 FALLIBLE script_make(struct wf_connection *conn, const char *text,

@@ -136,6 +136,9 @@ static FALLIBLE tx_commit(struct wf_connection *conn, struct to_compact *later) 
 
 FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status status) {
     struct tx *tx = &conn->tx;
+    if (!status && tx->depth == 1 && tx->mine != mark->edition) {
+        status = logiql_constraints(conn, mark->edition);
+    }
     bool whole = --tx->depth == 0;
     struct to_compact later = {0};
     if (!status && !tx->open && whole) {
@@ -318,6 +321,15 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
     rows->took_effect = 1;
     compact_tables(conn, &later);
     return status;
+}
+
+void tx_abandon(struct wf_connection *conn) {
+    if (conn->tx.open) {
+        session_restore(conn, &conn->tx.before);
+        tx_close(conn);
+        session_keep(conn, &conn->tx.before);
+        conn->tx.after = conn->tx.before;
+    }
 }
 
 FALLIBLE run_transaction(struct wf_connection *conn, struct rowset *rows) {

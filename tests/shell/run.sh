@@ -592,6 +592,12 @@ complains "bench without a value" 2 '"--sf" needs a value' bench tpch --sf
 prints "bench --help" '^ +-d, --device NAME' bench --help
 prints "bench takes the settings of the shell" '"threads": 2, "device": "cpu"' bench tpch --sf=0.01 --queries 6 --runs 1 --json \
     -d cpu --threads 2 --memory 1GB --gpu-memory 1GB
+if [ -r ../shared/corpus/graph/ol_cedge.csv ]; then
+    expect "known answers of a graph" 0 $'count\n146120\ncount\n285431' --format csv -d cpu \
+        -c "create table ol as select column0 as x, column1 as y from read_csv('../shared/corpus/graph/ol_cedge.csv', header => false)" \
+        -c "select count(*) from logiql('p(x,y) <- ol(x,y). p(x,z) <- p(x,y), ol(y,z). _(x,y) <- p(x,y).')" \
+        -c "select count(*) from logiql('s(x,y) <- ol(p,x), ol(p,y), x != y. s(x,y) <- ol(a,x), s(a,b), ol(b,y). _(x,y) <- s(x,y).')"
+fi
 # No parts of query 17 at this scale: no tuple there, a NULL in SQL.
 prints "bench tpch in LogiQL" '"wrong": 0, "failed": 0' bench tpch --sf 0.01 --queries 1-16,18-22 --runs 1 --language logiql --json -d cpu
 complains "bench tpch in another language" 2 'logiql' bench tpch --language prolog

@@ -3,9 +3,15 @@
  * Where partitions and groups of peers start is marked, numbered by sums, and turned round: from
  * numbers to rows. Then every row finds its frame by itself, without looking at its neighbours: in
  * a few accesses, or by a search among keys where a distance of RANGE is asked for. The word of a
- * frame is a difference of sums, or is put together from the nodes of a tree over all rows. */
+ * frame is a difference of sums, or is put together from the nodes of a tree over all rows.
+ *
+ * Ordered aggregates read the same: groups are partitions, equal values are peers. */
 #include "sort_value.h"
 
+#include "defs/fn_int.h"
+
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
 #include "defs/kwindow.h"
 
 FN b8 window_same(const struct ksort_part *p, i64 a, i64 b, struct ktexts texts) {
@@ -206,24 +212,30 @@ FN b8 window_null(const struct kwindow_col *col, i64 row) {
     return (b8)(col->nulls && col->nulls[row]);
 }
 
-/* Copies the value at row `from`, which may be -1, to row `to`. */
+/* Copies a value of `width` bytes from one row to another; from -1: zero. */
+FN void window_copy(u8 *out, u32 width, const u8 *data, i64 from, i64 to) {
+    b8 none = (b8)(from < 0);
+    switch (width) {
+    case 1:
+        out[to] = none ? 0u : data[from];
+        break;
+    case 4:
+        ((u32 *)out)[to] = none ? 0u : ((const u32 *)data)[from];
+        break;
+    case 8:
+        ((u64 *)out)[to] = none ? 0u : ((const u64 *)data)[from];
+        break;
+    default:
+        store16(out + 16 * to, none ? vec_of(0, 0) : load16(data + 16 * from));
+        break;
+    }
+}
+
+/* The value at row `from`, which may be -1, to row `to`. */
 FN void window_take(const struct kwindow *a, const struct kwindow_col *col, i64 from, i64 to) {
     b8 missing = (b8)(from < 0 || window_null(col, from));
     a->out_nulls[to] = missing;
-    switch (a->width) {
-    case 1:
-        a->out[to] = missing ? 0u : col->data[from];
-        break;
-    case 4:
-        ((u32 *)a->out)[to] = missing ? 0u : ((const u32 *)col->data)[from];
-        break;
-    case 8:
-        ((u64 *)a->out)[to] = missing ? 0u : ((const u64 *)col->data)[from];
-        break;
-    default:
-        store16(a->out + 16 * to, missing ? vec_of(0, 0) : load16(col->data + 16 * from));
-        break;
-    }
+    window_copy(a->out, a->width, col->data, missing ? -1 : from, to);
 }
 
 FN void window_neighbour(const struct kwindow *a, const struct window_at *w) {
@@ -340,5 +352,83 @@ KERNEL(k_window, struct kwindow, SORT_THREADS) {
         } else {
             window_func(&args, &w);
         }
+    }
+}
+
+/* --- ordered aggregates --- */
+
+/* MODE: the longest run of equal values of every group, of those the first. */
+KERNEL(k_fold_runs, struct kfold, SORT_THREADS) {
+    const struct kwindow_rows *rows = &args.rows;
+    SORT_ROWS(r, rows->rows) {
+        u32 peer = rows->peer_no[r];
+        if (rows->peer_starts[peer - 1u] == (u32)r) {
+            u64 len = rows->peer_starts[peer] - (u32)r;
+            atom_max_u64(&args.best[rows->part_no[r] - 1u], len << 32 | (0xffffffffu - peer));
+        }
+    }
+}
+
+/* The smallest group that has a fault, with its number. */
+FN void fold_fault(const struct kfold *a, i64 group, u32 fault) {
+    atom_min_u64(a->report, (u64)group << 8 | fault);
+}
+
+/* `share` of the way from one row's value to the next one's. */
+FN void fold_between(const struct kfold *a, i64 group, i64 row, f64 share) {
+    if (a->width == 8u) {
+        const f64 *x = (const f64 *)a->value.data + row;
+        ((f64 *)a->out)[group] = x[0] + share * (x[1] - x[0]);
+        return;
+    }
+    u8 fault = 0; /* intervals */
+    vec16 low = load16(a->value.data + 16 * row);
+    vec16 high = load16(a->value.data + 16 * (row + 1));
+    i128 from = i128_of(vec_low(low), vec_high(low));
+    i128 way = fn_iv_mul(fn_iv_sum(i128_of(vec_low(high), vec_high(high)), from, -1, &fault), share, &fault);
+    i128 at = fn_iv_sum(from, way, 1, &fault);
+    store16(a->out + 16 * group, vec_of((u64)at, (u64)((u128)at >> 64)));
+    if (fault) {
+        fold_fault(a, group, fault);
+    }
+}
+
+FN void fold_percentile(const struct kfold *a, i64 group, i64 first, i64 count) {
+    b8 none = (b8)(a->share.nulls && a->share.nulls[first]);
+    f64 share = none ? 0 : ((const f64 *)a->share.data)[first];
+    a->out_nulls[group] = none;
+    if (!(share >= 0 && share <= 1)) {
+        fold_fault(a, group, 0);
+        share = 0;
+    }
+    if (a->fold == AGG_PERCENTILE_DISC) {
+        f64 place = share * (f64)count;
+        i64 at = (i64)place;
+        at += (f64)at < place;
+        window_copy(a->out, a->width, a->value.data, first + (at > 1 ? at : 1) - 1, group);
+        return;
+    }
+    f64 at = share * (f64)(count - 1);
+    i64 low = (i64)at;
+    if ((f64)low == at) {
+        window_copy(a->out, a->width, a->value.data, first + low, group);
+    } else {
+        fold_between(a, group, first + low, at - (f64)low);
+    }
+}
+
+KERNEL(k_fold, struct kfold, SORT_THREADS) {
+    const struct kwindow_rows *rows = &args.rows;
+    SORT_ROWS(g, args.groups) {
+        i64 first = rows->part_starts[g];
+        args.out_keys[g] = args.keys[first];
+        args.out_nulls[g] = 0;
+        if (args.fold == AGG_PERCENTILE_CONT || args.fold == AGG_PERCENTILE_DISC) {
+            fold_percentile(&args, g, first, (i64)rows->part_starts[g + 1] - first);
+            continue;
+        }
+        u32 run = args.best ? 0xffffffffu - (u32)args.best[g] : 0u;
+        i64 row = args.best ? (i64)rows->peer_starts[run - 1u] : first;
+        window_copy(args.out, args.width, args.value.data, row, g);
     }
 }
