@@ -57,13 +57,20 @@ i64 gpu_room_ahead(const struct job *j) {
 /* Whether rows are written one behind the other, as many as there is room for, by every batch. */
 static struct gpu_var *written(const struct job *j) {
     const struct sink *sink = j->plan.sink;
-    bool rows = sink->kind == SINK_ROWS && sink->limit < 0 && !j->plan.has_match;
+    bool rows = sink->kind == SINK_ROWS && sink->limit < 0;
     return rows ? j->out : j->aggs[0].shape.run_rows ? j->aggs[0].out : NULL;
 }
 
 /* Behind the last batch the edges of tiles are written, too. */
 static i64 rows_behind(const struct job *j) {
     return j->aggs[0].shape.run_rows ? 2 * (i64)j->tile_total : 0;
+}
+
+/* Whether rows may have no room beside those there are. Where each gives any number of them, columns
+ * take their chance, as small tables do. */
+static bool rows_are_short(const struct job *j, i64 more) {
+    i64 rows = (i64)seen(j, 0, REPORT_ROWS);
+    return j->each_gives > 1 ? rows > j->capacity / 2 : rows + more + rows_behind(j) > j->capacity;
 }
 
 void gpu_room_begin(struct job *j) {
@@ -140,7 +147,8 @@ static FALLIBLE send_outs(struct job *j) {
 
 static FALLIBLE rows_grow(struct job *j, struct gpu_var *out, i64 next) {
     i64 rows = (i64)seen(j, 0, REPORT_ROWS);
-    i64 least = rows + ahead_of(j, next) + rows_behind(j);
+    i64 least = j->each_gives > 1 ? 2 * MAX_OF(rows, j->capacity)
+                                  : rows + ahead_of(j, next) + rows_behind(j);
     i64 most = rows + most_of(j, next, j->batch_count) + rows_behind(j);
     bool is_rows = j->plan.sink->kind == SINK_ROWS;
     i64 width = is_rows ? gpu_job_row_bytes(j) : 8LL * out->col_count;
@@ -352,8 +360,8 @@ static bool is_hashed(const struct job *j, u32 number) {
  * is seen was copied when the last of those done was, perhaps before some that began before it. */
 static bool is_short(const struct job *j, i64 done, i64 next) {
     i64 more = most_of(j, MAX_OF(done - j->slot_count, 0), next + 1);
-    bool is = written(j) &&
-              (i64)seen(j, 0, REPORT_ROWS) + more + rows_behind(j) > j->capacity;
+    bool lost = (seen(j, 0, REPORT_RETRY) & RETRY_OUTPUT) != 0;
+    bool is = written(j) && !lost && rows_are_short(j, more);
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         const struct job_agg *a = &j->aggs[k];
         i64 groups = (i64)seen(j, k, REPORT_GROUPS);
@@ -394,7 +402,8 @@ wf_status gpu_room_before(struct job *j, i64 next, i64 *done) {
     TRY(wait_first(j));
     gpu_room_look(j, 0);
     struct gpu_var *out = written(j);
-    if (out && (i64)seen(j, 0, REPORT_ROWS) + ahead_of(j, next) + rows_behind(j) > j->capacity) {
+    bool lost = (seen(j, 0, REPORT_RETRY) & RETRY_OUTPUT) != 0; /* it will be known how many there are */
+    if (out && !lost && rows_are_short(j, ahead_of(j, next))) {
         TRY(rows_grow(j, out, next));
     }
     for (u32 k = 0; !j->gives_up && k < j->plan.agg_count; k++) {

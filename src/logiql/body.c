@@ -359,12 +359,12 @@ static void check_col(u32 col, void *arg) {
 
 /* No row makes the conditions true: they need no rows. */
 static struct expr *none_hold(struct lq_bind *b, const expr_list *conds, i32 position) {
-    struct expr *all = conds->count == 1 ? conds->items[0]
-                                         : expr_many(b->t, EXPR_AND, type_of(TYPE_BOOLEAN),
-                                                     position, (i32)conds->count, conds->items);
     if (conds->count == 0) {
         return expr_bool(b->t, false, position);
     }
+    struct expr *all = conds->count == 1 ? conds->items[0]
+                                         : expr_many(b->t, EXPR_AND, type_of(TYPE_BOOLEAN),
+                                                     position, (i32)conds->count, conds->items);
     if (expr_nullable(b->plan, all)) {
         all = expr_call(b->arena, FUNC_COALESCE, type_of(TYPE_BOOLEAN), position, 2, all,
                         expr_bool(b->t, false, position));

@@ -21,21 +21,23 @@ enum lq_action_kind {
     LQ_ADD,     /* rows to a table, but those that are there */
     LQ_TAKE,    /* rows of a table go: those that agree in the first columns */
     LQ_PUT,     /* rows to a table; those with the same key give way */
-    LQ_SETTING  /* name and text */
+    LQ_SETTING, /* name and text */
+    LQ_FILE     /* a view of the file `text`; columns behind those of the key are its own */
 };
 struct lq_action {
     u8 kind; /* enum lq_action_kind */
     i32 position;
     const char *name;
     const char *text;
-    const char *comment; /* INSTALL: of a constraint, as it was written; NULL = none */
-    i32 col_count;       /* TAKE: how many columns must agree */
+    /* INSTALL: of a constraint, as it was written; FILE: its delimiter; NULL = none */
+    const char *comment;
+    i32 col_count; /* TAKE: how many columns must agree */
     i32 key_count; /* first columns that decide the others; all = a set; 0 of a table: one row */
     const char **names;
     struct type *types;
     VEC(const char *) reads; /* INSTALL: names of objects it reads; those before it are there */
     b8 replaces;             /* INSTALL: an empty table of that name */
-    b8 has_body;             /* ADD, TAKE, PUT: rows come from other predicates */
+    b8 has_body; /* ADD, TAKE, PUT: rows come from other predicates; FILE: names in its first line */
 };
 struct lq_script {
     VEC(struct lq_action) actions;

@@ -16,14 +16,30 @@ struct change { /* rows for a table, or to go from it */
     i32 position;
 };
 
+struct file { /* of a predicate whose rows a file has */
+    struct sv name;
+    const char *path, *delimiter;
+    b8 header;
+};
+
 struct script {
     struct lq_bind b;
+    VEC(struct file) files;
     struct lq_script *out;
     struct lq_program program;
     lq_preds installed;
     lq_preds created;
     VEC(struct change *) changes;
 };
+
+static struct file *file_of(struct script *s, struct sv name) {
+    for (i64 i = 0; i < s->files.count; i++) {
+        if (sv_eq(s->files.items[i].name, name)) {
+            return &s->files.items[i];
+        }
+    }
+    return NULL;
+}
 
 static bool starts_with(struct sv name, const char *prefix) {
     i64 len = (i64)strlen(prefix);
@@ -173,7 +189,8 @@ static FALLIBLE target_of(struct script *s, const struct lq_atom *head, struct l
         list_once(s, &s->created, pred);
     }
     *out = pred;
-    if (pred->origin != ORIGIN_TABLE && pred->origin != ORIGIN_LATER) {
+    const struct file *file = file_of(s, pred->name);
+    if ((pred->origin != ORIGIN_TABLE && pred->origin != ORIGIN_LATER) || (file && file->path)) {
         FAIL_AT(b->err, WRONG_OBJECT, head->position, "\"%.100s\" is not a table", pred->name.ptr);
     }
     if (pred->arity != atom_arity(head)) {
@@ -260,11 +277,55 @@ static FALLIBLE add_action(struct script *s, u8 kind, const char *name, const ch
     return ERR_OK;
 }
 
+static FALLIBLE bad_property(struct script *s, const struct lq_atom *head) {
+    FAIL_AT(s->b.err, SYNTAX, head->position,
+            "%.*s takes a predicate and a value, as in lang:physical:filePath[`p] = \"f.csv\".",
+            (int)MIN_OF(head->name.len, 60), head->name.ptr);
+}
+
+/* lang:physical:filePath[`p] = "…" and its kin. */
+static FALLIBLE add_file_property(struct script *s, const struct lq_atom *head) {
+    struct arena *arena = s->b.arena;
+    const struct lq_expr *key = head->keys.count == 1 ? head->keys.items[0] : NULL;
+    const struct lq_expr *value = head->values.count == 1 ? head->values.items[0] : NULL;
+    struct sv property = {head->name.ptr + 14, head->name.len - 14}; /* behind lang:physical: */
+    bool flag = sv_eq(property, SV("hasColumnNames"));
+    if (!key || !value || key->kind != LQ_PREDICATE ||
+        value->kind != (flag ? LQ_BOOL : LQ_STRING)) {
+        return bad_property(s, head);
+    }
+    if (!file_of(s, key->text)) {
+        struct file file = {.name = key->text};
+        VEC_PUSH(arena, &s->files, file);
+    }
+    struct file *file = file_of(s, key->text);
+    if (flag) {
+        file->header = value->truth;
+    } else if (sv_eq(property, SV("filePath"))) {
+        file->path = arena_sv(arena, value->text).ptr;
+    } else if (sv_eq(property, SV("delimiter"))) {
+        file->delimiter = arena_sv(arena, value->text).ptr;
+    } else if (!sv_eq(value->text, SV("import"))) {
+        FAIL_AT(s->b.err, NOT_SUPPORTED, head->position, "not supported yet: writing files");
+    }
+    return ERR_OK;
+}
+
+static bool is_file_property(struct sv name) {
+    return sv_eq(name, SV("lang:physical:filePath")) ||
+           sv_eq(name, SV("lang:physical:delimiter")) ||
+           sv_eq(name, SV("lang:physical:hasColumnNames")) ||
+           sv_eq(name, SV("lang:physical:fileMode"));
+}
+
 /* lang:…: settings of ours, and properties that say nothing here. */
 static FALLIBLE add_pragma(struct script *s, const struct lq_atom *head) {
     struct lq_bind *b = &s->b;
     const struct lq_expr *key = head->keys.count == 1 ? head->keys.items[0] : NULL;
     const struct lq_expr *value = head->values.count == 1 ? head->values.items[0] : NULL;
+    if (is_file_property(head->name)) { /* taken before */
+        return ERR_OK;
+    }
     if (sv_eq(head->name, SV("lang:setting"))) {
         if (!key || !value || key->kind != LQ_STRING || value->kind != LQ_STRING) {
             FAIL_AT(b->err, SYNTAX, head->position,
@@ -273,14 +334,24 @@ static FALLIBLE add_pragma(struct script *s, const struct lq_atom *head) {
         return add_action(s, LQ_SETTING, arena_sv(b->arena, key->text).ptr,
                           arena_sv(b->arena, value->text).ptr, head->position);
     }
-    if (starts_with(head->name, "lang:physical:file") || sv_eq(head->name, SV("lang:entity")) ||
-        sv_eq(head->name, SV("lang:constructor")) || sv_eq(head->name, SV("lang:defaultValue"))) {
+    if (sv_eq(head->name, SV("lang:entity")) || sv_eq(head->name, SV("lang:constructor")) ||
+        sv_eq(head->name, SV("lang:defaultValue"))) {
         FAIL_AT(b->err, NOT_SUPPORTED, head->position, "not supported yet: %.*s",
                 (int)MIN_OF(head->name.len, 100), head->name.ptr);
     }
     const char *text = arena_printf(b->arena, "%.*s has no effect",
                                     (int)MIN_OF(head->name.len, 100), head->name.ptr);
     VEC_PUSH(b->arena, &s->out->notices, text);
+    return ERR_OK;
+}
+
+/* Files are known before the declarations of their predicates, wherever they are named. */
+static FALLIBLE add_files(struct script *s, const struct lq_clause *clause) {
+    for (i64 i = 0; clause->kind == LQ_FACT && i < clause->heads.count; i++) {
+        if (is_file_property(clause->heads.items[i]->name)) {
+            TRY(add_file_property(s, clause->heads.items[i]));
+        }
+    }
     return ERR_OK;
 }
 
@@ -480,6 +551,13 @@ static void give_actions(struct script *s) {
         struct lq_action action = {
             .kind = LQ_CREATE, .name = pred->name.ptr, .position = pred->position};
         columns_of(&action, pred);
+        const struct file *file = file_of(s, pred->name);
+        if (file && file->path) {
+            action.kind = LQ_FILE;
+            action.text = file->path;
+            action.comment = file->delimiter;
+            action.has_body = file->header;
+        }
         VEC_PUSH(arena, &s->out->actions, action);
     }
     for (i64 i = 0; i < s->b.order.count; i++) { /* those that are read first */
@@ -528,6 +606,9 @@ FALLIBLE logiql_script(struct arena *arena, struct snapshot *snap, struct sv tex
     out->mistakes = s->program.mistakes;
     s->b.mistakes = &out->mistakes;
     struct lq_pred nobody = {0};
+    for (i64 i = 0; i < s->program.clauses.count; i++) {
+        TRY(lq_noted(&s->b, add_files(s, s->program.clauses.items[i]), &nobody));
+    }
     for (i64 i = 0; i < s->program.clauses.count; i++) {
         wf_status status = add_clause(s, s->program.clauses.items[i]);
         TRY(lq_noted(&s->b, status, &nobody));

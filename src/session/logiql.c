@@ -98,6 +98,44 @@ static FALLIBLE do_create(struct doing *d, const struct lq_action *action) {
     return status;
 }
 
+static void print_text(struct text *out, const char *text) {
+    text_print(out, "'");
+    for (; *text; text++) {
+        text_print(out, *text == '\'' ? "''" : "%c", *text);
+    }
+    text_print(out, "'");
+}
+
+/* The key is the number of the row, from 0; a predicate whose columns are all the file's has none. */
+static FALLIBLE do_file(struct doing *d, const struct lq_action *action) {
+    struct text sql;
+    char type[32];
+    bool numbered = action->key_count == 1 && action->col_count > 1;
+    text_open(d, &sql);
+    text_print(&sql, "create view ");
+    print_sql_name(&sql, action->name);
+    text_print(&sql, " as select ");
+    if (numbered) {
+        text_print(&sql, "row_number() over () - 1 as ");
+        print_sql_name(&sql, action->names[0]);
+        text_print(&sql, ", ");
+    }
+    text_print(&sql, "* from read_csv(");
+    print_text(&sql, action->text);
+    text_print(&sql, ", header => %s", action->has_body ? "true" : "false");
+    if (action->comment) {
+        text_print(&sql, ", delim => ");
+        print_text(&sql, action->comment);
+    }
+    for (i32 i = numbered; i < action->col_count; i++) {
+        text_print(&sql, i > numbered ? ", " : ", columns => {");
+        print_text(&sql, action->names[i]);
+        text_print(&sql, ": '%s'", type_print(action->types[i], type));
+    }
+    text_print(&sql, "})");
+    return session_run_text(d->conn, sql.ptr);
+}
+
 /* What is there of what a predicate reads. */
 static u32 find_reads(struct snapshot *now, const struct lq_action *action, u32 *out) {
     u32 count = 0;
@@ -239,6 +277,8 @@ static FALLIBLE do_action(struct doing *d, i64 number) {
         return do_create(d, action);
     case LQ_INSTALL:
         return do_install(d, action);
+    case LQ_FILE:
+        return do_file(d, action);
     case LQ_ADD:
         return do_add(d, action, number);
     case LQ_TAKE:

@@ -100,6 +100,12 @@ piped ".rules, .strata, .drop" 0 $'e(1, 2).\np(x) <- e(x, _). p(x) <- p(y), e(y,
 prints "explain of a query" 'Scan p' -l logiql --format csv -c 'p(1).' -c 'explain _(x) <- p(x).'
 piped ".explain, .schema" 0 $'p(1). q(x) <- p(x).\n.schema q\n.explain on\n_(x) <- p(x), x > 1.' \
     $'CALL logiql($lq$\nq(x) <- p(x).\n$lq$);\nSort by x  [~1 rows]\n  Project x  [~1 rows]\n    Project x  [~1 rows]\n      Project x1 as x  [~1 rows]\n        Filter x1 > 1  [~1 rows]\n          Scan p (x1)  [~1 rows]' -l logiql
+printf 'a,b\n1,x\n2,y\n' >"$tmp/in.csv"
+expect "file predicates" 0 $'o,a,b\n0,1,x\n1,2,y\nb\ny' -l logiql --format csv -c 'lang:physical:filePath[`_in] = "'"$tmp"'/in.csv". lang:physical:delimiter[`_in] = ",".
+    lang:physical:hasColumnNames[`_in] = true. _in(o; a, b) -> int(o), int(a), string(b). +e(a, b) <- _in(_; a, b). _(o, a, b) <- _in(o; a, b). _(b) <- e(2, b).'
+complains "a file that is not there" 1 '58P01' -l logiql -c 'lang:physical:filePath[`q] = "/nowhere/x.csv". q(a) -> int(a).'
+complains "a property without a predicate" 1 '42601.*filePath' -l logiql -c 'lang:physical:filePath["q"] = "x.csv".'
+complains "a file is no table" 1 '42809' -l logiql -c 'lang:physical:filePath[`q] = "'"$tmp"'/in.csv". q(a, b) -> string(a), string(b). q("1", "2").'
 complains "unknown language" 2 'unknown language' -l prolog
 expect "--format=csv" 0 $'a\n1' --format=csv -c "select 1 as a"
 expect "repeated options: the last one counts" 0 $'threads\n2' --format json --format csv --threads 1 --memory 1GB --memory 2GB --threads 9 --threads 8 \

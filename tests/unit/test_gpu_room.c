@@ -235,6 +235,14 @@ static void test_aside(void **state) {
     run("set device = gpu");
     assert_true(answer_has("explain analyze select k, max(v + w - x + y) from r group by k",
                            "put aside"));
+    run("create table twice as select k, v % 10 n from r where v % 27000000000 = 0 "
+        "union all select k, 11 from r where v % 180000000000 = 0");
+    const char *join = "select r.v, r.w, r.x, n from r join twice on r.k = twice.k order by r.v";
+    assert_int_equal(same_on_both(join, 4), 2300);
+    run("set device = gpu");
+    assert_true(answer_has("explain analyze select r.v, r.w, r.x, n from r join twice "
+                           "on r.k = twice.k order by r.v",
+                           "Sort; device = gpu; 0.2 MB moved"));
     /* 40 and 24 bytes a row */
     assert_true(answer_has("explain analyze select k % 4000, sum(v - w), max(x - y) from r group by 1",
                            "groups in a table by key; 0.2 MB moved"));

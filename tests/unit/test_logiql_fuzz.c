@@ -44,6 +44,9 @@ static const char *const seeds[] = {
     "int:decimal:convert[c] * 1.5.",
     "edge(1, 2). edge(x, y) -> x < y. node(1). edge(x, _) -> node(x). !(edge(x, x)). f[x] = y <- "
     "edge(x, y). _(x) <- f[x] = 2.",
+    "lang:physical:filePath[`_in] = \"/nowhere.csv\". lang:physical:delimiter[`_in] = \",\". "
+    "lang:setting[\"fusion\"] = \"on\". "
+    "lang:physical:capacity[`e] = 9. e(1). _(x) <- e(x), !(x > 2, x < 5).",
     "far(x, y) <- path(x, y), !(edge(x, y), !(x > y)). path(x, z) <- path(x, y), path(y, z). "
     "path(x, y) <- edge(x, y). "
     "edge(4, 5). _() <- far(4, 5).",
