@@ -189,7 +189,11 @@ struct kindex {
     const u32 *heads;
     const u32 *rows;
     struct kfilter filter;
+    /* NEAR_BITS of the keys' lowest bits, or of those of the filter's field: few enough to be copied
+     * to every block's shared memory; NULL = none. */
+    const u32 *near;
 };
+#define NEAR_BITS (1u << 18)
 
 /* Strings or pairs to dense numbers. An entry is its hash and the pair, or the length of the string
  * and where in the heap it is: eight bytes to a word, the first one highest. */
@@ -355,12 +359,13 @@ struct kbuild {
     u64 *report; /* REPORT_ROWS: the longest run */
 };
 
+#define RANK_WORDS 2048u
 struct kbits {
     const i64 *key;
     const b8 *nulls;
     i64 row_count;
     struct kfilter to; /* of zeros */
-    u32 *before;       /* RANK: how many are set in a word, then in those before it */
+    u32 *before;       /* RANK: how many are set in RANK_WORDS words, then in those before them */
     u64 *words;        /* RANK: both together */
     u64 *report;       /* REPORT_ROWS: how many are set; REPORT_COUNTS: rows that are not NULL */
 };

@@ -13,15 +13,21 @@
 #define AGG_DENSE_SLOTS (1LL << 16) /* dense whatever the groups */
 #define AGG_DENSE_TIMES 4           /* slots for every group expected */
 #define AGG_LEAST_SLOTS 1024
+/* A table that runs out of slots costs the step a second time, a larger one next to nothing as long
+ * as the cache holds it: up to so many slots for every group expected, in so many bytes. */
+#define AGG_SPARE_TIMES 16
+#define AGG_SPARE_BYTES (4LL << 20)
 #define AGG_SHARED_BYTES (64LL << 10)
 #define AGG_TABLE_BYTES (110LL << 10) /* of a single copy, where rows are many */
 #define AGG_TABLE_ROWS 256            /* for every slot of it */
 #define AGG_FRONT_SLOTS 1024
 #define AGG_FRONT_GROUPS (1LL << 16) /* expected at most, or else it is smaller, or there is none */
 #define AGG_FRONT_GROUPS_SIMT 2000
+#define AGG_FEW_BYTES (24LL << 10) /* of cells, or copies: four blocks a multiprocessor beside lists of rows */
 #define AGG_OWN_BYTES (100LL << 10) /* two blocks a multiprocessor at least */
 #define AGG_OWN_ROWS 4096           /* of a thread, before its cells are added up */
 #define AGG_OWN_ROWS_SIMT 32
+static const f64 AGG_FEW_SHARE = 0.125; /* of keys that are there */
 #define AGG_RUN_WORDS 6   /* of a group, at most: a tile's runs lie in shared memory */
 #define AGG_RUN_BLOCKS 64 /* that check the order of tiles; at most BLOCK_THREADS */
 
@@ -48,12 +54,14 @@ static bool comes_in_runs(const struct agg_room *room, const struct gpu_plan *pl
            !plan->pipe->regs[sink->key].is_const;
 }
 
-static void shape_hash(struct kagg *agg, i64 groups) {
+static void shape_hash(struct kagg *agg, i64 groups, i64 spare_bytes) {
     agg->form = AGG_HASH;
     agg->head = 1;
     agg->touch = 0;
     agg->slot_count = AGG_LEAST_SLOTS;
-    while (agg->slot_count < 2 * (u64)groups) {
+    u64 spare = (u64)spare_bytes / 8 / stride_of(agg);
+    while (agg->slot_count < 2 * (u64)groups ||
+           (agg->slot_count < AGG_SPARE_TIMES * (u64)groups && 2 * agg->slot_count <= spare)) {
         agg->slot_count *= 2;
     }
     agg->group_limit = agg->slot_count / 4 * 3;
@@ -62,7 +70,7 @@ static void shape_hash(struct kagg *agg, i64 groups) {
 /* Shared memory that tables may take beside a kernel's own arrays: lists of rows take most. What
  * there is of it is shared by all aggregations. */
 static i64 table_room(const struct gpu_plan *plan, i64 shared_max) {
-    return shared_max - (plan->indexes.count ? 32 << 10 : 2048);
+    return shared_max - (plan->indexes.count ? 42 << 10 : 2048);
 }
 
 /* Small tables, in shared memory. */
@@ -70,7 +78,7 @@ static void shape_shared(const struct gpu_plan *plan, const struct sink *sink,
                          const struct agg_room *room, struct agg_shape *out) {
     const struct kagg *agg = &out->agg;
     i64 least = table_room(plan, room->shared_max);
-    i64 most = MIN_OF(AGG_OWN_BYTES, least) / room->sharers;
+    i64 most = MIN_OF(room->few ? AGG_FEW_BYTES : AGG_OWN_BYTES, least) / room->sharers;
     i64 rows = room->is_simt ? AGG_OWN_ROWS_SIMT : AGG_OWN_ROWS;
     if (gpu_agg_cells(plan, sink, agg->head, rows, &out->cells)) {
         i64 bytes = gpu_agg_cell_bytes(&out->cells);
@@ -91,7 +99,7 @@ static void shape_front(const struct gpu_plan *plan, const struct sink *sink,
     bool apart = out->own_bytes || out->copies || out->run_rows;
     u32 slots = sink->word_count <= 3 ? AGG_FRONT_SLOTS : AGG_FRONT_SLOTS / 2;
     slots = sink->groups <= most ? slots : out->agg.form == AGG_HASH ? slots / 2 : 0;
-    slots /= room->sharers > 4 ? 4 : room->sharers > 1 ? 2 : 1;
+    slots /= room->sharers > 4 || room->few ? 4 : room->sharers > 1 ? 2 : 1;
     out->front = !apart && !plan->limbs.count && sink->word_count <= AGG_RUN_WORDS ? slots : 0;
 }
 
@@ -108,7 +116,8 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
                    const struct agg_room *room, struct agg_shape *out) {
     struct kagg *agg = &out->agg;
     *out =
-        (struct agg_shape){.agg = {.word_count = sink->word_count, .has_key = sink->key != NO_REG}};
+        (struct agg_shape){.agg = {.word_count = sink->word_count, .has_key = sink->key != NO_REG},
+                           .copy_bytes = room->few ? AGG_FEW_BYTES : AGG_SHARED_BYTES};
     if (sink->key == NO_REG) {
         agg->slot_count = 1;
         return;
@@ -116,7 +125,8 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
     struct range key = gpu_key_range(x, plan, sink);
     agg->key = plan->places[sink->key];
     if (!is_dense(room, sink, key)) {
-        shape_hash(agg, MAX_OF(room->groups, MIN_OF(sink->groups, room->rows)));
+        shape_hash(agg, MAX_OF(room->groups, MIN_OF(sink->groups, room->rows)),
+                   room->is_simt ? 0 : AGG_SPARE_BYTES);
         out->run_rows = comes_in_runs(room, plan, sink) ? run_rows(sink) : 0;
         shape_front(plan, sink, room, out);
         return;
@@ -128,7 +138,7 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
     agg->slot_count = (u64)(key.hi - key.lo + 1);
     shape_shared(plan, sink, room, out);
     if (!out->own_bytes && !out->copies && comes_in_runs(room, plan, sink)) {
-        shape_hash(agg, 0);
+        shape_hash(agg, 0, 0);
         out->run_rows = run_rows(sink);
     }
     shape_front(plan, sink, room, out);
@@ -154,7 +164,7 @@ static i64 shared_of(const struct agg_shape *shape, u32 threads, i64 room, u32 *
         return 0; /* its text has no tables of the block */
     }
     for (u32 copies = threads; copies > 0; copies /= 2) {
-        i64 most = copies == 1 && shape->copies ? AGG_TABLE_BYTES : AGG_SHARED_BYTES;
+        i64 most = copies == 1 && shape->copies ? AGG_TABLE_BYTES : shape->copy_bytes;
         if (table * copies <= MIN_OF(most, room)) {
             *out_copies = copies;
             return table * copies;
@@ -304,7 +314,7 @@ static FALLIBLE runs_begin(struct job *j) {
     struct job_agg *a = &j->aggs[0];
     const struct sink *sink = j->plan.sink;
     number_tiles(j);
-    shape_hash(&a->shape.agg, MAX_OF(2 * (i64)j->tile_total, a->groups_wanted));
+    shape_hash(&a->shape.agg, MAX_OF(2 * (i64)j->tile_total, a->groups_wanted), 0);
     j->capacity = MAX_OF(j->capacity, run_capacity(j));
     TRY(gpu_var_new(g, j->x, sink->var, 1 + sink->word_count, &a->out));
     for (u32 c = 0; c < 1 + sink->word_count; c++) {
@@ -415,6 +425,17 @@ void gpu_agg_early_cols(const struct job *j, u64 *cols) {
     }
 }
 
+/* Whether an index that is looked into tells of most rows that they are not there: what is left goes on
+ * as a list (weave_list.c). */
+static bool meets_few(const struct job *j) {
+    bool few = false;
+    for (i64 i = 0; i < j->plan.indexes.count; i++) {
+        const struct gpu_var *index = j->x->vars[j->plan.indexes.items[i]].copy;
+        few = few || (index && index->share <= AGG_FEW_SHARE);
+    }
+    return few;
+}
+
 static void agg_shapes(struct job *j, bool in_runs) {
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         struct job_agg *a = &j->aggs[k];
@@ -425,7 +446,8 @@ static void agg_shapes(struct job *j, bool in_runs) {
             .shared_max = j->g->card->shared_max,
             .sharers = j->plan.agg_count,
             .is_simt = j->g->api->is_simt != 0,
-            .in_runs = in_runs && j->plan.agg_count == 1};
+            .in_runs = in_runs && j->plan.agg_count == 1,
+            .few = meets_few(j)};
         a->sink = j->plan.aggs[k];
         gpu_agg_shape(j->x, &j->plan, a->sink, &room, &a->shape);
     }

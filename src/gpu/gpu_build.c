@@ -26,6 +26,8 @@
 #define FOLDED_BITS_LEAST 8
 #define FOLDED_CACHE_PART 4
 #define FOLDED_LEAST_SLOTS (1LL << 16)
+/* Of so many rows keys leave enough of the bits for shared memory unset. */
+#define NEAR_MOST_ROWS (NEAR_BITS / 5 * 3)
 /* Who asks in the order of keys reads it from end to end, whatever its size: it has bits enough for
  * most tiles to find none of theirs set. */
 #define FOLDED_ORDER_SLOTS (1LL << 26)
@@ -84,7 +86,7 @@ static bool rank_room(struct build *b, i128 span) {
     }
     b->gv->slots = gpu_alloc_try(b->g, words * 8);
     b->temps[4] = b->gv->slots ? gpu_alloc_try(b->g, words * 4) : NULL;
-    b->temps[5] = b->temps[4] ? gpu_alloc_try(b->g, (words + 1) * 4) : NULL;
+    b->temps[5] = b->temps[4] ? gpu_alloc_try(b->g, (words / RANK_WORDS + 2) * 4) : NULL;
     if (!b->temps[5]) {
         gpu_heap_free(b->g->card, b->gv->slots);
         b->gv->slots = NULL;
@@ -273,6 +275,29 @@ static FALLIBLE build_bits(struct build *b) {
     return start(b, KERNEL_BITS_COUNT, word_blocks(b, b->filter.count), &bits);
 }
 
+/* Bits for shared memory: lookups of keys in no order are bound by the places that a multiprocessor
+ * asks its cache for, of which it has one a cycle, and 32 of shared memory. */
+static FALLIBLE build_near(struct build *b) {
+    struct gpu *g = b->g;
+    struct error *err = b->x->err;
+    bool whole = b->args.form == KINDEX_RANK || b->args.form == KINDEX_BITS;
+    if (b->rows < 1 || b->rows > NEAR_MOST_ROWS || !(whole || b->filter.count)) {
+        return ERR_OK;
+    }
+    b->gv->near = gpu_alloc_try(g, NEAR_BITS / 8);
+    if (!b->gv->near) {
+        return g->card->broken ? gpu_alloc(g, NEAR_BITS / 8, &b->gv->near, err) : ERR_OK;
+    }
+    CU(g->api->set_bytes(b->gv->near->addr, 0, NEAR_BITS / 8, g->streams[0]));
+    struct kbits bits = bits_of(b, (struct kfilter){.bits = DEV(u32 *, b->gv->near->addr),
+                                                    .count = NEAR_BITS,
+                                                    .mask = whole ? NEAR_BITS - 1
+                                                                  : b->filter.mask & (NEAR_BITS - 1),
+                                                    .shift = b->filter.shift});
+    bits.report = NULL;
+    return start(b, KERNEL_BUILD_BITS, b->blocks, &bits);
+}
+
 static FALLIBLE record_end(struct build *b) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
@@ -321,9 +346,11 @@ static FALLIBLE build_ranks(struct build *b, bool *out_duplicate) {
     bits.words = b->args.slots;
     CU(g->api->set_bytes(b->temps[4]->addr, 0, (size_t)words * 4, g->streams[0]));
     TRY(start(b, KERNEL_BUILD_BITS, b->blocks, &bits));
-    TRY(start(b, KERNEL_RANK_COUNT, word_blocks(b, b->span), &bits));
-    TRY(scan(b, bits.before, words));
-    TRY(start(b, KERNEL_RANK_WORDS, word_blocks(b, b->span), &bits));
+    i64 parts = (words + RANK_WORDS - 1) / RANK_WORDS;
+    i64 blocks = MIN_OF(parts, g->card->sm_count * 8LL);
+    TRY(start(b, KERNEL_RANK_COUNT, blocks, &bits));
+    TRY(scan(b, bits.before, parts));
+    TRY(start(b, KERNEL_RANK_WORDS, blocks, &bits));
     TRY(read_report(b, report));
     b->set_count = (i64)report[REPORT_ROWS];
     *out_duplicate = report[REPORT_ROWS] != report[REPORT_COUNTS];
@@ -340,6 +367,7 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
     u64 report[REPORT_WORDS];
     TRY(zeroed(b, REPORT_WORDS * 8, &b->temps[0]));
     b->args.report = DEV(u64 *, b->temps[0]->addr);
+    TRY(build_near(b));
     if (b->args.form == KINDEX_RANK) {
         return build_ranks(b, out_duplicate);
     }
@@ -372,17 +400,24 @@ static FALLIBLE build_runs(struct build *b) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
     i64 slots = (i64)b->args.slot_count;
+    bool plain = b->args.form == KINDEX_DIRECT || b->args.form == KINDEX_RANK;
     u64 report[REPORT_WORDS];
     TRY(gpu_alloc(g, b->rows * 4, &b->gv->index_rows, err));
     TRY(gpu_alloc(g, b->rows * 4, &b->temps[1], err));
-    TRY(zeroed(b, (slots + 1) * 4, &b->temps[2]));
+    if (plain) { /* sums of what is counted are the heads */
+        CU(g->api->set_bytes(b->gv->heads->addr, 0, (size_t)(slots + 1) * 4, g->streams[0]));
+    } else {
+        TRY(zeroed(b, (slots + 1) * 4, &b->temps[2]));
+    }
     CU(g->api->set_bytes(b->temps[0]->addr, 0, REPORT_WORDS * 8, g->streams[0]));
     b->args.rows = DEV(u32 *, b->gv->index_rows->addr);
     b->args.slot_of = DEV(u32 *, b->temps[1]->addr);
-    b->args.cursor = DEV(u32 *, b->temps[2]->addr);
+    b->args.cursor = plain ? b->args.heads : DEV(u32 *, b->temps[2]->addr);
     TRY(start(b, KERNEL_BUILD_COUNT, b->blocks, &b->args));
     TRY(scan(b, b->args.cursor, slots + 1));
-    TRY(start(b, KERNEL_BUILD_STARTS, b->blocks, &b->args));
+    if (!plain) {
+        TRY(start(b, KERNEL_BUILD_STARTS, b->blocks, &b->args));
+    }
     TRY(start(b, KERNEL_BUILD_SCATTER, b->blocks, &b->args));
     TRY(read_report(b, report));
     b->most_matches = MAX_OF((i64)report[REPORT_ROWS], 1);
@@ -432,7 +467,8 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
                         .slot_count = b->args.form == KINDEX_RANK ? b->span : b->args.slot_count,
                         .slots = b->args.slots,
                         .heads = b->args.heads,
-                        .rows = b->args.rows};
+                        .rows = b->args.rows,
+                        .near = b->gv->near ? DEV(const u32 *, b->gv->near->addr) : NULL};
     if (b->filter.bits) {
         b->gv->index.filter = b->filter;
         b->gv->field = b->field;

@@ -596,11 +596,13 @@ struct agg_room { /* what the form of a table depends on besides the pipeline */
     i64 sharers; /* aggregations that share a block's memory */
     b8 is_simt;
     b8 in_runs; /* rows may come in the order of the key, if the sink says so */
+    b8 few;     /* of the source's rows are expected to be grouped */
 };
 struct agg_shape {
     struct kagg agg;
     struct agg_cells cells;
     i64 own_bytes; /* of a block, in cells of each thread's own; 0 = not so */
+    i64 copy_bytes; /* of all copies of a table at most */
     i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
     u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
@@ -627,6 +629,7 @@ struct weave_index {
     b8 filter; /* a bitmap stands before it */
     u8 few;    /* of the keys that may be asked for are there: how few, below WEAVE_FEW */
     struct weave_field field;
+    b8 near; /* there are bits of it for shared memory */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -723,7 +726,7 @@ struct gpu_var {
     i64 capacity; /* ROWS: that its columns have room for; 0 = not known */
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
-    struct gpu_block *slots, *heads, *index_rows, *filter;
+    struct gpu_block *slots, *heads, *index_rows, *filter, *near;
     i64 most_matches; /* of one key */
     f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
     struct weave_field field; /* that the filter is of */

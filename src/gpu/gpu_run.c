@@ -329,7 +329,12 @@ static u8 how_few(f64 share) {
 }
 
 /* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
-#define LISTS_LEAST_SHARED (144 << 10)
+#define LISTS_LEAST_SHARED (154 << 10)
+
+/* And the lowest bits of keys beside both. */
+#define NEAR_LEAST_SHARED (LISTS_LEAST_SHARED + (int)NEAR_BITS / 8)
+/* A list names the rows of a launch by 32 bits. */
+#define LISTED_ROWS (1LL << 32)
 
 /* What the text is made for. */
 static void describe_weave(struct job *j, struct sig *sig) {
@@ -340,7 +345,8 @@ static void describe_weave(struct job *j, struct sig *sig) {
         const struct gpu_var *gv = j->x->vars[j->plan.indexes.items[i]].copy;
         indexes[i] =
             (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL,
-                                 how_few(gv->share), gv->field};
+                                 how_few(gv->share), gv->field,
+                                 index->near && j->g->card->shared_max >= NEAR_LEAST_SHARED};
     }
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;
@@ -511,7 +517,7 @@ static void cut_launch(const struct job *j, i64 tile_rows, struct launch *l, str
         l->step = matches > 1 ? MAX_OF(few, 1) : most;
     }
     l->step = MIN_OF(l->step, most);
-    bool cut = matches > 1 || j->place == PLACE_CACHED;
+    bool cut = matches > 1 || j->place == PLACE_CACHED || tiles > LISTED_ROWS / tile_rows;
     i64 end = cut ? MIN_OF((i64)l->tile + l->step, tiles) : tiles;
     args->tile_first = l->tile;
     args->tile_count = (u64)end;

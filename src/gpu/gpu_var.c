@@ -40,6 +40,7 @@ void gpu_var_release(void *var) {
     gpu_heap_free(card, gv->slots);
     gpu_heap_free(card, gv->heads);
     gpu_heap_free(card, gv->filter);
+    gpu_heap_free(card, gv->near);
     gpu_heap_free(card, gv->index_rows);
     gpu_heap_free(card, gv->lut);
     gpu_str_drop(card, &gv->texts);

@@ -37,6 +37,8 @@ struct weaver {
     u32 tests[WEAVE_TESTS]; /* lookups whose bitmaps are asked before it, in order */
     u32 test_count;
     b8 few;        /* rows are left then */
+    b8 near;       /* the first of them that has bits for shared memory, near_at, asks those first */
+    u32 near_at;
     b8 rare;       /* very few */
     b8 list;       /* from ask_at on rows come from a list; */
     b8 listed;     /* now they do, one a thread */
@@ -87,8 +89,13 @@ static inline void weave_fault(struct weaver *v, const struct op *op, const char
 void weave_op(struct weaver *v, u32 at); /* weave_text.c */
 
 /* weave_list.c */
+/* Whether a list's rows wait for those of other tiles: groups as runs take those of one, in order. */
+static inline bool weave_waits(const struct weaver *v) {
+    return v->list && !v->w->run_rows;
+}
 void weave_list_plan(struct weaver *v);  /* first of all */
 void weave_list_setup(struct weaver *v); /* before the tiles */
+void weave_list_tiles(struct weaver *v); /* the head of the loop over tiles */
 void weave_ask(struct weaver *v);        /* before opcode ask_at */
 void weave_list_end(struct weaver *v);
 bool weave_spreads(const struct weaver *v,

@@ -2,9 +2,11 @@
  *
  * Before the first index is looked into, all bitmaps that can tell that a row has no match are
  * asked: those of later lookups too, where their keys come from the source alone and nothing in
- * between can fail. Where few rows are left then, or rows have several matches, a block lists the
- * rows of its tile that are left, and what follows is written for one row a thread: full warps, few
- * registers, and columns are loaded for rows that need them. Registers are not carried to the list:
+ * between can fail. Where few rows are left then, or by filters alone, or rows have several matches, a block lists the
+ * rows that are left, of one tile after the other until there is one for every thread, and what
+ * follows is written for one row a thread: full warps, few registers, and columns are loaded for
+ * rows that need them. A list names rows by their distance from the launch's first tile, which
+ * gpu_run.c keeps within 32 bits. Registers are not carried to the list:
  * they are made again from the row's number, which only opcodes before the first lookup have to
  * allow. What neither a filter nor a bitmap needs is made there only: a bitmap of one column of a
  * packed key leaves the other columns unread.
@@ -24,16 +26,35 @@ static bool looks(const struct op *op) {
     return op_infos[op->code].roles[OPERAND_IMM] == ROLE_index;
 }
 
-static u32 first_lookup(const struct pipeline *pipe) {
+/* Whether filters are expected to leave few rows before anything is looked up. Functions of text make
+ * the code of a tile's rows long. */
+#ifdef WF_HARD
+enum { FILTERED_TIMES = 1 };
+#else
+enum { FILTERED_TIMES = 8 };
+#endif
+static bool leaves_few(const struct gpu_plan *plan) {
+    const struct pipeline *pipe = plan->pipe;
+    return pipe->filtered > 0 && !plan->has_text && !plan->interns.count &&
+           pipe->filtered <= pipe->source.rows / FILTERED_TIMES;
+}
+
+/* Where rows may go on as a list: at the first lookup, else behind the last filter, if that leaves
+ * few to be written. Groups, which take less, were measured to be bound by memory without one. */
+static u32 first_lookup(const struct gpu_plan *plan) {
+    const struct pipeline *pipe = plan->pipe;
     u32 depth = 0;
+    u32 behind = pipe->op_count;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        depth += gpu_op_guards(pipe->ops[i].code);
-        depth -= pipe->ops[i].code == OP_END;
-        if (depth == 0 && looks(&pipe->ops[i])) {
+        const struct op *op = &pipe->ops[i];
+        depth += gpu_op_guards(op->code);
+        depth -= op->code == OP_END;
+        if (depth == 0 && looks(op)) {
             return i;
         }
+        behind = depth == 0 && op->code == OP_FILTER ? i + 1 : behind;
     }
-    return pipe->op_count;
+    return leaves_few(plan) && plan->sink->kind == SINK_ROWS ? behind : pipe->op_count;
 }
 
 /* Opcodes that make a register from the row's number alone. */
@@ -224,7 +245,7 @@ void weave_list_plan(struct weaver *v) {
     const struct pipeline *pipe = v->pipe;
     bool several = false;
     i64 bytes = 0;
-    v->ask_at = first_lookup(pipe);
+    v->ask_at = first_lookup(v->plan);
     v->again = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
     v->early = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
     v->late = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
@@ -233,6 +254,7 @@ void weave_list_plan(struct weaver *v) {
         return;
     }
     choose_tests(v);
+    v->few |= leaves_few(v->plan);
     for (u32 i = v->ask_at; i < pipe->op_count; i++) {
         several |= has_several(v, i);
         bytes += has_several(v, i) ? carried_bytes(v, i) : 0;
@@ -249,6 +271,13 @@ void weave_list_plan(struct weaver *v) {
     if (v->list) {
         find_late(v);
     }
+    for (u32 n = weave_waits(v) ? v->test_count : 0; n-- > 0;) {
+        if (v->w->indexes[v->plan->op_imm[v->tests[n]]].near) {
+            v->near = 1;
+            v->near_at = v->tests[n];
+        }
+    }
+    v->w->shared_bytes = v->near ? NEAR_BITS / 8 : 0;
 }
 
 /* --- before the tiles --- */
@@ -261,9 +290,26 @@ void weave_list_setup(struct weaver *v) {
     if (!v->list) {
         return;
     }
-    line(v, "SHARED(u16, s_list, TILE);");
-    line(v, "SHARED(%s, s_list_sums, 32);", v->w->run_rows ? "u64" : "u32");
+    if (!weave_waits(v)) { /* rows in their order match at most one */
+        line(v, "SHARED(u16, s_list, TILE);");
+        line(v, "SHARED(u64, s_list_sums, 32);");
+        return;
+    }
+    line(v, "SHARED(u32, s_list, TILE + %d);", WOVEN_BLOCK);
+    line(v, "SHARED(u32, s_list_counts, 3);");
     line(v, "SHARED(u32, s_match_sums, 32);");
+    line(v, "struct b_list list = {s_list, s_list_counts, 0, 0};");
+    line(v, "if (t_id() < 3u) {");
+    line(v, "    s_list_counts[t_id()] = 0;");
+    line(v, "}");
+    if (v->near) {
+        line(v, "u32 *const s_near = (u32 *)s_bytes;");
+        line(v, "NO_UNROLL for (u32 at = t_id(); at < NEAR_BITS / 128u; at += %d) {", WOVEN_BLOCK);
+        line(v, "    store16(s_near + 4u * at, load16(x%u.near + 4u * at));",
+             v->plan->op_imm[v->near_at]);
+        line(v, "}");
+    }
+    line(v, "b_sync();");
     for (u32 i = v->ask_at; i < v->pipe->op_count; i++) {
         if (!has_several(v, i)) {
             continue;
@@ -297,57 +343,71 @@ static void put_test(struct weaver *v, u32 at) {
             v->early[i] = 1;
         }
     }
-    static const char *const names[] = {[KINDEX_DIRECT] = "filter_has",
-                                        [KINDEX_BITS] = "find_bits",
-                                        [KINDEX_RANK] = "rank_has",
-                                        [KINDEX_PAIRS] = "filter_has",
-                                        [KINDEX_RUNS] = "filter_has"};
+    static const char *const names[] = {[KINDEX_DIRECT] = "filter_test",
+                                        [KINDEX_BITS] = "bits_test_set",
+                                        [KINDEX_RANK] = "rank_test",
+                                        [KINDEX_PAIRS] = "filter_test",
+                                        [KINDEX_RUNS] = "filter_test"};
     operand(v, reg, key);
+    if (v->near && v->near_at == at) {
+        char by[64] = "";
+        if (v->w->indexes[number].filter) {
+            snprintf(by, sizeof by, is_field ? " & x%u.filter.mask"
+                                             : " >> x%u.filter.shift & x%u.filter.mask",
+                     number, number);
+        }
+        line(v, "{");
+        line(v, "    u32 keep = 0;");
+        line(v, "    " EACH "{ keep |= near_has(s_near, (u64)%s%s) << i; }", key, by);
+        line(v, "    act &= keep;");
+        line(v, "}");
+    }
     line(v, "{");
     line(v, "    u32 keep = 0;");
-    line(v, "    " EACH "{ keep |= (act >> i & 1u ? %s(&x%u, %s%s) : 0u) << i; }",
-         is_field ? "filter_has_field" : names[v->w->indexes[number].form], number,
+    line(v, "    " EACH "{");
+    line(v, "        keep |= %s(&x%u, %s%s, act >> i & 1u, (const u32 *)args.tablet_rows) << i;",
+         is_field ? "filter_test_field" : names[v->w->indexes[number].form], number,
          is_field ? "(u64)" : "", key);
+    line(v, "    }");
     line(v, "    act &= keep;");
     line(v, "}");
     v->filtered = 1;
     v->tested[at] = 1;
 }
 
-/* The row of the source that this thread has, as it is `from` the tile's first. */
-static void put_row(struct weaver *v, const char *from) {
-    line(v, "const i64 row = first + %s;", from);
+/* The row of the source that this thread has, by its place in the list. */
+static void put_row(struct weaver *v, const char *listed) {
+    line(v, "const u32 listed = %s;", listed);
+    line(v, "const u64 tile = args.tile_first + listed / %uu;", v->tile_rows * WOVEN_BLOCK);
+    line(v, "const u64 tablet = tile >> args.tile_shift;");
+    line(v, "const i64 row = (i64)(tile & (((u64)1 << args.tile_shift) - 1)) * %u +",
+         v->tile_rows * WOVEN_BLOCK);
+    line(v, "                (i64)(listed %% %uu);", v->tile_rows * WOVEN_BLOCK);
     line(v, "const i64 number = args.row_starts[tablet] + row;");
 }
 
+/* Registers that have a value at opcode `from` or later, or are made again for a list's rows. */
 static void declare_regs(struct weaver *v, u32 from) {
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         u32 first = v->plan->first[r];
         if (!v->pipe->regs[r].is_const && first <= v->plan->last[r] && first != 0xffffffffu &&
-            (first >= from || v->plan->last[r] >= from)) {
+            (first >= from || v->plan->last[r] >= from || (from == v->ask_at && v->again[first]))) {
             line(v, "%s r%u[R];", kind_names[v->pipe->regs[r].kind], r);
         }
     }
 }
 
-static void put_list(struct weaver *v) {
-    line(v, "const u32 list_rows = %s(act, R, SPAN, s_list, s_list_sums);",
-         v->w->run_rows ? "b_list_in_order" : "b_list_rows");
-    if (v->w->run_rows) {
-        weave_runs_list_begin(v);
-    }
-    line(v, "for (u32 list_at = 0; list_at < list_rows; list_at += %d) {", WOVEN_BLOCK);
-    v->depth++;
-    line(v, "u32 act = list_at + t_id() < list_rows;");
-    put_row(v, "s_list[act ? list_at + t_id() : 0u]");
+/* What rows of the list begin with: registers that are made again. */
+static void put_again(struct weaver *v) {
     line(v, "#undef R");
     line(v, "#define R 1");
     declare_regs(v, v->ask_at);
     v->listed = 1;
-    v->tile_rows = v->rows;
-    v->rows = 1;
     memset(v->early, 0, v->pipe->op_count);
     memset(v->seen, 0, v->pipe->reg_count);
+    if (weave_waits(v)) { /* rows of other tablets, too */
+        memset(v->loaded, 0, v->pipe->source.col_count);
+    }
     for (u32 i = 0; i < v->ask_at; i++) {
         if (v->again[i]) {
             weave_op(v, i);
@@ -355,18 +415,60 @@ static void put_list(struct weaver *v) {
     }
 }
 
+/* The rows of this tile alone, in their order. */
+static void put_list_in_order(struct weaver *v) {
+    line(v, "const u32 list_rows = b_list_in_order(act, R, SPAN, s_list, s_list_sums);");
+    weave_runs_list_begin(v);
+    line(v, "for (u32 list_at = 0; list_at < list_rows; list_at += %d) {", WOVEN_BLOCK);
+    v->depth++;
+    line(v, "u32 act = list_at + t_id() < list_rows;");
+    line(v, "const i64 row = first + s_list[act ? list_at + t_id() : 0u];");
+    line(v, "const i64 number = args.row_starts[tablet] + row;");
+    v->tile_rows = v->rows;
+    v->rows = 1;
+    put_again(v);
+}
+
+static void put_list(struct weaver *v) {
+    line(v, "b_list_add(&list, act, R, SPAN, (u32)(tile - args.tile_first) * TILE);");
+    v->depth--;
+    line(v, "}");
+    line(v, "while (list.held >= %du || (!more && list.held)) {", WOVEN_BLOCK);
+    v->depth++;
+    line(v, "const u32 taken = list.held < %du ? list.held : %du;", WOVEN_BLOCK, WOVEN_BLOCK);
+    line(v, "list.held -= taken;");
+    line(v, "u32 act = t_id() < taken;");
+    v->tile_rows = v->rows;
+    v->rows = 1;
+    put_row(v, "s_list[list.held + (act ? t_id() : 0u)]");
+    line(v, "b_sync();"); /* the next tile's rows take these places */
+    put_again(v);
+}
+
+/* The loop over tiles: once they are over, it goes round once more for what is left on the list. */
+void weave_list_tiles(struct weaver *v) {
+    line(v, "for (u64 tile = args.tile_first + t_block();; tile += t_blocks()) {");
+    v->depth++;
+    line(v, "const u32 more = tile < args.tile_count;");
+    line(v, "if (more) {");
+    v->depth++;
+}
+
 void weave_ask(struct weaver *v) {
     for (u32 t = 0; t < v->test_count; t++) {
         put_test(v, v->tests[t]);
     }
-    bool rare = v->few && (!v->list || v->rare); /* most tiles may have no rows left */
+    /* Most tiles may have no rows left. */
+    bool rare = v->few && (!v->list || (v->rare && !weave_waits(v)));
     if (v->test_count && rare) {
         line(v, "if (!b_any((i32)act)) {");
         line(v, "    continue;");
         line(v, "}");
     }
-    if (v->list) {
+    if (weave_waits(v)) {
         put_list(v);
+    } else if (v->list) {
+        put_list_in_order(v);
     }
 }
 
@@ -380,6 +482,11 @@ void weave_list_end(struct weaver *v) {
         }
         line(v, "#undef R");
         line(v, "#define R %d", v->rows);
+        if (weave_waits(v)) {
+            line(v, "if (!more) {");
+            line(v, "    break;");
+            line(v, "}");
+        }
         v->listed = 0;
     }
 }
@@ -405,7 +512,7 @@ void weave_spread(struct weaver *v, u32 at, u16 number) {
     line(v, "}");
     line(v, "s_first%u[t_id()] = before%u;", at, at);
     line(v, "s_at%u[t_id()] = at%u[0] - before%u;", at, at, at);
-    line(v, "s_row%u[t_id()] = (u32)(row - first);", at);
+    line(v, "s_row%u[t_id()] = listed;", at);
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         if (is_carried(v, r, at)) {
             line(v, "s_r%u_%u[t_id()] = r%u[0];", at, r, r);

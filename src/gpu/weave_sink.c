@@ -314,13 +314,14 @@ i64 weave_stage_bytes(const struct gpu_plan *plan) {
 }
 
 #define STAGE_TEXT "str_vec(text_moved(args.texts_out.items, args.texts_out.count, %s))"
-static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *target, u32 c) {
-    static const char *const types[17] = {[1] = "u8", [4] = "u32", [8] = "u64", [16] = "vec16"};
+static const char *const stage_types[17] = {[1] = "u8", [4] = "u32", [8] = "u64", [16] = "vec16"};
+
+/* A register of row i as it lies in a column of rows. */
+static void stage_value(const struct weaver *v, u16 reg, u8 kind, char value[120]) {
     u32 bytes = kind_bytes[kind];
     char buf[24];
-    char value[120];
     const char *name = operand(v, reg, buf);
-    snprintf(value, sizeof value,
+    snprintf(value, 120,
              kind == KIND_STR   ? v->plan->host_text[reg] ? "str_vec(%s)" : STAGE_TEXT
              : kind == KIND_F32 ? "f32_bits(%s)"
              : kind == KIND_F64 ? "f64_bits(%s)"
@@ -329,6 +330,31 @@ static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *
              : bytes == 4       ? "(u32)%s"
                                 : "(u8)%s",
              name);
+}
+
+/* Of a list a thread has one row, and neighbours have neighbouring places. */
+static void put_listed(struct weaver *v, u16 reg, u8 kind, const char *target, u32 c) {
+    u32 bytes = kind_bytes[kind];
+    char value[120];
+    stage_value(v, reg, kind, value);
+    line(v, EACH "{");
+    line(v, "    if (act && place.first < fits) {");
+    line(v, "        %s *to = (%s *)args.outs[%u].%s + place.base + place.first;",
+         stage_types[bytes], stage_types[bytes], c, target);
+    line(v, bytes == 16 ? "        store16(to, %s);" : "        *to = %s;", value);
+    line(v, "    }");
+    line(v, "}");
+}
+
+static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *target, u32 c) {
+    const char *const *types = stage_types;
+    u32 bytes = kind_bytes[kind];
+    char value[120];
+    if (v->listed) {
+        put_listed(v, reg, kind, target, c);
+        return;
+    }
+    stage_value(v, reg, kind, value);
     line(v, "{");
     v->depth++;
     line(v, "%s *stage = (%s *)(s_bytes + %u * STAGE);", types[bytes], types[bytes], turn);

@@ -27,18 +27,24 @@ static i32 kind_words(u8 kind) {
     return MAX_OF(kind_bytes[kind] / 4, 1);
 }
 
-static i32 live_words(const struct gpu_plan *plan, u32 from, u32 to) {
+/* Words that are alive at once, with or without those of truth values. */
+static i32 live_words_of(const struct gpu_plan *plan, u32 from, u32 to, bool truth) {
     const struct pipeline *pipe = plan->pipe;
     i32 most = 1;
     for (u32 at = from; at < to; at++) {
         i32 words = 0;
         for (u32 r = 0; r < pipe->reg_count; r++) {
             bool alive = plan->first[r] <= at && plan->last[r] >= at && !pipe->regs[r].is_const;
+            alive = alive && (truth || pipe->regs[r].kind != KIND_B8);
             words += alive ? kind_words(pipe->regs[r].kind) : 0;
         }
         most = MAX_OF(most, words);
     }
     return most;
+}
+
+static i32 live_words(const struct gpu_plan *plan, u32 from, u32 to) {
+    return live_words_of(plan, from, to, true);
 }
 
 /* Rows go ways of their own: through loops of matches, or functions of text. More rows a thread then
@@ -49,9 +55,10 @@ static bool goes_apart(const struct gpu_plan *plan) {
 
 enum { CELL_WORDS = 16 };
 
-/* Of a tile whose rows go on as a list: few are left, so that they are taken from many. */
+/* Of a tile whose rows go on as a list: few are left, so that they are taken from many. Whether they
+ * are takes a bit each: truth values end in one before the next row's are made. */
 static i32 rows_before_list(const struct weaver *v) {
-    return v->few && live_words(v->plan, 0, v->ask_at) <= 4 ? 16 : 8;
+    return v->few && live_words_of(v->plan, 0, v->ask_at, false) <= 4 ? 16 : 8;
 }
 
 /* Whether all groups are in cells of each thread's own. */
@@ -112,7 +119,7 @@ static i32 rows_per_thread(const struct weaver *v) {
 /* Blocks per multiprocessor the compiler has to make room for: few live registers, many blocks. */
 static i32 min_blocks(const struct weaver *v) {
     u32 all = v->pipe->op_count;
-    i32 words = live_words(v->plan, 0, v->list ? v->ask_at : all) * v->rows;
+    i32 words = live_words_of(v->plan, 0, v->list ? v->ask_at : all, !v->list) * v->rows;
     if (v->list) { /* one row a thread, and what addresses take */
         words = MAX_OF(words, live_words(v->plan, v->ask_at, all) + 24);
     }
@@ -308,9 +315,13 @@ static void put_setup(struct weaver *v) {
 }
 
 static void put_tile_head(struct weaver *v) {
-    line(v, "for (u64 tile = args.tile_first + t_block(); tile < args.tile_count;");
-    line(v, "     tile += t_blocks()) {");
-    v->depth++;
+    if (weave_waits(v)) {
+        weave_list_tiles(v);
+    } else {
+        line(v, "for (u64 tile = args.tile_first + t_block(); tile < args.tile_count;");
+        line(v, "     tile += t_blocks()) {");
+        v->depth++;
+    }
     line(v, "const u64 tablet = tile >> args.tile_shift;");
     line(v, "const i64 first = (i64)(tile & (((u64)1 << args.tile_shift) - 1)) * TILE;");
     line(v, "const i64 rows = args.tablet_rows[tablet];");
@@ -534,9 +545,33 @@ static void put_load_nulls(struct weaver *v, u32 at, const struct op *op) {
     line(v, EACH "{ %sr%u[i] = (b8)(n%u >> i & 1u); }", only, op->dst, at);
 }
 
+/* LUT without a branch, so that what many rows read is on its way at once: rows that read nothing read
+ * something else. */
+static void put_lut(struct weaver *v, const struct op *op, u16 number) {
+    char key[24];
+    char none[24];
+    const char *kind = kind_text(v->pipe->regs[op->dst].kind);
+    operand(v, op->a, key);
+    snprintf(none, sizeof none, op->b == NO_REG ? "t%u.len" : "(i64)%u",
+             op->b == NO_REG ? number : op->b);
+    line(v, EACH "{");
+    line(v, "    const i64 at = %s < 0 ? %s : (i64)%s;", key, none, key);
+    line(v, "    const u32 on = (act >> i & 1u) & (at < t%u.len);", number);
+    line(v, "    const %s *from = (const %s *)args.tablet_rows;", kind, kind);
+    line(v, "    from = on ? (const %s *)t%u.data + at : from;", kind, number);
+    line(v, "    const %s value = *from;", kind);
+    line(v, "    r%u[i] = (%s)(on ? value : 0);", op->dst, kind);
+    line(v, "}");
+}
+
 /* LOADV, LOADVN, LUT: what active rows read; the others keep their value, or get zero. */
 static void put_gather(struct weaver *v, const struct op *op, u16 number) {
     char key[24];
+    if (op->code == OP_LUT && kind_bytes[v->pipe->regs[op->dst].kind] <= 8 && !v->when_depth &&
+        !v->listed) {
+        put_lut(v, op, number);
+        return;
+    }
     const char *kind = kind_text(v->pipe->regs[op->dst].kind);
     operand(v, op->a, key);
     line(v, EACH "{");
@@ -908,12 +943,13 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
+    w->shared_bytes = 0;
     weave_list_plan(&v);
     weave_seek_plan(&v);
     v.rows = rows_per_thread(&v);
     w->rows_per_thread = v.rows;
-    i64 stage = (i64)WOVEN_BLOCK * (v.list ? 1 : v.rows) * weave_stage_bytes(plan);
-    w->shared_bytes = plan->sink->kind == SINK_ROWS ? 2 * stage : 0;
+    i64 stage = (i64)WOVEN_BLOCK * v.rows * weave_stage_bytes(plan);
+    w->shared_bytes += plan->sink->kind == SINK_ROWS && !v.list ? 2 * stage : 0;
     put_functions(&v);
     line(&v, "#define STAGE %lldu", stage);
     weave_sink_functions(&v);

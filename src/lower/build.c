@@ -64,6 +64,15 @@ void build_copy_binds(struct builder *to, const struct builder *from) {
     }
 }
 
+bool build_looks_up(const struct builder *b) {
+    for (i64 i = 0; i < b->ops.count; i++) {
+        if (op_infos[b->ops.items[i].code].roles[OPERAND_IMM] == ROLE_index) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void build_label(struct builder *b, const char *name) {
     text_print(&b->label, "%s%s", b->label.len > 0 ? ", " : "", name);
 }

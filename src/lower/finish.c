@@ -203,6 +203,7 @@ struct step *build_finish(struct builder *b) {
     find_live(b, keep, live);
     copy_ops(b, keep, live, pipe);
     pipe->source = b->source;
+    pipe->filtered = b->filtered;
     pipe->source.col_count = (u32)b->cols.count;
     pipe->source.cols = b->cols.items;
     pipe->sink_count = (u32)b->sinks.count;

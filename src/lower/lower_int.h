@@ -183,6 +183,7 @@ struct builder {
     struct lower *l;
     struct source source;
     i64 rows; /* estimate of those that come out so far; 0 = none was made */
+    i64 filtered; /* as in struct pipeline */
     VEC(u32) cols;
     VEC(u32) col_at; /* by column of the source: where it is in cols, + 1 */
     VEC(struct op) consts;
@@ -289,6 +290,7 @@ void build_undo(struct builder *b, struct mark mark);
 u32 build_sink(struct builder *b, struct sink sink);
 struct step *build_finish(struct builder *b);
 void build_label(struct builder *b, const char *name);
+bool build_looks_up(const struct builder *b); /* whether anything is looked up in an index so far */
 /* The rows at this point are what the operator gives. */
 void build_row_mark(struct builder *b, const struct rel *rel);
 static inline enum kind reg_kind(const struct builder *b, u16 reg) {

@@ -253,6 +253,7 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
     case REL_FILTER:
         b = lower_rel(l, rel_input(rel));
         lower_filter(b, rel->filter.conds.items, rel->filter.conds.count);
+        b->filtered = rel->filter.conds.count && !build_looks_up(b) ? rel->rows : b->filtered;
         break;
     case REL_PROJECT:
         b = lower_rel(l, rel_input(rel));

@@ -252,10 +252,10 @@ static f64 range_share(struct opt *o, const struct expr *cond, const struct boun
     return sign > 0 ? (both < 0.001 ? 0.001 : both) : 1.0; /* counted once */
 }
 
-static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
+/* Share of rows that all conditions keep together, a join's or a filter's. */
+static f64 conds_share(struct opt *o, const expr_list *conds, bool of_join) {
     enum { FEW = 16 };
     struct bounds few[4 * FEW] = {{0}}, *table = few;
-    const expr_list *conds = rel_conds(rel);
     i64 count = conds->count, places = COUNT_OF(few);
     u32 col = 0;
     if (count > FEW) {
@@ -272,15 +272,25 @@ static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
             *(sign > 0 ? &bounds->low : &bounds->high) = cond;
         }
     }
-    f64 left = (f64)rows;
+    f64 share = 1.0;
     for (i64 i = 0; i < count; i++) {
         const struct expr *cond = conds->items[i];
         i32 sign = bound_on(cond, &col);
-        left *= sign ? range_share(o, cond, bounds_of(table, (u64)places - 1, col), sign)
-             : rel->kind == REL_JOIN ? estimate_residual(o, cond)
-                                     : estimate_share(o, cond);
+        share *= sign      ? range_share(o, cond, bounds_of(table, (u64)places - 1, col), sign)
+                 : of_join ? estimate_residual(o, cond)
+                           : estimate_share(o, cond);
     }
-    return count > 0 ? to_rows(left) : rows;
+    return share;
+}
+
+f64 estimate_conds(struct opt *o, const expr_list *conds) {
+    return conds_share(o, conds, false);
+}
+
+static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
+    const expr_list *conds = rel_conds(rel);
+    f64 share = conds_share(o, conds, rel->kind == REL_JOIN);
+    return conds->count > 0 ? to_rows((f64)rows * share) : rows;
 }
 
 i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows) {

@@ -61,7 +61,9 @@ void estimate_rel(struct opt *o, struct rel *rel);
 i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows);
 /* Share of rows a condition keeps. */
 f64 estimate_share(struct opt *o, const struct expr *cond);
-/* The same of a join's condition, whose inputs meet already what it says of single columns. */
+/* Share of rows that all conditions of a filter keep; two bounds of a column are a range. */
+f64 estimate_conds(struct opt *o, const expr_list *conds);
+/* Share of rows that a join's condition keeps, whose inputs meet already what it says of single columns. */
 f64 estimate_residual(struct opt *o, const struct expr *cond);
 /* Whether no two rows of rel agree in all of these expressions. */
 bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr *const *keys,

@@ -81,6 +81,8 @@ static wf_status plan_to_program(void *arg) {
             break;
         }
     }
+    c->plan->for_gpu = c->settings.device != DEVICE_CPU &&
+                       (c->settings.device == DEVICE_GPU || database_has_gpu(conn->db));
     TRY(opt_run(c->plan, &c->settings, err));
     TRY(arena_check(&c->arena, err));
     TRY(connection_check(conn));

@@ -195,6 +195,13 @@ bool database_without_gpu(struct wf_database *db) {
     return none;
 }
 
+bool database_has_gpu(struct wf_database *db) {
+    mutex_lock(&db->lock);
+    bool some = db->gpu_count > 0;
+    mutex_unlock(&db->lock);
+    return some;
+}
+
 /* Those that are open. */
 static void list_devices(struct wf_database *db, struct run_devices *out) {
     *out = (struct run_devices){.count = 1, .list = {db->cpu}};

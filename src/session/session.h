@@ -54,6 +54,8 @@ void database_spent(struct wf_database *db, const struct settings *settings, i64
 void database_open_devices(struct wf_database *db, struct run_devices *out);
 /* Whether there is none, as far as anybody has looked. */
 bool database_without_gpu(struct wf_database *db);
+/* Whether one is open. */
+bool database_has_gpu(struct wf_database *db);
 /* The first GPU, whatever the settings; NULL with the reason in db->no_gpu. */
 struct device *database_gpu(struct wf_database *db);
 

@@ -61,6 +61,7 @@ const struct cell cells[] = {
     WITHOUT("join_order"),
     WITHOUT("reduce"),
     WITHOUT("share_equal"),
+    WITHOUT("test_order"),
     WITHOUT("runs"),
     {"gpu woven tiny-tablets", false, true, false, {THREADS("1")}, {GPU, WOVEN, TAB("16")}},
     {"gpu woven unfused", false, true, false, {THREADS("1")}, {GPU, WOVEN, FUSE("off"), OPT("off")}},

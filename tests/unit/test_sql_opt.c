@@ -40,6 +40,14 @@ static const struct {
     const char *sql;
     const char *plan;
 } plans[] = {
+    /* what drops most rows for the bytes it reads is tested first, not what can raise */
+    {"select b from t where e > 1.5 and a = 3", "Project b\n"
+                                                "  Filter a = 3 AND e > 1.5\n"
+                                                "    Scan t (a, b, e)\n"},
+    {"select b from t where e > 1.5 and 10 / a = 3 and a = 3",
+     "Project b\n"
+     "  Filter e > 1.5 AND 10 / a = 3 AND a = 3\n"
+     "    Scan t (a, b, e)\n"},
     {"select * from (select x from generate_series(1, 1000) x union all select y from "
      "generate_series(1, 1000) y) u order by random() limit 5",
      "Project x\n"

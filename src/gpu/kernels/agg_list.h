@@ -10,8 +10,8 @@
 
 #include "block.h"
 
-/* As b_list_rows, in the order of rows: a thread has four neighbours in each of up to four bands.
- * s_sums: a word for each warp. Two barriers. */
+/* The block's active rows in their order, each as its distance from the tile's first; how many. A thread
+ * has four neighbours in each of up to four bands. s_sums: a word for each warp. Two barriers. */
 FN u32 b_list_in_order(u32 act, u32 rows, u32 span, u16 *s_list, u64 *s_sums) {
     u64 mine = 0;
     u64 all = 0;

@@ -102,19 +102,38 @@ FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
 
 /* --- lists of rows -------------------------------------------------------------------------- */
 
-/* The block's active rows, each as its distance from the tile's first; how many. s_sums holds 32
- * words. Two barriers. */
-FN u32 b_list_rows(u32 act, u32 rows, u32 span, u16 *s_list, u32 *s_sums) {
-    u32 all = 0;
-    u32 at = b_sum_before_u32(bits_set_u32(act), t_count(), s_sums, &all);
-    UNROLL for (u32 i = 0; i < rows; i++) {
-        if (act >> i & 1u) {
-            s_list[at] = (u16)(t_id() * 4u + i / 4u * span + i % 4u);
+/* Rows of a launch that wait until there is one for every thread. `counts` holds three words of shared
+ * memory, all zero at first, of which `turn` is the one for now: it is read after the barrier of a
+ * call, and set to zero before that of the next but one. */
+struct b_list {
+    u32 *rows; /* in shared memory */
+    u32 *counts;
+    u32 held; /* how many wait: the same for all threads, as is turn */
+    u32 turn;
+};
+
+/* Adds the block's active rows, each as its distance from the tile's first, and that one's. One
+ * barrier. */
+FN void b_list_add(struct b_list *list, u32 act, u32 rows, u32 span, u32 first) {
+    u32 *count = &list->counts[list->turn];
+    list->turn = list->turn == 2u ? 0u : list->turn + 1u;
+    if (w_ballot(act != 0)) {
+        u32 mine = bits_set_u32(act);
+        u32 upto = w_sum_upto_u32(mine);
+        u32 base = t_lane() == 31u ? atom_add_u32(count, upto) : 0u;
+        u32 at = list->held + w_from_u32(base, 31) + upto - mine;
+        UNROLL for (u32 i = 0; i < rows; i++) {
+            if (act >> i & 1u) {
+                list->rows[at] = first + t_id() * 4u + i / 4u * span + i % 4u;
+            }
+            at += act >> i & 1u;
         }
-        at += act >> i & 1u;
+    }
+    if (t_id() == 0) {
+        list->counts[list->turn] = 0;
     }
     b_sync();
-    return all;
+    list->held += read_u32(count);
 }
 
 /* Whose the `no`th is, when thread t's begin at s_first[t]: the last that does not begin behind
@@ -182,10 +201,26 @@ FN u32 filter_has(const struct kindex *ix, i64 key) {
     u64 bit = ((u64)key >> ix->filter.shift & ix->filter.mask) - (u64)ix->filter.lo;
     return bit < ix->filter.count ? ix->filter.bits[bit >> 5] >> (bit & 31u) & 1u : 0u;
 }
-/* The same of the field of a key that the bitmap is of. */
-FN u32 filter_has_field(const struct kindex *ix, u64 field) {
-    u64 bit = (field & ix->filter.mask) - (u64)ix->filter.lo;
-    return bit < ix->filter.count ? ix->filter.bits[bit >> 5] >> (bit & 31u) & 1u : 0u;
+/* The same without a branch, so that those of many rows are on their way at once: rows that do not ask
+ * (`on` is 0), or ask for what no bit stands for, read `spare`. */
+FN u32 bits_test(const u32 *bits, u64 count, u64 bit, u32 on, const u32 *spare) {
+    on &= bit < count;
+    const u32 *at = on ? bits + (bit >> 5) : spare;
+    return *at >> (bit & 31u) & on;
+}
+FN u32 filter_test(const struct kindex *ix, i64 key, u32 on, const u32 *spare) {
+    return bits_test(ix->filter.bits, ix->filter.count,
+                     ((u64)key >> ix->filter.shift & ix->filter.mask) - (u64)ix->filter.lo, on,
+                     spare);
+}
+FN u32 filter_test_field(const struct kindex *ix, u64 field, u32 on, const u32 *spare) {
+    return bits_test(ix->filter.bits, ix->filter.count,
+                     (field & ix->filter.mask) - (u64)ix->filter.lo, on, spare);
+}
+/* A block's copy of the lowest bits of keys. */
+FN u32 near_has(const u32 *s_near, u64 key) {
+    u32 bit = (u32)key & (NEAR_BITS - 1u);
+    return s_near[bit >> 5] >> (bit & 31u) & 1u;
 }
 /* The slots where searches begin. Those that go on `_from` one have loaded it already, so that the
  * first loads of many rows can overlap. A number past 32 bits is nowhere: what was seen is 0. */
@@ -218,13 +253,18 @@ FN u32 find_bits(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? ix->heads[slot >> 5] >> (slot & 31u) & 1u : 0u;
 }
+FN u32 bits_test_set(const struct kindex *ix, i64 key, u32 on, const u32 *spare) {
+    return bits_test(ix->heads, ix->slot_count, (u64)key - (u64)ix->key_lo, on, spare);
+}
 /* Keys that are there are numbered: bits of a word, and how many there are before it. */
 FN u64 rank_word(const struct kindex *ix, u64 slot) {
     return slot < ix->slot_count ? ix->slots[slot >> 5] : 0u;
 }
-FN u32 rank_has(const struct kindex *ix, i64 key) {
+FN u32 rank_test(const struct kindex *ix, i64 key, u32 on, const u32 *spare) {
     u64 slot = (u64)key - (u64)ix->key_lo;
-    return (u32)rank_word(ix, slot) >> (slot & 31u) & 1u;
+    on &= slot < ix->slot_count;
+    const u32 *at = on ? (const u32 *)&ix->slots[slot >> 5] : spare; /* the lower half */
+    return *at >> (slot & 31u) & on;
 }
 FN u32 rank_of(u64 word, u64 slot) {
     return (u32)(word >> 32) + bits_set_u32((u32)word & ((1u << (slot & 31u)) - 1u));

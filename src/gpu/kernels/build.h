@@ -107,7 +107,9 @@ KERNEL(k_build_bits, struct kbits, 256) {
             atom_or_u32(&args.to.bits[word], bits);
         }
     }
-    w_report(args.report, REPORT_COUNTS, rows);
+    if (args.report) {
+        w_report(args.report, REPORT_COUNTS, rows);
+    }
 }
 
 KERNEL(k_bits_count, struct kbits, 256) {
@@ -118,62 +120,104 @@ KERNEL(k_bits_count, struct kbits, 256) {
     w_report(args.report, REPORT_ROWS, count);
 }
 
-/* The same, and word by word: exclusive sums of those are the keys' numbers. */
+/* The same, and for every RANK_WORDS words: exclusive sums of those begin the keys' numbers. */
 KERNEL(k_rank_count, struct kbits, 256) {
+    SHARED(u32, s_sums, 32);
+    u64 words = (args.to.count >> 5) + 1u;
     u32 count = 0;
-    BUILD_ROWS(i, (i64)(args.to.count >> 5) + 1) {
-        u32 set = bits_set_u32(args.to.bits[i]);
-        args.before[i] = set;
+    for (u64 part = t_block(); part * RANK_WORDS < words; part += t_blocks()) {
+        u32 set = 0;
+        UNROLL for (u32 k = 0; k < RANK_WORDS / 256u; k++) {
+            u64 at = part * RANK_WORDS + k * 256u + t_id();
+            set += at < words ? bits_set_u32(args.to.bits[at]) : 0u;
+        }
+        u32 all = 0;
+        b_sum_before_u32(set, 256, s_sums, &all);
+        b_sync();
+        if (t_id() == 0) {
+            args.before[part] = all;
+        }
         count += set;
     }
     w_report(args.report, REPORT_ROWS, count);
 }
 
 KERNEL(k_rank_words, struct kbits, 256) {
-    BUILD_ROWS(i, (i64)(args.to.count >> 5) + 1) {
-        args.words[i] = (u64)args.before[i] << 32 | args.to.bits[i];
+    SHARED(u32, s_sums, 32);
+    u64 words = (args.to.count >> 5) + 1u;
+    for (u64 part = t_block(); part * RANK_WORDS < words; part += t_blocks()) {
+        u64 first = part * RANK_WORDS + t_id() * (RANK_WORDS / 256u);
+        u32 bits[RANK_WORDS / 256u];
+        u32 set = 0;
+        UNROLL for (u32 k = 0; k < RANK_WORDS / 256u; k++) {
+            bits[k] = first + k < words ? args.to.bits[first + k] : 0u;
+            set += bits_set_u32(bits[k]);
+        }
+        u32 all = 0;
+        u32 before = args.before[part] + b_sum_before_u32(set, 256, s_sums, &all);
+        b_sync();
+        UNROLL for (u32 k = 0; k < RANK_WORDS / 256u; k++) {
+            if (first + k < words) {
+                args.words[first + k] = (u64)before << 32 | bits[k];
+            }
+            before += bits_set_u32(bits[k]);
+        }
     }
 }
 
-/* cursor[slot] counts the rows of a slot; all keys have one since k_build_unique. */
+/* Slots that a key's number names: what is counted in them become the heads. */
+FN u32 build_is_plain(const struct kbuild *b) {
+    return b->form == KINDEX_DIRECT || b->form == KINDEX_RANK;
+}
+
+/* cursor[slot] counts the rows of a slot; all keys have one since k_build_unique. A row keeps its slot,
+ * or, where that is found at once, how many came before it. */
 KERNEL(k_build_count, struct kbuild, 256) {
+    u32 longest = 0;
     BUILD_ROWS(i, args.row_count) {
         u32 slot_of = 0xffffffffu;
         if (!args.nulls || !args.nulls[i]) {
             u64 slot = build_slot(&args, args.key[i]);
-            atom_add_u32(&args.cursor[slot], 1);
-            slot_of = (u32)slot;
+            u32 before = atom_add_u32(&args.cursor[slot], 1);
+            longest = before >= longest ? before + 1u : longest;
+            slot_of = build_is_plain(&args) ? before : (u32)slot;
         }
         args.slot_of[i] = slot_of;
     }
+    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
+        u32 other = w_xor_u32(longest, mask);
+        longest = other > longest ? other : longest;
+    }
+    if (t_lane() == 0 && longest > 1) {
+        atom_max_u64(&args.report[REPORT_ROWS], longest);
+    }
 }
 
-/* cursor holds exclusive sums, slot_count + 1 of them: writes the starts, or starts and ends. */
+/* cursor holds exclusive sums, slot_count + 1 of them: writes the starts, or starts and ends, to the
+ * slots of a hash table. */
 KERNEL(k_build_starts, struct kbuild, 256) {
     i64 slots = (i64)args.slot_count;
-    u64 longest = 0;
     BUILD_ROWS(i, slots + 1) {
         u32 from = args.cursor[i];
         u32 to = i < slots ? args.cursor[i + 1] : from;
-        longest = to - from > longest ? to - from : longest;
-        if (args.form == KINDEX_DIRECT || args.form == KINDEX_RANK) {
-            args.heads[i] = from;
-        } else if (args.form == KINDEX_PAIRS) {
+        if (args.form == KINDEX_PAIRS) {
             args.slots[i] = (u64)from << 32 | (i < slots ? (u32)args.slots[i] : 0u);
         } else if (i < slots) {
             args.slots[2 * i + 1] = from != to ? (u64)to << 32 | from : 0u;
         }
     }
-    if (longest > 1) {
-        atom_max_u64(&args.report[REPORT_ROWS], longest);
-    }
 }
 
 KERNEL(k_build_scatter, struct kbuild, 256) {
     BUILD_ROWS(i, args.row_count) {
-        u32 slot = args.slot_of[i];
-        if (slot != 0xffffffffu) {
-            args.rows[atom_add_u32(&args.cursor[slot], 1)] = (u32)i;
+        u32 slot_of = args.slot_of[i];
+        if (slot_of == 0xffffffffu) {
+            continue;
+        }
+        if (build_is_plain(&args)) {
+            args.rows[args.cursor[build_slot(&args, args.key[i])] + slot_of] = (u32)i;
+        } else {
+            args.rows[atom_add_u32(&args.cursor[slot_of], 1)] = (u32)i;
         }
     }
 }
