@@ -89,32 +89,46 @@ static struct row_cost row_cost(const struct pipeline *pipe, const struct expect
 
 /* A step reaches about half of what loops that do nothing else reach. */
 #define STEPS_REACH 0.5
-#define PIPE_NS 20e3        /* to prepare a pipeline and a worker's vectors */
-#define STEP_NS 1e3         /* any other step */
-#define SPAN_MOST (1 << 26) /* of keys, in bits that an index sets aside */
-#define CLEARED_PER_NS 4.0  /* bytes: pages are new */
+#define PIPE_NS 15e3 /* to prepare a pipeline and a worker's vectors */
+#define STEP_NS 3e3  /* any other step */
 
-/* Bits for the span of the keys are cleared, however few keys there are. */
-static f64 build_span_ns(const struct step *step) {
+/* Bytes that an index sets aside for the span of its keys: about as index_build.c and index_hash.c do,
+ * ranks, or a bitmap before a hash table. */
+static f64 span_bytes(const struct step *step, f64 rows) {
     f64 span = (f64)step->key_range.hi - (f64)step->key_range.lo + 1;
-    return (span < SPAN_MOST ? span / 8 : 0) / CLEARED_PER_NS;
+    f64 most = rows < 4096 ? 1 << 24 : 1 << 26;
+    return span < MAX_OF(64 * rows, 1 << 20) ? span / 4 : span < most ? span / 8 : 0;
+}
+#define CLEARED_PER_NS 4.0 /* bytes: their pages are new */
+
+/* Of all workers, those that have a morsel to do. */
+static f64 busy_part(const struct exec *x, f64 rows, f64 workers) {
+    f64 morsels = rows / (f64)MAX_OF(x->settings->morsel_rows, 1) + 1;
+    return MIN_OF(morsels, workers) / workers;
+}
+
+static f64 expected_rows(const struct exec *x, const struct step *step,
+                         const struct expected *vars) {
+    return step->kind == STEP_PIPELINE ? (f64)source_rows(x, step->pipeline, vars)
+           : step->kind == STEP_RANK   ? (f64)x->dict_lens[step->dict]
+                                       : (f64)vars[step->src].rows;
 }
 
 static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step *step,
                            const struct expected *vars) {
     struct device_rates rates;
     f64 workers = x->pool ? (f64)pool_worker_count(x->pool) : 1;
+    f64 rows = expected_rows(x, step, vars);
+    f64 reach = STEPS_REACH * busy_part(x, rows, workers);
     cpu_rates(dev, x, &rates);
-    f64 units_per_ns = STEPS_REACH * (rates.cost_per_ns > 0 ? rates.cost_per_ns : 20 * workers);
-    f64 probes_per_ns =
-        STEPS_REACH * (rates.probes_per_ns > 0 ? rates.probes_per_ns : 0.1 * workers);
+    f64 units_per_ns = reach * (rates.cost_per_ns > 0 ? rates.cost_per_ns : 20 * workers);
+    f64 probes_per_ns = reach * (rates.probes_per_ns > 0 ? rates.probes_per_ns : 0.1 * workers);
     if (step->kind == STEP_PIPELINE) {
-        f64 rows = (f64)source_rows(x, step->pipeline, vars);
         struct row_cost cost = row_cost(step->pipeline, vars);
         return PIPE_NS + rows * (cost.units / units_per_ns + cost.probes / probes_per_ns);
     }
-    f64 rows = step->kind == STEP_RANK ? x->dict_lens[step->dict] : (f64)vars[step->src].rows;
-    return STEP_NS + (step->kind == STEP_BUILD ? build_span_ns(step) : 0) +
+    f64 cleared = step->kind == STEP_BUILD ? span_bytes(step, rows) : 0;
+    return STEP_NS + cleared / CLEARED_PER_NS +
            rows * (step->kind == STEP_SORT ? 4 : 1) / probes_per_ns;
 }
 

@@ -21,7 +21,7 @@ enum { REVISIONS_MOST = 8 };
 /* About as the host builds its indexes: ranks, and a bitmap before a hash table, up to such spans. */
 #define RANKS_PER_ROW 64
 #define RANKS_LEAST (1LL << 20)
-#define BITMAP_MOST (f64)(1 << 26)
+#define BITMAP_MOST(rows) ((rows) < 4096 ? 1 << 24 : 1 << 26)
 
 struct noted { /* of a step */
     u8 can;
@@ -103,7 +103,7 @@ static struct expected index_guess(const struct exec *x, const struct step *buil
         return (struct expected){.index_bytes = (i64)MIN_OF(span / 4 + (f64)rows * 4, hashed),
                                  .sent_bytes = (i64)(span * 4)};
     }
-    f64 bits = span < BITMAP_MOST ? span / 8 : 0;
+    f64 bits = span < BITMAP_MOST(rows) ? span / 8 : 0;
     return (struct expected){.index_bytes = (i64)hashed, .sent_bytes = (i64)(hashed + bits)};
 }
 

@@ -650,7 +650,8 @@ static u32 open_choice(struct fix *f, struct fake_gpu *gpu) {
     sort->keys = &by_key;
     fix_result(f, rows);
     *gpu = (struct fake_gpu){.cpu = f->cpu};
-    gpu->dev = (struct device){.name = "gpu", .title = "GPU", .space = 1, .self = gpu, .refuses = fake_refuses};
+    gpu->dev = (struct device){
+        .name = "gpu", .title = "GPU", .space = 1, .self = gpu, .refuses = fake_refuses};
     gpu->dev.estimate_ns = fake_estimate;
     gpu->dev.run = fake_run;
     gpu->dev.fetch = fake_fetch;
@@ -720,8 +721,8 @@ static void test_corrected(void **state) {
     (void)open_choice(&f, &gpu);
     f.settings.device = DEVICE_AUTO;
     gpu.past = past_new(&f.arena, &f.program);
-    cpu_rates_tell(f.cpu, &(struct device_rates){
-                              .bytes_per_ns = 1, .probes_per_ns = 0.1, .cost_per_ns = 1});
+    cpu_rates_tell(
+        f.cpu, &(struct device_rates){.bytes_per_ns = 1, .probes_per_ns = 0.1, .cost_per_ns = 1});
     gpu.ns = 50000;
     gpu.sort_ns = 1e12;
     gpu.takes_ns = 3000000;
@@ -734,6 +735,33 @@ static void test_corrected(void **state) {
     }
     assert_true(runs > 0 && runs < 40);
     assert_non_null(strstr(f.x.metrics[0].why, "corrected by earlier runs"));
+    fix_fini(&f);
+}
+
+/* Few rows are one worker's, however many there are; the span of an index's keys costs, too. */
+static void test_estimates(void **state) {
+    UNUSED(state);
+    struct fix f;
+    fix_init(&f, 8);
+    (void)fix_var(&f, VAR_ROWS, 1, NULL);
+    fix_open(&f);
+    cpu_rates_tell(f.cpu,
+                   &(struct device_rates){.bytes_per_ns = 1, .probes_per_ns = 1, .cost_per_ns = 1});
+    struct step step = {.kind = STEP_SORT};
+    struct expected vars[1] = {{.rows = 2000}};
+    f64 none = f.cpu->estimate_ns(f.cpu, &f.x, &step, (struct expected[1]){{0}});
+    f64 few = f.cpu->estimate_ns(f.cpu, &f.x, &step, vars) - none;
+    vars[0].rows = 2000000;
+    f64 many = f.cpu->estimate_ns(f.cpu, &f.x, &step, vars) - none;
+    assert_true(few * 1000 > many * 7 && few * 1000 < many * 9);
+    step.kind = STEP_BUILD;
+    vars[0].rows = 2000;
+    f64 narrow = f.cpu->estimate_ns(f.cpu, &f.x, &step, vars);
+    step.key_range.hi = 2000000;
+    f64 wide = f.cpu->estimate_ns(f.cpu, &f.x, &step, vars);
+    assert_true(wide > narrow + 20000 && wide < narrow + 200000);
+    step.key_range.hi = (i128)1 << 60; /* no bitmap then */
+    assert_true(fabs(f.cpu->estimate_ns(f.cpu, &f.x, &step, vars) - narrow) < 1);
     fix_fini(&f);
 }
 
@@ -836,8 +864,9 @@ static void test_key_set(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_key_set), cmocka_unit_test(test_share_of_answer),
-        cmocka_unit_test(test_sort),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_key_set),
+                                       cmocka_unit_test(test_share_of_answer),
+                                       cmocka_unit_test(test_sort),
                                        cmocka_unit_test(test_answer_and_limit),
                                        cmocka_unit_test(test_negative_bounds),
                                        cmocka_unit_test(test_values),
@@ -852,6 +881,7 @@ int main(void) {
                                        cmocka_unit_test(test_device_choice),
                                        cmocka_unit_test(test_placed_again),
                                        cmocka_unit_test(test_corrected),
+                                       cmocka_unit_test(test_estimates),
                                        cmocka_unit_test(test_pair_map)};
     return cmocka_run_group_tests(tests, make_data, NULL);
 }
