@@ -55,7 +55,8 @@ static FALLIBLE make_far(struct job *j) {
 
 /* As much as the step's strings took when it ran last, or a guess. */
 static i64 first_bytes(const struct job *j) {
-    i64 row = (i64)j->plan.makes * MADE_FIRST_BYTES;
+    i64 literals = MIN_OF(gpu_job_literal_bytes(j), 3 * MADE_FIRST_BYTES); /* some are put together */
+    i64 row = (i64)j->plan.makes * (MADE_FIRST_BYTES + literals);
     i64 rows = MIN_OF(j->source_rows, gpu_heap_available(j->g->card) / 4 / row);
     i64 before = atomic_load(&j->kept->made_rows);
     i64 bytes = rows * row;
@@ -110,7 +111,8 @@ wf_status gpu_job_made_end(struct job *j, bool *out_again) {
     atomic_store(&j->kept->made_rows, j->source_rows);
     if ((i64)used > j->made_bytes) {
         gpu_job_made_drop(j);
-        j->made_bytes = j->g->known.made_bytes = (i64)used;
+        /* What was made of strings that had no room is missing in it. */
+        j->made_bytes = j->g->known.made_bytes = MAX_OF((i64)used, 2 * j->made_bytes);
         *out_again = true;
     } else if (j->far) {
         j->far->used = (i64)used;

@@ -17,7 +17,7 @@
  * add: what was there is dropped, so that neither repeats nor rows of earlier rounds cost a step of
  * their own. Where a device cannot do that, a round asks of every row whether it was found before
  * (the plan's anti join), and then removes repeats; that set of keys grows, too, where it can: a round
- * adds those of the last round's rows, and looks at no others (fix_is_seen). */
+ * adds those of the last round's rows, and looks at no others (fix_is_seen). See decision 0027. */
 #include "lower/lower_int.h"
 
 enum { ANY_ROWS = 60, WIDENINGS = 2 };

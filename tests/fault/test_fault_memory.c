@@ -30,9 +30,9 @@ struct piece {
 #define KEYED_ROWS "200|19900|s9;"
 
 /* Rows that refer to each other, one after the other. */
-#define CHAIN                                                                                    \
-    "drop table if exists chain cascade; create table chain (id int primary key, p int "         \
-    "references chain on delete cascade on update cascade); insert into chain select i, "        \
+#define CHAIN                                                                             \
+    "drop table if exists chain cascade; create table chain (id int primary key, p int "  \
+    "references chain on delete cascade on update cascade); insert into chain select i, " \
     "nullif(i - 1, 0) from generate_series(1, 60) i; create view links as select * from chain"
 
 static const struct piece pieces[] = {
@@ -67,14 +67,17 @@ static const struct piece pieces[] = {
     {"alter table keyed add column w integer default 5", KEYED,
      "select count(*), sum(k), max(v) from keyed", KEYED_ROWS, KEYED_ROWS},
     {"alter table child alter column k type bigint", KEYED, NULL, NULL, NULL},
+    {"call logiql('lq(1, 2). lq(2, 3). lp(x, y) <- lq(x, y). lp(x, z) <- lp(x, y), lq(y, z). "
+     "!(lp(x, x)).')",
+     "drop table if exists lq cascade", LOOK_T, T_ROWS, T_ROWS},
     {"create view seen as select k from keyed where k > 3", KEYED,
      "select count(*), sum(k), max(v) from keyed", KEYED_ROWS, KEYED_ROWS},
     {"create table copied (id serial, k int references keyed)",
      "drop table if exists copied; " KEYED, NULL, NULL, NULL},
     {"delete from chain where id = 20", CHAIN, "select count(*), sum(p) from chain", "60|1770;",
      "19|171;"},
-    {"update chain set id = id + 100 where id % 3 = 0", CHAIN,
-     "select count(*), sum(p) from chain", "60|1770;", "60|3670;"},
+    {"update chain set id = id + 100 where id % 3 = 0", CHAIN, "select count(*), sum(p) from chain",
+     "60|1770;", "60|3670;"},
     {"alter table chain drop column id cascade", CHAIN, "select count(*), sum(p) from chain",
      "60|1770;", "60|1770;"},
     {"drop table chain cascade", CHAIN, NULL, NULL, NULL},

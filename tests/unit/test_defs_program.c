@@ -414,7 +414,7 @@ static void test_verify_steps(void **state) {
     BAD_STEP(STEP_FETCH, t.fetches[0].col = 1);
     BAD_STEP(STEP_SORT, t.vars[2].kinds[0] = KIND_COUNT);
     BAD_STEP(STEP_SORT, t.vars[4].lut_kind = KIND_COUNT);
-    BAD_STEP(STEP_SORT, t.vars[1].kind = VAR_INTERN + 1);
+    BAD_STEP(STEP_SORT, t.vars[1].kind = VAR_SET + 1);
 }
 
 int main(void) {

@@ -249,12 +249,41 @@ static void test_share(void **state) {
     close_db();
 }
 
+/* Strings that a step makes stay on the card where steps that read them run; a step that ran before knows
+ * how much room they take. */
+static void test_made_text_stays(void **state) {
+    (void)state;
+    static const char sql[] =
+        "with q as materialized (select k, w || k || repeat('x', 300) as y from u) select "
+        "count(*), "
+        "sum(length(y)), (select count(*) from (select y from q limit 1) as o) from q";
+    int64_t launches[2], moved[2];
+    wf_statement *statement = NULL;
+    open_tables("64MB", "woven");
+    assert_int_equal(wf_prepare(conn, sql, &statement), WF_OK);
+    for (int i = 0; i < 2; i++) {
+        wf_result *result = NULL;
+        assert_int_equal(wf_execute(statement, &result), WF_OK);
+        launches[i] = wf_result_metric(result, "launches");
+        moved[i] = wf_result_metric(result, "bytes_moved");
+        wf_result_close(result);
+    }
+    wf_statement_close(statement);
+    assert_true(launches[1] < launches[0]);
+    assert_true(moved[1] < 150000); /* there are 330,000 of them */
+    ask("select k, length(y)::bigint from (select k, w || k || repeat('x', 300) as y from u) as o "
+        "where y like '%7X%'",
+        2);
+    close_db();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found),       cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_transaction), cmocka_unit_test(test_literals),
-        cmocka_unit_test(test_settings),    cmocka_unit_test(test_eviction),
-        cmocka_unit_test(test_reset),       cmocka_unit_test(test_share),
+        cmocka_unit_test(test_found),           cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_transaction),     cmocka_unit_test(test_literals),
+        cmocka_unit_test(test_settings),        cmocka_unit_test(test_eviction),
+        cmocka_unit_test(test_reset),           cmocka_unit_test(test_share),
+        cmocka_unit_test(test_made_text_stays),
     };
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }
