@@ -27,7 +27,7 @@
 #define AGG_OWN_BYTES (100LL << 10) /* two blocks a multiprocessor at least */
 #define AGG_OWN_ROWS 4096           /* of a thread, before its cells are added up */
 #define AGG_OWN_ROWS_SIMT 32
-static const f64 AGG_FEW_SHARE = 0.125; /* of keys that are there */
+static const f64 AGG_FEW_SHARE = 0.125; /* of the rows, where all lookups have been asked */
 #define AGG_RUN_WORDS 6   /* of a group, at most: a tile's runs lie in shared memory */
 #define AGG_RUN_BLOCKS 64 /* that check the order of tiles; at most BLOCK_THREADS */
 
@@ -85,8 +85,8 @@ static void shape_shared(const struct gpu_plan *plan, const struct sink *sink,
         out->own_bytes = (i64)agg->slot_count <= most / bytes ? (i64)agg->slot_count * bytes : 0;
     }
     i64 table = (i64)(agg->slot_count * stride_of(agg)) * 8;
-    i64 most_table =
-        room->rows / AGG_TABLE_ROWS >= (i64)agg->slot_count ? AGG_TABLE_BYTES : AGG_SHARED_BYTES;
+    bool many = room->rows / AGG_TABLE_ROWS >= (i64)agg->slot_count;
+    i64 most_table = room->few ? AGG_FEW_BYTES : many ? AGG_TABLE_BYTES : AGG_SHARED_BYTES;
     out->copies = !out->own_bytes && table <= MIN_OF(most_table, least) / room->sharers;
 }
 
@@ -425,15 +425,15 @@ void gpu_agg_early_cols(const struct job *j, u64 *cols) {
     }
 }
 
-/* Whether an index that is looked into tells of most rows that they are not there: what is left goes on
- * as a list (weave_list.c). */
+/* Whether the indexes that are looked into tell of most rows that they are not there: what is left goes
+ * on as a list (weave_list.c). */
 static bool meets_few(const struct job *j) {
-    bool few = false;
+    f64 share = 1;
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
         const struct gpu_var *index = j->x->vars[j->plan.indexes.items[i]].copy;
-        few = few || (index && index->share <= AGG_FEW_SHARE);
+        share *= index ? index->share : 1;
     }
-    return few;
+    return share <= AGG_FEW_SHARE;
 }
 
 static void agg_shapes(struct job *j, bool in_runs) {
