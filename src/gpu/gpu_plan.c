@@ -1187,9 +1187,8 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     if (out->max_live > GPU_LIVE_MOST) {
         return refuse_count(arena, REFUSE_LIVE, out->max_live);
     }
-    if (p.next >= KOP_ASIDE || out->ops.count > 0xffff) {
-        return gpu_refusal(arena, REFUSE_LENGTH, "");
-    }
+    bool is_long = p.next >= KOP_ASIDE || out->ops.count > 0xffff; /* for the virtual machine's 16 bits */
+    out->woven_op = is_long && !out->woven_op ? "so long a pipeline" : out->woven_op;
     return NULL;
 }
 
