@@ -118,7 +118,8 @@ static i64 find_step(const struct finish *t, const struct regex_step *step,
         const struct regex_step *old = &t->steps.items[i];
         if (old->to == step->to && old->match == step->match && old->noted == step->noted &&
             old->move_count == step->move_count &&
-            memcmp(t->moves.items + old->move_at, moves, sizeof *moves * step->move_count) == 0) {
+            (!step->move_count ||
+             memcmp(t->moves.items + old->move_at, moves, sizeof *moves * step->move_count) == 0)) {
             return i;
         }
     }
