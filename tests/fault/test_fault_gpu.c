@@ -160,6 +160,21 @@ static void test_calls(void **state) {
     }
 }
 
+/* Memory of the host is refused, sooner or later, ever less often: the answer is right or an error, and
+ * right again at the end. */
+static void refuse_memory(const struct piece *piece, int64_t often) {
+    int64_t rows = 0;
+    uint64_t expected = digest(piece->sql, piece->columns, &rows);
+    bool reached = true;
+    for (int64_t n = 1; reached; n += 1 + n / often) {
+        memory_fail_at(n);
+        bool right = answered(piece, expected, rows);
+        reached = memory_fail_at(0) >= n;
+        assert_true(right || reached);
+    }
+    assert_true(answered(piece, expected, rows));
+}
+
 /* On a card that has no room: every way that a step has left, and the host short of memory. */
 static void test_spilled(void **state) {
     (void)state;
@@ -167,21 +182,12 @@ static void test_spilled(void **state) {
         {"auto", "select t.a, e.v from t join e on t.g = e.k where a < 1000", 2},
         {"auto", "select a * 1000003, count(*), min(b) from t group by 1", 3}};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
-        int64_t rows = 0;
         open_db("90kB", "vm");
         make_tables();
         fail_each_call(&few[i], 0, 1, 23);
         fail_each_call(&few[i], 700, 2, 53);
         assert_true(spills(&few[i]));
-        uint64_t expected = digest(few[i].sql, few[i].columns, &rows);
-        bool reached = true;
-        for (int64_t n = 1; reached; n += 1 + n / 8) {
-            memory_fail_at(n);
-            bool right = answered(&few[i], expected, rows);
-            reached = memory_fail_at(0) >= n;
-            assert_true(right || reached);
-        }
-        assert_true(answered(&few[i], expected, rows));
+        refuse_memory(&few[i], 8);
         close_db();
     }
 }
@@ -215,7 +221,6 @@ static void test_shares(void **state) {
     (void)state;
     device = "hybrid";
     for (int i = 0; i < PIECES; i++) {
-        int64_t rows = 0;
         if (i != 0 && i != 1 && i != 4 && i != 5) {
             continue;
         }
@@ -224,15 +229,7 @@ static void test_shares(void **state) {
         run("set hybrid_share = 40");
         fail_each_call(&pieces[i], 0, 1, 5);
         fail_each_call(&pieces[i], 700, 2, 9);
-        uint64_t expected = digest(pieces[i].sql, pieces[i].columns, &rows);
-        bool reached = true;
-        for (int64_t n = 1; reached; n += 1 + n / 16) {
-            memory_fail_at(n);
-            bool right = answered(&pieces[i], expected, rows);
-            reached = memory_fail_at(0) >= n;
-            assert_true(right || reached);
-        }
-        assert_true(answered(&pieces[i], expected, rows));
+        refuse_memory(&pieces[i], 16);
         close_db();
     }
     device = "gpu";
