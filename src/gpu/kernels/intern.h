@@ -83,10 +83,10 @@ FN i32 intern_same(const struct kintern *t, u32 number, const struct intern_key 
 FN i32 intern_insert(const struct kintern *t, u32 *slot, struct intern_key k, u32 is_text,
                      u64 *report) {
     u64 room = is_text ? (k.a + 7u) & ~7ULL : 0u;
-    u64 at = is_text ? atom_add_u64(&t->counts[INTERN_BYTES], room) : 0u;
+    u64 at = is_text ? atom_take_u64(&t->counts[INTERN_BYTES], room) : 0u;
     u64 number = t->entry_limit;
     if (at + room <= t->heap_bytes) {
-        number = atom_add_u64(&t->counts[INTERN_ENTRIES], 1);
+        number = atom_take_u64(&t->counts[INTERN_ENTRIES], 1);
     }
     if (number >= t->entry_limit) {
         atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_INTERN);
