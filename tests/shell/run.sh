@@ -90,7 +90,12 @@ expect "-l logiql" 0 $'x,y\n1,2\n1,3\n2,3' -l logiql --format csv -c 'e(1,2). e(
 expect "several queries" 0 $'x\n1\nx\n2' -l logiql --format csv -c '_(x) <- x = 1. _(x) <- x = 2.'
 piped "clauses arrive one by one" 0 $'p(1).\n_(x) <-\n  p(x).\n' $'x\n1' -l logiql --format csv
 complains "a clause's mistake" 1 'ERROR 42703: variable y.*' -l logiql -c 'p(1). q(x) <- p(x), y < 2.'
-complains "all mistakes" 1 'ERROR:  42601.*' -l logiql -c $'p(1.\nq(2.'
+printf 'p(1.\nq(2.\n' >"$tmp/two.logic"
+complains "the first mistake" 1 'two.logic:1: ERROR 42601' -l logiql -f "$tmp/two.logic"
+complains "all mistakes" 1 'two.logic:2: ERROR 42601' -l logiql -f "$tmp/two.logic"
+printf 'e(1, 2).\nf(x) <- nope(x).\ng(x) <- e(x).\n' >"$tmp/two.logic"
+complains "all mistakes of names" 1 'two.logic:3: ERROR 42P10' -l logiql -f "$tmp/two.logic"
+piped ".drop with its constraint" 0 $'e(1, 2).\nf[x] = y <- e(x, y).\n.drop f\n.rules' '' -l logiql
 expect "a script is all or nothing" 1 $'x\n1' -l logiql --keep-going --format csv -c 'p(1).' -c 'p(2). p("a").' -c '_(x) <- p(x).'
 piped ".language" 0 $'.language\n.language logiql\n.language\np(5).\n_(x) <- p(x).\n.language sql\nselect x1 as a from p;' \
     $'language is sql\nlanguage is logiql\nx\n5\na\n5' --format csv
