@@ -182,7 +182,8 @@ static const struct experiment {
     {"everyday", bench_everyday, ON_ARRAYS | TAKES(ONLY), true,
      "group-bys and joins of the db-benchmark, windows, sorts, text, time: answers left where they are made"},
     {"datalog", bench_datalog, ON_ARRAYS | TAKES(ONLY) | TAKES(GRAPH), true,
-     "recursive programs over graphs: closure, same generation, components, distances, aliases, points-to; answers checked"},
+     "recursive programs over graphs: closure, same generation, components, distances, aliases, "
+     "points-to; answers checked"},
     {"papers", bench_papers, TAKES(ROWS) | TAKES(NO_GPU) | TAKES(ONLY), true,
      "tables and figures of the papers behind prim, ops, join and strings, as Markdown; "
      "--only table3, table4, fig11 to fig15, fig9 or stages"},

@@ -14,8 +14,9 @@ struct graph {
 /* What a kind of graph has without a size: about `edges` edges. */
 enum { GRAPH_KINDS = 5 };
 extern const char *const graph_kinds[GRAPH_KINDS];
-/* "gnp:2000,8000", "rmat:2048,8000" (nodes, edges), "grid:40" (its side), "chain:500", "tree:1000" (nodes), one of these
- * without a size, or a file of edges, two numbers a line. False, with a message on stderr, when there is no such graph. */
+/* "gnp:2000,8000", "rmat:2048,8000" (nodes, edges), "grid:40" (its side), "chain:500",
+ * "tree:1000" (nodes), one of these without a size, or a file of edges, two numbers a line.
+ * False, with a message on stderr, when there is no such graph. */
 bool graph_make(struct graph *out, const char *spec, int64_t edges);
 void graph_free(struct graph *graph);
 uint64_t graph_draw(uint64_t number, uint64_t what); /* a random number: the same every time */
@@ -60,7 +61,8 @@ struct answer {
 };
 /* By another way, without any database. False: too much memory would be needed. */
 typedef bool second_way(const struct graph *graph, struct answer *out);
-second_way check_closure, check_generation, check_components, check_distances, check_reach, check_alias, check_points_to;
+second_way check_closure, check_generation, check_components, check_distances;
+second_way check_reach, check_alias, check_points_to;
 
 /* A program of datalog.def. */
 struct datalog_program {

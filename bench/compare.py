@@ -8,7 +8,6 @@ sort, top, group, join
            whole orders, first rows, aggregations, joins of numbers and texts, over --operator-rows rows, best times
 arrays     wf_prim_join of --array-rows sparse 64-bit keys a side, and DuckDB's join of the same tables, best times
 regex      shapes of regular expressions over --regex-rows rows, best times
-recursion  WITH RECURSIVE: closures, and what one node of a grid reaches, best times
 tpch, ssb  the queries of TPC-H or of the Star Schema Benchmark at each --sf, median times; DuckDB's tables are filled from
            Warpfox's, through Arrow
 load       COPY of lineitem.tbl at the first --sf, and what CALL tpch takes; the file comes from tpchgen-cli
@@ -356,65 +355,6 @@ def regex(args):
         ours.close()
 
 
-# --- recursion ---------------------------------------------------------------------------------------------------
-
-CLOSURE = ("with recursive c(a, b) as (select a, b from e union select c.a, e.b from c join e on c.b = e.a) "
-           "select count(*), sum(a), sum(b) from c")
-REACH = ("with recursive r(a) as (select 0::bigint union select e.b from r join e on r.a = e.a) "
-         "select count(*), sum(a) from r")
-
-
-def random_edges(nodes, edges, seed=11):
-    rng = np.random.default_rng(seed)
-    return rng.integers(0, nodes, edges), rng.integers(0, nodes, edges)
-
-
-def grid_edges(side):
-    node = np.arange(side * side).reshape(side, side)
-    right, below = (node[:, :-1], node[:, 1:]), (node[:-1, :], node[1:, :])
-    return [np.concatenate([right[i].ravel(), below[i].ravel()]) for i in range(2)]
-
-
-RECURSION = {
-    "closure 2000/8000, int": ("integer", lambda: random_edges(2000, 8000), CLOSURE),
-    "closure 2000/8000, bigint": ("bigint", lambda: random_edges(2000, 8000), CLOSURE),
-    "closure 2000/8000, text": ("text", lambda: random_edges(2000, 8000), CLOSURE.replace("sum(a), sum(b)", "min(a), max(b)")),
-    "closure G(10^4, 0.001)": ("bigint", lambda: random_edges(10000, 100000), CLOSURE),
-    "reach, grid 300 x 300": ("bigint", lambda: grid_edges(300), REACH),
-}
-
-
-def recursion(args):
-    for threads in args.threads:
-        say(f"{threads_text(threads)}, best of {args.runs}, DuckDB {duckdb.__version__}")
-        say(f"{'recursion':26} {'warpfox ms':>11} {'duckdb ms':>10} {'ratio':>6}  answers")
-        ratios = []
-        for title, (kind, edges, sql) in RECURSION.items():
-            if args.match not in title:
-                continue
-            duck = duckdb.connect()
-            duck.execute(f"set threads = {threads}")
-            ours = wf.Connection(threads=threads, device="cpu")
-            with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-                file.writelines(f"{a},{b}\n" for a, b in zip(*edges()))
-                file.flush()
-                for run in (ours.run, duck.execute):
-                    run(f"create table e (a {kind}, b {kind})")
-                    run(f"copy e from '{file.name}' (format csv)")
-            mine, a = times_of(lambda: ours.arrow(sql), args.runs)
-            theirs, b = times_of(lambda: duck.sql(sql).to_arrow_table(), args.runs)
-            mine, theirs, equal = min(mine), min(theirs), [list(map(str, row)) for row in rows_of(a)] == [list(map(str, row)) for row in rows_of(b)]
-            ratios.append(theirs / mine)
-            say(f"{title:26} {mine * 1e3:>11.1f} {theirs * 1e3:>10.1f} {theirs / mine:>6.2f}  {'equal' if equal else 'DIFFERENT'}")
-            report.append({"experiment": "recursion", "threads": threads, "query": title, "warpfox_ms": mine * 1e3,
-                           "duckdb_ms": theirs * 1e3, "equal": equal})
-            duck.close()
-            ours.close()
-        if ratios:
-            ratio_line(ratios, "the best times")
-        say()
-
-
 # --- tpch --------------------------------------------------------------------------------------------------------
 
 def copy_tables(ours, duck, tables):
@@ -575,7 +515,7 @@ def record(path, names):
 
 def main():
     global clock
-    experiments = {"virginian": virginian, "arrays": arrays, "regex": regex, "recursion": recursion, "tpch": tpch, "ssb": ssb, "load": load} | dict.fromkeys(OPERATORS)
+    experiments = {"virginian": virginian, "arrays": arrays, "regex": regex, "tpch": tpch, "ssb": ssb, "load": load} | dict.fromkeys(OPERATORS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", nargs="*", help="; ".join(experiments))
     parser.add_argument("--rows", type=int, default=8_000_000)

@@ -1,7 +1,7 @@
 /* souffle.c: a program of `bench datalog` by Soufflé, compiled.
  *
- * Its facts and its text are written to a folder of their own, which is removed afterwards. Compiling does not count; reading
- * the facts does. Relations print how many tuples they have. */
+ * Its facts and its text are written to a folder of their own, which is removed afterwards.
+ * Compiling does not count; reading the facts does. Relations print how many tuples they have. */
 #define _GNU_SOURCE
 #include "bench_datalog.h"
 
