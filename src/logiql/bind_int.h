@@ -92,7 +92,7 @@ i32 lq_at(const struct lq_bind *b, i32 position);
 enum lq_class class_of(struct type type);
 const char *class_name(struct type type, char buf[32]);
 /* int, string, … as in declarations; false when there is no such type. */
-bool lq_type_named(struct sv name, const lq_exprs *bits, struct type *out);
+bool lq_type_named(struct sv name, struct type *out);
 struct lq_pred *pred_new(struct lq_bind *b, struct sv name, u8 origin);
 struct lq_pred *pred_known(const struct lq_bind *b, struct sv name); /* NULL when not met yet */
 /* By its name: a clause's, a table, a column of one, a view. 42P01. */
@@ -200,6 +200,7 @@ struct lq_bound { /* a rule: rows and what they make of the head */
 FALLIBLE rule_bind(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
+FALLIBLE fold_series(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 struct rel *lq_project(struct lq_bind *b, struct rel *rel, struct expr **exprs, const char **names,
                        i64 count);
 struct rel *lq_distinct(struct lq_bind *b, struct rel *rel);

@@ -120,7 +120,7 @@ static FALLIBLE take_atom(struct lq_bind *b, struct goal *goal, const struct lq_
     }
     lift_all(b, goal, &copy->keys);
     lift_all(b, goal, &copy->values);
-    bool type_word = lq_type_named(atom->name, NULL, &type) && !pred_exists(b, atom->name);
+    bool type_word = lq_type_named(atom->name, &type) && !pred_exists(b, atom->name);
     if (type_word || builtin_is_atom(atom->name)) {
         struct test test = {.atom = copy, .position = lq_at(b, atom->position)};
         VEC_PUSH(b->arena, &goal->tests, test);
@@ -243,7 +243,7 @@ static FALLIBLE solve(struct lq_bind *b, struct lq_scope *scope, const struct lq
 /* int(x): says what x is. */
 static FALLIBLE check_type(struct lq_bind *b, const struct test *test, struct expr *arg) {
     struct type type;
-    (void)lq_type_named(test->atom->name, NULL, &type);
+    (void)lq_type_named(test->atom->name, &type);
     return classes_meet(b, arg, expr_null(b->t, type, -1), test->position);
 }
 

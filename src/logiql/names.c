@@ -54,21 +54,18 @@ const char *class_name(struct type type, char buf[32]) {
     return class == CLASS_OTHER ? type_print(type, buf) : names[class];
 }
 
-static bool digits_are(const lq_exprs *bits, const char *digits) {
-    return bits && bits->count == 1 && bits->items[0]->kind == LQ_INT &&
-           sv_eq(bits->items[0]->text, sv_from(digits));
-}
-
-bool lq_type_named(struct sv name, const lq_exprs *bits, struct type *out) {
+bool lq_type_named(struct sv name, struct type *out) {
     static const struct {
         const char *name;
         u8 id;
-    } types[] = {{"int", TYPE_BIGINT},    {"int64", TYPE_BIGINT},    {"uint", TYPE_BIGINT},
-                 {"int32", TYPE_INTEGER}, {"uint32", TYPE_BIGINT},   {"int16", TYPE_SMALLINT},
-                 {"float", TYPE_DOUBLE},  {"float64", TYPE_DOUBLE},  {"float32", TYPE_REAL},
-                 {"string", TYPE_TEXT},   {"boolean", TYPE_BOOLEAN}, {"datetime", TYPE_TIMESTAMP},
-                 {"date", TYPE_DATE}};
-    if (sv_eq(name, SV("decimal"))) {
+    } types[] = {{"int", TYPE_BIGINT},         {"int64", TYPE_BIGINT},   {"uint", TYPE_BIGINT},
+                 {"int32", TYPE_INTEGER},      {"uint32", TYPE_BIGINT},  {"int16", TYPE_SMALLINT},
+                 {"int8", TYPE_SMALLINT},      {"uint8", TYPE_SMALLINT}, {"uint16", TYPE_INTEGER},
+                 {"uint64", TYPE_BIGINT},      {"float", TYPE_DOUBLE},   {"float64", TYPE_DOUBLE},
+                 {"float32", TYPE_REAL},       {"string", TYPE_TEXT},    {"boolean", TYPE_BOOLEAN},
+                 {"datetime", TYPE_TIMESTAMP}, {"date", TYPE_DATE}};
+    if (sv_eq(name, SV("decimal")) || sv_eq(name, SV("decimal64")) ||
+        sv_eq(name, SV("decimal128"))) {
         *out = type_decimal(DECIMAL_DIGITS_MAX, 10);
         return true;
     }
@@ -78,12 +75,7 @@ bool lq_type_named(struct sv name, const lq_exprs *bits, struct type *out) {
     }
     for (i64 i = 0; i < COUNT_OF(types); i++) {
         if (sv_eq(name, sv_from(types[i].name))) {
-            u8 id = types[i].id;
-            id = sv_eq(name, SV("int")) && digits_are(bits, "32")     ? TYPE_INTEGER
-                 : sv_eq(name, SV("int")) && digits_are(bits, "16")   ? TYPE_SMALLINT
-                 : sv_eq(name, SV("float")) && digits_are(bits, "32") ? TYPE_REAL
-                                                                      : id;
-            *out = type_of((enum type_id)id);
+            *out = type_of((enum type_id)types[i].id);
             return true;
         }
     }

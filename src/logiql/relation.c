@@ -137,13 +137,18 @@ static FALLIBLE bind_plain(struct lq_bind *b, const struct lq_rule *rule, struct
 FALLIBLE rule_bind(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
     b->rule = rule;
     wf_status status = ERR_OK;
-    if (rule->clause->fold == LQ_SERIES) {
-        status = error_set(b->err, ERR_NOT_SUPPORTED, lq_at(b, rule->clause->position),
-                           "series is not supported yet");
-    } else {
-        status = rule->clause->fold == LQ_AGG   ? fold_agg(b, rule, out)
-                 : rule->clause->fold == LQ_SEQ ? fold_seq(b, rule, out)
-                                                : bind_plain(b, rule, out);
+    switch ((enum lq_fold_kind)rule->clause->fold) {
+    case LQ_AGG:
+        status = fold_agg(b, rule, out);
+        break;
+    case LQ_SEQ:
+        status = fold_seq(b, rule, out);
+        break;
+    case LQ_SERIES:
+        status = fold_series(b, rule, out);
+        break;
+    default:
+        status = bind_plain(b, rule, out);
     }
     b->rule = NULL;
     return status;

@@ -213,7 +213,7 @@ static bool is_type_atom(const struct lq_lit *lit, struct type *out) {
         atom_arg(lit->atom, 0)->kind != LQ_VARIABLE) {
         return false;
     }
-    return lq_type_named(lit->atom->name, NULL, out);
+    return lq_type_named(lit->atom->name, out);
 }
 
 static bool all_variables(const struct lq_atom *atom) {

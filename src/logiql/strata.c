@@ -55,7 +55,7 @@ static void uses_of_rule(struct arena *arena, const struct lq_rule *rule, use_li
 /* int(x) as a literal says something of a type, unless there is such a predicate. */
 static bool is_type_word(struct lq_bind *b, struct sv name) {
     struct type type;
-    return lq_type_named(name, NULL, &type) && !pred_exists(b, name);
+    return lq_type_named(name, &type) && !pred_exists(b, name);
 }
 
 /* --- Tarjan's algorithm --- */

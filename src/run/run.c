@@ -469,6 +469,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
         }
         again = goes_round(x, block) && !has_enough(x, block);
         rounds[b]++;
+        x->rounds += block->loop_count > 0;
         if (!again && block->loop_count) {
             past_went_round(x->past, b, rounds[b]);
         }

@@ -315,35 +315,19 @@ static FALLIBLE do_all(struct doing *d) {
     return ERR_OK;
 }
 
-/* The first mistake is the error; the others are told before it. */
-static FALLIBLE report(struct wf_connection *conn, struct sv text, const lq_mistakes *mistakes) {
-    for (i64 i = 1; i < mistakes->count; i++) {
+/* The first mistake is the error; the others stand behind it (wf_connection_further_error). */
+static FALLIBLE report(struct wf_connection *conn, const lq_mistakes *mistakes) {
+    further_open(conn, mistakes->count - 1);
+    for (i64 i = mistakes->count - 1; i >= 0; i--) {
         const struct lq_mistake *m = &mistakes->items[i];
-        i64 line = 1;
-        i64 start = 0;
-        for (i64 k = 0; k < text.len && k < m->position; k++) {
-            if (text.ptr[k] == '\n') {
-                line++;
-                start = k + 1;
-            }
-        }
-        i64 end = start;
-        while (end < text.len && text.ptr[end] != '\n') {
-            end++;
-        }
-        if (m->position < 0) {
-            notice(conn, "ERROR", "%s %s", error_sqlstate(m->code), m->message);
+        if (i > conn->further_count) { /* no memory for it */
             continue;
         }
-        notice(conn, "ERROR", "%s %s\nLINE %lld: %.*s\n%*s^%s%s", error_sqlstate(m->code),
-               m->message, (long long)line, (int)MIN_OF(end - start, 200), text.ptr + start,
-               (int)(MIN_OF(m->position - start, 200) + 7 + (line > 9) + (line > 99)), "",
-               m->hint ? "\nHINT:  " : "", m->hint ? m->hint : "");
-    }
-    const struct lq_mistake *first = &mistakes->items[0];
-    error_set(&conn->err, first->code, first->position, "%s", first->message);
-    if (first->hint) {
-        error_hint(&conn->err, "%s", first->hint);
+        struct error *err = i == 0 ? &conn->err : &conn->further[i - 1].err;
+        error_set(err, m->code, m->position, "%s", m->message);
+        if (m->hint) {
+            error_hint(err, "%s", m->hint);
+        }
     }
     return conn->err.code;
 }
@@ -352,7 +336,7 @@ static FALLIBLE run_clauses(struct wf_connection *conn, struct rowset *rows, str
     struct lq_script script;
     TRY(logiql_script(&rows->arena, &rows->snap, text, &script, &conn->err));
     if (script.mistakes.count > 0) {
-        return report(conn, text, &script.mistakes);
+        return report(conn, &script.mistakes);
     }
     for (i64 i = 0; i < script.notices.count; i++) {
         notice(conn, "NOTICE", "%s", script.notices.items[i]);
@@ -371,9 +355,12 @@ FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows) {
     }
     struct sv text = arena_sv(&rows->arena, sv_of(arg->value.str));
     wf_status status = run_clauses(conn, rows, text);
-    if (status && conn->err.position >= 0) {
-        conn->err.position =
-            sql_literal_place(rows->compiled->script->sql, arg->position, conn->err.position);
+    for (i32 i = -1; status && i < conn->further_count; i++) {
+        struct error *err = i < 0 ? &conn->err : &conn->further[i].err;
+        if (err->position >= 0) {
+            err->position =
+                sql_literal_place(rows->compiled->script->sql, arg->position, err->position);
+        }
     }
     return status;
 }
@@ -435,7 +422,7 @@ static void reach_all(struct reached *r, const struct edition *before, const str
     }
 }
 
-static bool is_constraint(const struct object *object) {
+bool logiql_is_constraint(const struct object *object) {
     return object->kind == OBJECT_VIEW && object->logical &&
            strncmp(object->name, "constraint:", 11) == 0;
 }
@@ -500,7 +487,7 @@ FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *be
     status = arena_check(&arena, &conn->err);
     for (i64 i = 0; i < reached.oids.count && !status; i++) {
         const struct edition_entry *entry = edition_find_oid(now, reached.oids.items[i]);
-        if (entry && is_constraint(entry->object)) {
+        if (entry && logiql_is_constraint(entry->object)) {
             status = look_at(conn, &arena, entry->object);
         }
     }
@@ -534,7 +521,7 @@ static wf_status script_fill(struct wf_connection *conn, struct script *script) 
     struct text sql;
     TRY(logiql_split(&script->arena, script->text, &parts, &conn->err));
     if (parts.mistakes.count > 0) {
-        return report(conn, script->text, &parts.mistakes);
+        return report(conn, &parts.mistakes);
     }
     text_init(&sql, &script->arena);
     TRY(to_sql(script, &parts, &sql));
@@ -559,4 +546,11 @@ void script_place(const struct script *script, struct error *err) {
     }
     bool inside = err->position >= part->literal && err->position <= part->literal_end;
     err->position = part->position + (inside ? err->position - (i32)part->literal : 0);
+}
+
+void script_place_all(const struct script *script, struct wf_connection *conn) {
+    script_place(script, &conn->err);
+    for (i32 i = 0; i < conn->further_count; i++) {
+        script_place(script, &conn->further[i].err);
+    }
 }
