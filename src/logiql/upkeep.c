@@ -148,36 +148,50 @@ struct upkeep {
     const struct lq_upkeep *request;
     struct lq_pred **preds; /* the members */
     struct fix_draft *draft;
-    struct rel **found; /* by member: rows of terms without a recursion */
+    struct rel **found; /* by member: rows of what no round finds; NULL = none */
 };
 
-/* Rows of a term that the member has not. */
-static struct rel *not_there(struct upkeep *u, i64 member, struct rel *term) {
-    struct lq_bind *b = &u->b;
-    struct rel *there = rows_rel(b, u->preds[member], &u->request->rows[member]);
-    struct rel *join = rel_join(b->plan, JOIN_ANTI, term, there);
-    for (i64 i = 0; i < term->out.count; i++) {
-        VEC_PUSH(b->arena, &join->join.left_keys, expr_col(b->plan, term->out.items[i], -1));
-        VEC_PUSH(b->arena, &join->join.right_keys, expr_col(b->plan, there->out.items[i], -1));
+static struct rel *by_all_columns(struct lq_bind *b, enum join_kind kind, struct rel *left,
+                                  struct rel *right, i64 count) {
+    struct rel *join = rel_join(b->plan, kind, left, right);
+    for (i64 i = 0; i < count; i++) {
+        VEC_PUSH(b->arena, &join->join.left_keys, expr_col(b->plan, left->out.items[i], -1));
+        VEC_PUSH(b->arena, &join->join.right_keys, expr_col(b->plan, right->out.items[i], -1));
         VEC_PUSH(b->arena, &join->join.null_safe, (b8)0);
     }
-    join->rows = term->rows;
+    join->rows = left->rows;
     return join;
 }
 
-/* One more plan whose rows the member gains or loses. */
+/* Rows of a term of every round that the member has not: an index of all its rows serves them all. */
+static struct rel *not_there(struct upkeep *u, i64 member, struct rel *term) {
+    struct rel *there = rows_rel(&u->b, u->preds[member], &u->request->rows[member]);
+    return by_all_columns(&u->b, JOIN_ANTI, term, there, term->out.count);
+}
+
+/* The same of few rows, once: those of the member that are among them are looked for, so that nobody
+ * makes an index of all. */
+static struct rel *few_not_there(struct upkeep *u, i64 member, struct rel *rows) {
+    struct lq_bind *b = &u->b;
+    struct rel *few = lq_distinct(b, rows);
+    struct rel *mine = rel_shared(b->plan, few, few->out.items, NULL, few->out.count);
+    struct rel *asked = rel_shared(b->plan, few, few->out.items, NULL, few->out.count);
+    struct rel *all = rows_rel(b, u->preds[member], &u->request->rows[member]);
+    mine->rows = asked->rows = few->rows;
+    struct rel *there = by_all_columns(b, JOIN_SEMI, all, asked, few->out.count);
+    there->rows = few->rows;
+    return by_all_columns(b, JOIN_ANTI, mine, there, few->out.count);
+}
+
+/* One more plan whose rows the member gains or loses; `again`: in every round. */
 static void add_term(struct upkeep *u, i64 member, struct rel *term, bool again) {
-    if (u->request->kind == LQ_GAINED) {
-        term = not_there(u, member, term);
+    if (again) {
+        bool gains = u->request->kind == LQ_GAINED;
+        fix_rule(u->draft, (u32)member, gains ? not_there(u, member, term) : term);
+        return;
     }
-    if (u->draft && again) {
-        fix_rule(u->draft, (u32)member, term);
-    } else if (u->draft) {
-        fix_base(u->draft, (u32)member, term);
-    } else {
-        struct rel *before = u->found[member];
-        u->found[member] = before ? rel_unite(&u->b, before, term) : term;
-    }
+    struct rel *before = u->found[member];
+    u->found[member] = before ? rel_unite(&u->b, before, term) : term;
 }
 
 /* The rule once for every atom of which something changed. */
@@ -274,12 +288,7 @@ static struct rel *row_numbers(struct upkeep *u, i64 member, struct rel *found) 
     number.range.hi = (i128)1 << 52;
     VEC_PUSH(b->arena, &scan->scan.cols, number);
     VEC_PUSH(b->arena, &scan->out, number.col);
-    struct rel *join = rel_join(b->plan, JOIN_SEMI, scan, found);
-    for (i64 i = 0; i < count; i++) {
-        VEC_PUSH(b->arena, &join->join.left_keys, expr_col(b->plan, scan->out.items[i], -1));
-        VEC_PUSH(b->arena, &join->join.right_keys, expr_col(b->plan, found->out.items[i], -1));
-        VEC_PUSH(b->arena, &join->join.null_safe, (b8)0);
-    }
+    struct rel *join = by_all_columns(b, JOIN_SEMI, scan, found, count);
     join->rows = found->rows;
     struct expr *only[1] = {expr_col(b->plan, number.col, -1)};
     const char *names[1] = {"row"};
@@ -401,13 +410,23 @@ static FALLIBLE bind_parts(struct upkeep *u, struct rel **members) {
         }
     }
     b->part = NULL;
+    for (i64 m = 0; m < count; m++) {
+        if (u->found[m] && u->request->kind == LQ_GAINED) {
+            u->found[m] = few_not_there(u, m, u->found[m]);
+        } else if (u->found[m]) {
+            u->found[m] = lq_distinct(b, u->found[m]);
+        }
+        if (u->found[m] && u->draft) {
+            fix_base(u->draft, (u32)m, u->found[m]);
+        }
+    }
     struct rel *fix = u->draft ? fix_close(u->draft) : NULL;
     if (fix && u->request->enough) {
         fix->fix.limit = number_of(b, u->request->enough);
     }
     for (i64 m = 0; m < count; m++) {
         members[m] = fix           ? fix_read(b->plan, fix, (u32)m)
-                     : u->found[m] ? lq_distinct(b, u->found[m])
+                     : u->found[m] ? u->found[m]
                                    : no_rows(u, m);
     }
     return ERR_OK;
