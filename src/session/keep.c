@@ -7,7 +7,7 @@
  * changed, or too much has, or something is negated or aggregated, all is computed anew. The outcome
  * is published like a compaction: it takes the place of the rows it came from unless somebody was
  * faster. Nothing here may fail a statement that could do without: whoever cannot have kept rows
- * computes for himself. */
+ * computes for himself. See decision 0028. */
 #include "session/kept.h"
 
 #include "logiql/logiql.h"
@@ -574,18 +574,61 @@ FALLIBLE keep_refresh(struct wf_connection *conn, struct snapshot *snap, struct 
     return status;
 }
 
+/* What there is of kept rows, without doing anything. */
+static FALLIBLE look(struct refresh *r, enum standing *out, const char **out_why) {
+    bool fits = false;
+    TRY(take_inputs(r, false, &fits));
+    r->old = fits ? state_find(r->conn, r->shape) : NULL;
+    *out = how_it_stands(r, out_why);
+    for (i64 i = 0; i < r->shape->input_count && fits && *out == FRESH; i++) {
+        struct refresh below = {
+            .conn = r->conn, .snap = r->snap, .shape = r->shape->inputs[i].shape};
+        const char *why = "";
+        if (below.shape) { /* kept rows that are themselves stale */
+            arena_init(&below.arena, &r->conn->db->mem);
+            wf_status status = look(&below, out, &why);
+            refresh_fini(&below);
+            TRY(status);
+            *out = *out == FRESH ? FRESH : UPDATE;
+        }
+    }
+    return ERR_OK;
+}
+
+FALLIBLE keep_word(struct wf_connection *conn, struct snapshot *snap, const char *predicate,
+                   const char **out) {
+    struct refresh r = {.conn = conn, .snap = snap};
+    const char *why = "";
+    enum standing standing = ELSEWHERE;
+    const struct edition_entry *entry =
+        snapshot_lookup(snap, (struct sv){NULL, 0}, sv_from(predicate));
+    *out = "no";
+    if (!entry || conn->settings.derived == DERIVED_COMPUTED) {
+        return ERR_OK;
+    }
+    TRY(shape_find(conn, snap, entry->object, &r.shape));
+    if (r.shape && r.shape->worth) {
+        arena_init(&r.arena, &conn->db->mem);
+        wf_status status = look(&r, &standing, &why);
+        *out = !r.old ? "later" : standing == FRESH ? "fresh" : "stale";
+        refresh_fini(&r);
+        shape_release(r.shape);
+        return status;
+    }
+    shape_release(r.shape);
+    return ERR_OK;
+}
+
 FALLIBLE keep_describe(struct wf_connection *conn, struct snapshot *snap, struct kept_shape *shape,
                        struct text *out) {
     static const char *const words[] = {"kept", "kept, to be updated", "to be computed",
                                         "not kept"};
     struct refresh r = {.conn = conn, .snap = snap, .shape = shape};
     const char *why = "";
-    bool fits = false;
+    enum standing standing = COMPUTE;
     arena_init(&r.arena, &conn->db->mem);
-    wf_status status = take_inputs(&r, false, &fits);
+    wf_status status = look(&r, &standing, &why);
     if (!status) {
-        r.old = fits ? state_find(conn, shape) : NULL;
-        enum standing standing = how_it_stands(&r, &why);
         print_names(out, shape);
         text_print(out, ": %s", words[standing]);
         if (standing == COMPUTE || standing == ELSEWHERE) {

@@ -34,6 +34,11 @@ FALLIBLE keep_fill(struct wf_connection *conn, struct rowset *rows, bool *out_go
 /* Of EXPLAIN: what keep_fill did, or would do. */
 FALLIBLE keep_explain(struct wf_connection *conn, struct rowset *rows, bool ran, struct text *out);
 
+/* Whether the rows of a derived predicate are kept: "no", "later" (not computed yet), "stale" or
+ * "fresh". */
+FALLIBLE keep_word(struct wf_connection *conn, struct snapshot *snap, const char *predicate,
+                   const char **out);
+
 /* What an UPDATE did: the i-th row that is new was row old_rows[i] of the base; -1: it is an
  * inserted one, as those behind are. */
 struct row_pairs {
