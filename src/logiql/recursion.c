@@ -28,6 +28,7 @@ static struct type wide_type(struct type type) {
 /* Columns that a rule only hands on keep their types; `computed` are those that others are for. */
 static void note_types(struct lq_bind *b, struct lq_pred *pred, const struct lq_bound *bound) {
     pred->types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
+    pred->kinds = bound->kinds;
     for (i32 i = 0; i < pred->arity; i++) {
         pred->types[i] = wide_type(bound->exprs[i]->type);
     }
@@ -96,20 +97,22 @@ static FALLIBLE find_types(struct lq_bind *b, members *all) {
 }
 
 /* A value of the head in the type of its column; where it has none there is no tuple. */
-static FALLIBLE head_value(struct lq_bind *b, const struct lq_rule *rule, i32 i, struct expr *value,
-                           struct lq_scope *scope, struct expr **out) {
-    struct type type = rule->pred->types[i];
-    struct expr *like = expr_null(b->t, type, -1);
+static FALLIBLE head_value(struct lq_bind *b, const struct lq_rule *rule, i32 i,
+                           struct lq_bound *bound, struct lq_scope *scope) {
+    struct lq_pred *pred = rule->pred;
+    struct expr *like = expr_null(b->t, pred->types[i], -1);
     like->kind = EXPR_COL; /* of that type: only literals adapt */
     i32 position = rule->own ? atom_arg(rule->head, i)->position : -1;
-    TRY(classes_meet(b, value, like, position));
-    if (value->kind == EXPR_CALL && value->func == FUNC_DEFINED) {
-        value = value->args[0]; /* one wrapping is enough */
+    struct lq_value mine = {bound->exprs[i], bound->kinds[i]};
+    TRY(values_meet(b, mine, (struct lq_value){like, kind_of(pred, i)}, position));
+    struct expr *cast = bound->exprs[i];
+    if (cast->kind == EXPR_CALL && cast->func == FUNC_DEFINED) {
+        cast = cast->args[0]; /* one wrapping is enough */
     }
-    TRY(coerce_to(b->t, value, type, &value));
-    *out = expr_defined(b, value);
-    if (expr_can_raise(*out)) {
-        VEC_PUSH(b->arena, &scope->conds, expr_not_null(b, *out));
+    TRY(coerce_to(b->t, cast, pred->types[i], &cast));
+    cast = bound->exprs[i] = expr_defined(b, cast);
+    if (expr_can_raise(cast)) {
+        VEC_PUSH(b->arena, &scope->conds, expr_not_null(b, cast));
     }
     return ERR_OK;
 }
@@ -121,7 +124,7 @@ FALLIBLE rule_term(struct lq_bind *b, const struct lq_rule *rule, struct rel *am
     struct lq_scope scope = {0};
     TRY(rule_bind(b, rule, &bound));
     for (i32 i = 0; i < pred->arity; i++) {
-        TRY(head_value(b, rule, i, bound.exprs[i], &scope, &bound.exprs[i]));
+        TRY(head_value(b, rule, i, &bound, &scope));
     }
     scope.rel = bound.rel;
     if (among) {

@@ -23,6 +23,17 @@ static bool storable(const struct object *view) {
     return view->col_count > 0;
 }
 
+/* Entities, and what names them: what literals for them read is not in the rules. */
+static bool has_entities(const struct lq_pred *pred) {
+    const struct object *object = pred->entry ? pred->entry->object : NULL;
+    bool found = pred->is_entity || pred->makes || pred->refmode.len > 0 ||
+                 pred->identifies.len > 0 || pred->also.count > 0;
+    for (i32 i = 0; pred->kinds && i < pred->arity && !found; i++) {
+        found = pred->kinds[i].len > 0;
+    }
+    return found || (object && object->text && strstr(object->text, "lang:new"));
+}
+
 static FALLIBLE add_inputs(struct lq_bind *b, const struct lq_pred *pred,
                            struct lq_component *out) {
     lq_preds reads = {0};
@@ -71,6 +82,7 @@ FALLIBLE logiql_component(struct arena *arena, struct snapshot *snap, const stru
     TRY(status);
     for (i64 i = 0; i < b->order.count; i++) {
         const struct lq_pred *pred = b->order.items[i];
+        out->closed = out->closed && !has_entities(pred);
         if (pred->component != root->component) {
             continue;
         }

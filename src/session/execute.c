@@ -263,6 +263,7 @@ static void sum_metrics(struct rowset *rows) {
     u32 steps = step_total(rows->exec.program);
     i64 *sums = rows->metrics;
     memset(sums, 0, sizeof rows->metrics);
+    sums[METRIC_rounds] = rows->exec.rounds;
     sums[METRIC_compilations] = rows->compile_count;
     sums[METRIC_peak_bytes] = atomic_load(&rows->mem.peak_bytes);
     for (u32 i = 0; i < steps; i++) {
@@ -277,7 +278,7 @@ static void sum_metrics(struct rowset *rows) {
         sums[METRIC_pruned_rows] += m->tablets_pruned_rows;
     }
 }
-_Static_assert(METRIC_COUNT == 10, "sum_metrics adds every metric");
+_Static_assert(METRIC_COUNT == 11, "sum_metrics adds every metric");
 
 static FALLIBLE collect_columns(struct rowset *rows) {
     struct exec *x = &rows->exec;
