@@ -519,6 +519,7 @@ FALLIBLE body_bind(struct lq_bind *b, struct lq_scope *scope, const lq_conj *con
         lift_all(b, &goal, extra);
     }
     for (i64 i = 0; i < goal.atoms.count; i++) {
+        scope->atom = i;
         TRY(bind_atom(b, scope, &goal, goal.atoms.items[i]));
     }
     TRY(settle_tests(b, scope, &goal));

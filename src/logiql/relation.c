@@ -35,7 +35,7 @@ struct rel *lq_distinct(struct lq_bind *b, struct rel *rel) {
     return agg;
 }
 
-static struct rel *unite(struct lq_bind *b, struct rel *left, struct rel *right) {
+struct rel *rel_unite(struct lq_bind *b, struct rel *left, struct rel *right) {
     struct rel *rel = rel_new(b->plan, REL_UNION, left, right);
     for (i64 i = 0; i < left->out.count; i++) {
         u32 col = plan_col_like(b->plan, left->out.items[i]);
@@ -276,7 +276,7 @@ static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
     struct rel *all = constant ? values_of(b, pred, bounds) : NULL;
     for (i64 r = 0; r < count && !constant; r++) {
         struct rel *rel = lq_project(b, bounds[r].rel, bounds[r].exprs, pred->names, pred->arity);
-        all = all ? unite(b, all, rel) : rel;
+        all = all ? rel_unite(b, all, rel) : rel;
     }
     bool is_set = constant ? all_differ(b, pred) : count == 1 && bounds[0].is_set;
     pred->rel = is_set ? all : lq_distinct(b, all);
@@ -285,6 +285,9 @@ static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
 }
 
 struct rel *pred_read(struct lq_bind *b, struct lq_pred *pred) {
+    if (pred->origin == ORIGIN_KEPT) {
+        return scan_new(b->plan, &pred->kept, pred->name.ptr, -1);
+    }
     if (pred->draft) {
         return fix_atom(pred->draft, pred->relation);
     }

@@ -495,9 +495,10 @@ FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows) {
     return status;
 }
 
-/* One row for every clause: its stratum, whether that is recursive, its predicate. */
+/* One row for every clause: its stratum, whether that is recursive, its predicate, whether the rows
+ * of that are kept. */
 FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows) {
-    static const char *const names[] = {"stratum", "recursive", "predicate", "clause"};
+    static const char *const names[] = {"stratum", "recursive", "predicate", "clause", "kept"};
     struct arena *arena = &rows->arena;
     struct lq_list list;
     VEC(struct sv) values = {0};
@@ -505,12 +506,15 @@ FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows) {
     for (i64 i = 0; i < list.items.count; i++) {
         const struct lq_listed *listed = &list.items.items[i];
         const char *stratum = arena_printf(arena, "%d", listed->stratum);
+        const char *kept = NULL;
+        TRY(keep_word(conn, &rows->snap, listed->predicate, &kept));
         for (const char *at = listed->text; *at;) {
             i64 len = (i64)strcspn(at, "\n");
             VEC_PUSH(arena, &values, sv_from(stratum));
             VEC_PUSH(arena, &values, listed->recursive ? SV("yes") : SV("no"));
             VEC_PUSH(arena, &values, sv_from(listed->predicate));
             VEC_PUSH(arena, &values, ((struct sv){at, len}));
+            VEC_PUSH(arena, &values, sv_from(kept));
             at += len + (at[len] != 0);
         }
     }
