@@ -551,6 +551,7 @@ FALLIBLE logiql_script(struct arena *arena, struct snapshot *snap, struct sv tex
     s->out = out;
     TRY(snapshot_open(snap, err));
     lq_bind_init(&s->b, plan, snap, err);
+    map_init(&s->wanted, arena);
     text_init(&s->delta_text, arena);
     TRY(lq_parse(arena, arena_sv(arena, text), &s->program, err));
     out->mistakes = s->program.mistakes;

@@ -33,6 +33,7 @@ struct script {
     lq_preds created;
     VEC(struct change *) changes;
     VEC(struct lq_action) kept; /* states of before that are put aside */
+    struct map wanted;          /* names of changes that bodies read */
     struct text delta_text;     /* rules for what clauses change, for those that read it */
 };
 

@@ -161,6 +161,9 @@ static FALLIBLE stage_atom(struct staging *g, const struct lq_atom *atom, struct
     copy->name = staged_name(b, start ? "start" : delta_words[atom->delta], atom->name);
     copy->form = LQ_PLAIN;
     copy->delta = LQ_STATE;
+    if (!start) {
+        map_set(&g->s->wanted, copy->name, copy);
+    }
     return start ? keep_start(g, atom->name, atom_arity(atom), atom->position) : ERR_OK;
 }
 
@@ -242,6 +245,10 @@ static FALLIBLE state_delta(struct script *s, const struct lq_clause *clause,
                             const struct lq_atom *head) {
     struct lq_bind *b = &s->b;
     struct lq_atom plain = {.form = LQ_PLAIN, .position = head->position};
+    struct sv name = staged_name(b, delta_words[delta_of(head)], head->name);
+    if (!map_find(&s->wanted, name)) {
+        return ERR_OK;
+    }
     for (i32 i = 0; i < atom_arity(head); i++) {
         const struct lq_expr *arg = atom_arg(head, i);
         if (arg->kind == LQ_ANY) {
@@ -255,7 +262,6 @@ static FALLIBLE state_delta(struct script *s, const struct lq_clause *clause,
                 "what another clause reads as a change neither creates entities nor waits for a "
                 "final state");
     }
-    struct sv name = staged_name(b, delta_words[delta_of(head)], head->name);
     struct lq_clause *rule = script_with_head(s, clause, &plain, name);
     TRY(clause_rules(b, rule, true));
     lq_print_clause(rule, &s->delta_text);
@@ -264,21 +270,16 @@ static FALLIBLE state_delta(struct script *s, const struct lq_clause *clause,
 }
 
 FALLIBLE deltas_add(struct script *s) {
-    struct lq_bind *b = &s->b;
-    bool some = false;
     for (i64 i = 0; i < s->program.clauses.count; i++) {
-        some = some || s->program.clauses.items[i]->reads_deltas;
-    }
-    for (i64 i = 0; some && i < s->program.clauses.count; i++) {
         const struct lq_clause *clause = s->program.clauses.items[i];
         for (i64 h = 0; clause->kind != LQ_CONSTRAINT && h < clause->heads.count; h++) {
             const struct lq_atom *head = clause->heads.items[h];
             bool changes =
                 head->delta || (clause->kind == LQ_FACT && !script_has_rules(s, head->name));
-            if (changes && memcmp(head->name.ptr, "lang:", (size_t)MIN_OF(head->name.len, 5))) {
+            if (changes) {
                 TRY(state_delta(s, clause, head));
             }
         }
     }
-    return arena_check(b->arena, b->err);
+    return arena_check(s->b.arena, s->b.err);
 }
