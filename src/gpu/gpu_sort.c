@@ -287,11 +287,12 @@ static void add_key(struct sorter *s, u32 k) {
     }
 }
 
-/* Parts side by side in words; rows that were selected are out of order, so their numbers count. */
+/* Parts side by side in words; rows that were selected are out of order, so their numbers count.
+ * While they are selected, nothing that comes behind a text tells rows apart before all of it does. */
 static FALLIBLE make_parts(struct sorter *s) {
     s->parts.count = s->levels.count = 0;
     s->cut = 0;
-    for (u32 k = 0; k < s->key_count; k++) {
+    for (u32 k = 0; k < s->key_count && !(s->selecting && s->cut); k++) {
         add_key(s, k);
     }
     if (s->selected || !s->parts.count || (s->selecting && !s->cut)) {
