@@ -179,6 +179,7 @@ const char *gpu_part_text(const char *part) {
         {"format", FORMAT_PARTS},
         {"shortest", FORMAT_PARTS "#include \"defs/pow10_table.h\"\n"
                                   "#include \"defs/fn_shortest.h\"\n"},
+        {"encode", MAKE_PARTS "#include \"defs/fn_encode.h\"\n"},
         {"hash", MAKE_PARTS "#include \"defs/fn_hash.h\"\n"},
         {"initcap", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"
                     "#include \"defs/case_map.h\"\n#include \"defs/fn_case.h\"\n"
