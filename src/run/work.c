@@ -65,7 +65,8 @@ void step_makes_rows(const struct exec *x, const struct step *step, i64 read, i6
     const struct pipeline *pipe = step->pipeline;
     bool joins = false;
     for (u32 i = 0; pipe && i < pipe->op_count; i++) {
-        joins = joins || pipe->ops[i].code == OP_MATCH || pipe->ops[i].code == OP_EACH;
+        joins = joins || pipe->ops[i].code == OP_MATCH || pipe->ops[i].code == OP_EACH ||
+                pipe->ops[i].code == OP_MEET;
     }
     for (u32 s = 0; pipe && s < pipe->sink_count; s++) {
         const struct sink *sink = &pipe->sinks[s];
