@@ -822,7 +822,7 @@ static struct rel *order_group(struct opt *o, struct rel *rel) {
     }
     prepare(&g);
     note_works(&g);
-    struct rel *all = goes_around(&g)                ? order_around(&g)
+    struct rel *all = goes_around(&g)               ? order_around(&g)
                       : g.leaves.count <= DP_LEAVES ? order_all(&g)
                                                     : order_greedy(&g);
     if (g.late.count > 0) {

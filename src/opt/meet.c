@@ -11,17 +11,17 @@
  * another must be equal to a column known otherwise: its keys.
  *
  * Under `multiway = auto` it is done where the lower join is expected to give more rows than any of
- * the inputs has. */
+ * the inputs has. See decision 0031. */
 #include "opt/opt_int.h"
 
 enum { LISTS_MAX = 3 };
 
 struct meeting {
     struct opt *o;
-    struct rel *join;      /* the upper one */
-    struct rel *base;      /* the lowest: its left side is everybody's */
+    struct rel *join;    /* the upper one */
+    struct rel *base;    /* the lowest: its left side is everybody's */
     struct expr *common; /* of base's right side, where others meet it already; else NULL */
-    i64 met; /* the key that compares the common column; -1 = none so far */
+    i64 met;             /* the key that compares the common column; -1 = none so far */
 };
 
 static struct expr *right_partner(const struct rel_JOIN *join, u32 col, i64 keys) {
@@ -94,8 +94,8 @@ struct reads {
 
 static void note_read(u32 col, void *arg) {
     struct reads *r = arg;
-    r->others = r->others ||
-                (rel_has_out(r->right, col) && !right_partner(r->join, col, r->join->right_keys.count));
+    r->others = r->others || (rel_has_out(r->right, col) &&
+                              !right_partner(r->join, col, r->join->right_keys.count));
 }
 
 /* Whether anything but its keys is read of the upper join's right side. */
@@ -123,8 +123,7 @@ static bool is_worth(const struct meeting *m) {
     const struct settings *s = m->o->settings;
     i64 most = MAX_OF(rel_left(m->base)->rows, rel_right(m->base)->rows);
     most = MAX_OF(most, rel_right(m->join)->rows);
-    return s->multiway == 1 ||
-           (s->multiway == 0 && !m->o->plan->for_gpu && m->base->rows > most);
+    return s->multiway == 1 || (s->multiway == 0 && !m->o->plan->for_gpu && m->base->rows > most);
 }
 
 static void need_out(struct plan *plan, struct rel *rel, u32 col) {
@@ -132,7 +131,6 @@ static void need_out(struct plan *plan, struct rel *rel, u32 col) {
         VEC_PUSH(plan->arena, &rel->out, col);
     }
 }
-
 
 static void need_below(u32 col, void *arg) {
     struct meeting *m = arg;

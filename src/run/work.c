@@ -55,10 +55,10 @@ static i64 cost_of(const struct exec *x, const struct step *step, i64 rows) {
 static i64 rows_made(const struct exec *x, u32 var, i64 read, bool multiplies) {
     i64 before = past_rows(x->past, var);
     i64 estimate = x->program->vars[var].rows;
-    return before >= 0                           ? before
-           : estimate > 0 && estimate < read     ? estimate
-           : estimate > 0 && multiplies          ? estimate
-                                                 : read;
+    return before >= 0                       ? before
+           : estimate > 0 && estimate < read ? estimate
+           : estimate > 0 && multiplies      ? estimate
+                                             : read;
 }
 
 void step_makes_rows(const struct exec *x, const struct step *step, i64 read, i64 *rows) {
