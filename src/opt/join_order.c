@@ -14,7 +14,8 @@
  * frequent, those of its member with the fewest, are counted once. A class has at most one column
  * of a leaf, since nothing compares two within.
  *
- * Joins that form a cycle, and whose pairs outgrow their inputs, are ordered by columns instead.
+ * Joins that form a cycle, and of which pairs outgrow the inputs in the best order, are ordered by
+ * columns instead.
  *
  * In a recursion a leaf that reads the rows of the last round is joined anew every round; what is
  * built without such a leaf is built once for all rounds.
@@ -610,19 +611,6 @@ static struct rel *build_set(struct group *g, const struct state *states, u64 se
     return make_join(g, a, b, left, right, states[set].rows);
 }
 
-static struct rel *order_all(struct group *g) {
-    u64 end = 1ULL << g->leaves.count;
-    struct state *states = NEW_ARRAY(g->o->plan->arena, struct state, end);
-    for (u64 set = 1; set < end; set++) {
-        states[set].rows = set_rows(g, states, set);
-        states[set].cost = is_single(set) ? 0.0 : -1.0;
-        if (!is_single(set)) {
-            try_splits(g, states, set);
-        }
-    }
-    return build_set(g, states, end - 1);
-}
-
 /* greedy */
 
 struct part {
@@ -779,30 +767,46 @@ static struct rel *order_around(struct group *g) {
     return all;
 }
 
-/* Whether some pairs of leaves are expected to give more rows than any leaf has. */
-static bool outgrows(const struct group *g) {
+/* The most rows that any input has. */
+static f64 most_rows(const struct group *g) {
     f64 most = 1.0;
-    bool grows = false;
     for (i64 i = 0; i < g->leaves.count; i++) {
         most = MAX_OF(most, (f64)g->leaves.items[i]->rows);
     }
-    for (i64 i = 0; i < g->leaves.count; i++) {
-        for (u64 rest = g->near[i]; rest; rest &= rest - 1) {
-            f64 rows = (f64)MAX_OF(g->leaves.items[leaf_number(rest)]->rows, 1);
-            grows = grows || grown_rows(g, rows, rest & -rest, i) > most;
-        }
-    }
-    return grows;
+    return most;
 }
 
+/* Whether a join below the last gives more rows than that, in the best order by pairs. */
+static bool outgrows(const struct state *states, u64 set, f64 most, bool last) {
+    u64 left = states[set].left;
+    return left && ((!last && states[set].rows > most) || outgrows(states, left, most, false) ||
+                    outgrows(states, set & ~left, most, false));
+}
+
+/* Whether the joins form a cycle, and may be ordered by columns. */
 static bool goes_around(const struct group *g) {
     const struct settings *s = g->o->settings;
     bool every = true;
     for (i64 i = 0; i < g->leaves.count; i++) {
         every = every && classes_of(g, 1ULL << i) != 0;
     }
-    return s->multiway != 2 && (s->multiway == 1 || (!g->o->plan->for_gpu && outgrows(g))) &&
-           every && g->classes.count <= 64 && !g->works && cyclic_leaves(g) != 0;
+    return (s->multiway == 1 || (s->multiway == 0 && !g->o->plan->for_gpu)) && every &&
+           g->classes.count <= 64 && !g->works && cyclic_leaves(g) != 0;
+}
+
+static struct rel *order_all(struct group *g) {
+    u64 end = 1ULL << g->leaves.count;
+    struct state *states = NEW_ARRAY(g->o->plan->arena, struct state, end);
+    for (u64 set = 1; set < end; set++) {
+        states[set].rows = set_rows(g, states, set);
+        states[set].cost = is_single(set) ? 0.0 : -1.0;
+        if (!is_single(set)) {
+            try_splits(g, states, set);
+        }
+    }
+    bool around = goes_around(g) &&
+                  (g->o->settings->multiway == 1 || outgrows(states, end - 1, most_rows(g), true));
+    return around ? order_around(g) : build_set(g, states, end - 1);
 }
 
 /* the plan */
@@ -822,9 +826,7 @@ static struct rel *order_group(struct opt *o, struct rel *rel) {
     }
     prepare(&g);
     note_works(&g);
-    struct rel *all = goes_around(&g)               ? order_around(&g)
-                      : g.leaves.count <= DP_LEAVES ? order_all(&g)
-                                                    : order_greedy(&g);
+    struct rel *all = g.leaves.count <= DP_LEAVES ? order_all(&g) : order_greedy(&g);
     if (g.late.count > 0) {
         all = rel_new(o->plan, REL_FILTER, all, NULL);
         for (i64 i = 0; i < g.late.count; i++) {
