@@ -458,3 +458,107 @@ KERNEL(k_intern_fill, struct kintern_fill, 256) {
         TABLE_WALK(slot, mask, held, atom_cas_u32(&args.intern.slots[slot], 0, (u32)i + 1u), held)
     }
 }
+
+/* --- loops ----------------------------------------------------------------------------------- */
+
+/* One warp: a lane has a relation, a part of one, and a step. Whether a round began. */
+FN u32 w_turn(const struct kturn *args) {
+    struct kloop *loop = args->loop;
+    u32 lane = t_lane();
+    u32 is_rel = lane < args->rel_count;
+    u32 is_part = lane < args->part_count;
+    struct kloop_rel *rel = &loop->rels[is_rel ? lane : 0u];
+    struct kloop_part *part = &loop->parts[is_part ? lane : 0u];
+    u64 stopped = loop->stopped;
+    u64 over = loop->over;
+    u64 rows = is_rel ? rel->rows : 0u;
+    u64 taken = is_rel ? rel->taken : 0u;
+    u64 first = is_part ? (u64)part->rows.first : 0u;
+    u64 end = is_part ? (u64)part->rows.end : 0u;
+    u32 began = 0;
+    if (args->took && !stopped) {
+        u64 had = w_from_u64(rows, args->took_rel);
+        u64 made = args->took[REPORT_ROWS];
+        u64 failed = ~args->took[REPORT_FAULT] | args->took[REPORT_RETRY];
+        made = made < (u64)args->capacity ? made : (u64)args->capacity;
+        rows = lane == args->took_rel ? made : rows;
+        stopped = failed ? args->took_step + 1u : 0u;
+        if (lane == 0) {
+            loop->steps[args->took_step].made += made - had;
+            loop->stopped = stopped;
+        }
+        if (lane == args->took_rel) {
+            rel->rows = rows;
+        }
+        w_sync();
+    }
+    if (args->begins && !stopped && !over) {
+        u32 fresh = w_ballot((i32)(is_rel && rows > taken));
+        u64 most = w_from_u64(rows, args->stop_rel ? args->stop_rel - 1u : 0u);
+        over = !fresh || (args->stop_rel && (i64)most >= args->stop_rows);
+        began = !over;
+        u32 of = is_part ? args->part_rels[lane] : 0u;
+        u32 form = is_part ? args->part_forms[lane] : 0u;
+        u64 of_rows = w_from_u64(rows, of);
+        u64 of_taken = w_from_u64(taken, of);
+        first = form == LOOP_DELTA ? of_taken : 0u;
+        end = form == LOOP_OLD ? of_taken : of_rows;
+        if (lane == 0) {
+            loop->over = over;
+            loop->rounds += began;
+        }
+        if (is_part && began) {
+            part->rows.first = (i64)first;
+            part->rows.end = (i64)end;
+            part->rows.start = -(i64)first;
+            part->cut_before = part->cut;
+            part->of_before = part->of;
+            part->cut += end - first;
+            part->of += of_rows;
+        }
+        if (is_rel && began) {
+            rel->rows_before = rows;
+            rel->taken_before = taken;
+            rel->taken = rows;
+        }
+        if (lane < LOOP_STEPS && began) {
+            loop->steps[lane].read_before = loop->steps[lane].read;
+            loop->steps[lane].made_before = loop->steps[lane].made;
+        }
+        w_sync();
+    }
+    if (args->next) {
+        u64 goes = !stopped && !over;
+        first = goes ? w_from_u64(first, args->next_part) : 0u;
+        end = goes ? w_from_u64(end, args->next_part) : 0u;
+        rows = w_from_u64(rows, args->next_rel);
+        if (lane == 0) {
+            loop->now.first = (i64)first;
+            loop->now.end = (i64)end;
+            loop->now.start = -(i64)first;
+            loop->steps[args->next_step].read += end - first;
+            args->next[REPORT_ROWS] = rows;
+        }
+    }
+    return began;
+}
+
+KERNEL(k_turn, struct kturn, 256) {
+    SHARED(u32, s_began, 1);
+    if (t_id() < 32u) {
+        u32 began = w_turn(&args);
+        if (t_id() == 0) {
+            *s_began = began;
+        }
+    }
+    if (!args.step_count) {
+        return;
+    }
+    b_sync();
+    for (u32 i = 0; *s_began && i < args.step_count; i++) {
+        const struct kloop_step *step = &args.loop->steps[i];
+        for (u32 at = t_id(); at < LOOP_COUNTS; at += t_count()) {
+            step->counts_before[at] = step->counts[at];
+        }
+    }
+}
