@@ -226,6 +226,6 @@ wf_status wf_execute(wf_statement *st, wf_result **out_result) {
     watch_begin(&conn->watch);
     wf_status status = execute(st, out_result);
     watch_end(&conn->watch);
-    script_place(st->script, &conn->err);
+    script_place_all(st->script, conn);
     return connection_leave(conn, status, st->script->text);
 }

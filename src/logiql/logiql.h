@@ -13,16 +13,30 @@
 FALLIBLE logiql_bind(struct plan *plan, struct snapshot *snap, const struct rule_request *request,
                      struct bound_relation *out, struct error *err);
 
+/* The query of the system's own: entities are numbers in it. */
+#define LQ_ROWS "lang:rows"
+
 /* What a script without queries does, in this order. Texts are clauses for _ whose relation has the
  * rows in question, but INSTALL's: all clauses of the predicate. */
 enum lq_action_kind {
-    LQ_CREATE,  /* a table */
+    LQ_CREATE,  /* a table; text: what LogiQL declared of it */
     LQ_INSTALL, /* a derived predicate, new or another than before */
+    LQ_MAKE,    /* entities that are not there yet; slots[0] says of what */
     LQ_ADD,     /* rows to a table, but those that are there */
     LQ_TAKE,    /* rows of a table go: those that agree in the first columns */
     LQ_PUT,     /* rows to a table; those with the same key give way */
     LQ_SETTING, /* name and text */
     LQ_FILE     /* a view of the file `text`; columns behind those of the key are its own */
+};
+/* Where a column of changed rows comes from: a column of the source, or the table of a maker, whose
+ * row with these keys has the entity's number. */
+struct lq_slot {
+    i32 col;           /* of the source */
+    const char *table; /* NULL = the source */
+    const char *id;    /* the column of the number */
+    i32 key_count;
+    const char **key_names;
+    struct lq_slot *keys;
 };
 struct lq_action {
     u8 kind; /* enum lq_action_kind */
@@ -35,6 +49,11 @@ struct lq_action {
     i32 key_count; /* first columns that decide the others; all = a set; 0 of a table: one row */
     const char **names;
     struct type *types;
+    const char **refers;     /* CREATE: tables of entities that columns refer to; NULL = none */
+    b8 is_unique;            /* CREATE: so is its last column */
+    struct lq_slot *slots;   /* of col_count columns; NULL: all are the source's */
+    i32 source_count;        /* columns of the source, where there are slots */
+    const char *entity;      /* MAKE: the table of all entities of the kind, if it is another one */
     VEC(const char *) reads; /* INSTALL: names of objects it reads; those before it are there */
     b8 replaces;             /* INSTALL: an empty table of that name */
     b8 has_body; /* ADD, TAKE, PUT: rows come from other predicates; FILE: names in its first line */

@@ -28,6 +28,7 @@ static struct type wide_type(struct type type) {
 /* Columns that a rule only hands on keep their types; `computed` are those that others are for. */
 static void note_types(struct lq_bind *b, struct lq_pred *pred, const struct lq_bound *bound) {
     pred->types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
+    pred->kinds = bound->kinds;
     for (i32 i = 0; i < pred->arity; i++) {
         pred->types[i] = wide_type(bound->exprs[i]->type);
     }
@@ -105,7 +106,8 @@ static FALLIBLE bind_term(struct lq_bind *b, struct lq_rule *rule, struct rel **
         struct expr *like = expr_null(b->t, pred->types[i], -1);
         like->kind = EXPR_COL; /* of that type: only literals adapt */
         i32 position = rule->own ? atom_arg(rule->head, i)->position : -1;
-        TRY(classes_meet(b, bound.exprs[i], like, position));
+        struct lq_value mine = {bound.exprs[i], bound.kinds[i]};
+        TRY(values_meet(b, mine, (struct lq_value){like, kind_of(pred, i)}, position));
         struct expr *cast = bound.exprs[i];
         if (cast->kind == EXPR_CALL && cast->func == FUNC_DEFINED) {
             cast = cast->args[0]; /* one wrapping is enough */

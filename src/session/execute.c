@@ -259,6 +259,7 @@ static void sum_metrics(struct rowset *rows) {
     u32 steps = step_total(rows->exec.program);
     i64 *sums = rows->metrics;
     memset(sums, 0, sizeof rows->metrics);
+    sums[METRIC_rounds] = rows->exec.rounds;
     sums[METRIC_compilations] = rows->compile_count;
     sums[METRIC_peak_bytes] = atomic_load(&rows->mem.peak_bytes);
     sums[METRIC_waits] = rows->exec.fetch_waits;

@@ -119,6 +119,12 @@ struct tx_mark {
     struct edition *edition;
 };
 
+/* One more mistake of a text, and how the public sees it. */
+struct further {
+    struct error err;
+    wf_error shown;
+};
+
 enum { PREPARED_LISTS = 256, NOTED_LISTS = 64 };
 struct noted_value {
     struct noted_value *next;
@@ -139,6 +145,8 @@ struct wf_connection {
     struct noted_value *last_value;          /* lastval's: of the latest nextval */
     struct error err;
     wf_error last;
+    struct further *further; /* mistakes of the text behind the first one */
+    i32 further_count;
     _Atomic i32 cancel;       /* the running statement is to stop */
     i64 deadline_ns;          /* when it must have ended; 0 = never */
     i64 statement_us;         /* when it came */
@@ -180,6 +188,9 @@ void connection_start(struct wf_connection *conn);
 FALLIBLE connection_check(struct wf_connection *conn);
 wf_status public_status(wf_status internal);
 void public_error(wf_error *out, const struct error *err, struct sv text);
+/* Mistakes behind the first one, at most so many; fewer where memory is refused. */
+void further_open(struct wf_connection *conn, i64 count);
+void further_drop(struct wf_connection *conn);
 
 /* A statement made of clauses: where they are. */
 struct script_part {
@@ -204,6 +215,7 @@ FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script 
 /* logiql.c: the same of a text in LogiQL; and where an error is in such a text. */
 FALLIBLE script_new_logiql(struct wf_connection *conn, const char *text, struct script **out);
 void script_place(const struct script *script, struct error *err);
+void script_place_all(const struct script *script, struct wf_connection *conn);
 /* In the connection's language. */
 FALLIBLE script_new_for(struct wf_connection *conn, const char *text, struct script **out);
 struct script *script_retain(struct script *script);

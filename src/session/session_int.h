@@ -151,6 +151,7 @@ void print_sql_name(struct text *out, const char *name);
 FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows);
 /* Constraints that read what the statement has changed since `before`: 23514. */
 FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *before);
+bool logiql_is_constraint(const struct object *object);
 FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows);
 /* script.c: a script whose statements `fill` makes of its text. */
 FALLIBLE script_make(struct wf_connection *conn, const char *text,
