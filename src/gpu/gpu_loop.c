@@ -596,7 +596,7 @@ static void close_loop(struct looping *l) {
 wf_status gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r) {
     struct looping *l = NEW(x->arena, struct looping);
     *l = (struct looping){.g = g, .x = x, .r = r};
-    l->pipes = NEW_ARRAY(x->arena, struct loop_pipe, LOOP_STEPS);
+    l->pipes = NEW_ARRAY(x->arena, struct loop_pipe, r->block->step_count + 1);
     TRY(arena_check(x->arena, x->err));
     if (!fits(l)) {
         r->cannot = 1;

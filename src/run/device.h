@@ -241,9 +241,10 @@ struct device {
     void (*lacks)(struct device *dev, struct table_version *version, u32 col, f64 lost_ns);
     /* Runs it; fills the step's metric. Faults go to exec_fault; the runtime raises them. */
     FALLIBLE (*run)(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
-    /* As many rounds of a loop as it can run without the runtime between its steps; relations and literals are then as after
-     * whole rounds. Where it cannot go on, the runtime runs the next round step by step, which may ask for rows of
-     * the last one again. Fills metrics but for times. NULL where a device runs only steps. */
+    /* As many rounds of a loop as it can run without the runtime between its steps; relations and
+     * literals are then as after whole rounds. Where it cannot go on, the runtime runs the next round
+     * step by step, which may read rows of the last one again. Fills metrics but for times. NULL where
+     * a device runs only steps. */
     FALLIBLE (*rounds)(struct device *dev, struct exec *x, struct rounds *r);
     /* A pipeline whose only sink is rows, a slice of its source at a time; NULL where the device
      * runs only whole steps. next replaces the sink variable's rows by those of the next slice:

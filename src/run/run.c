@@ -464,7 +464,7 @@ static FALLIBLE run_rounds_on(struct exec *x, const struct run_devices *devices,
     struct device *device = devices->list[number];
     struct bring bring = {x, devices, device->space, ERR_OK};
     for (u32 s = 0; s < r->block->step_count; s++) {
-        step_inputs(&r->block->steps[s], bring_one, &bring);
+        step_inputs(x->program, &r->block->steps[s], bring_one, &bring);
         TRY(bring.status);
         forget_outputs(&bring, &r->block->steps[s]);
     }
@@ -535,6 +535,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
         if (!loop.cannot) {
             TRY(run_rounds(x, devices, &loop));
             rounds[b] += loop.count;
+            x->rounds += loop.count;
         }
         if (loop.count && (!goes_round(x, block) || has_enough(x, block))) {
             past_went_round(x->past, b, rounds[b]);

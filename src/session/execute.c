@@ -276,7 +276,7 @@ static void sum_metrics(struct rowset *rows) {
         sums[METRIC_pruned_rows] += m->tablets_pruned_rows;
     }
 }
-_Static_assert(METRIC_COUNT == 11, "sum_metrics adds every metric");
+_Static_assert(METRIC_COUNT == 12, "sum_metrics adds every metric");
 
 static FALLIBLE collect_columns(struct rowset *rows) {
     struct exec *x = &rows->exec;

@@ -1,5 +1,5 @@
 /* build.h: kernels that are not pipelines: building an index over rows, setting up and reading out
- * an aggregation.
+ * an aggregation, the turns between pipelines of a loop.
  *
  * A build first assumes unique keys and one launch; the first duplicate asks for the general form,
  * runs of row numbers: count per slot, exclusive sums (scan.h), scatter. A slot of two words is
@@ -461,84 +461,114 @@ KERNEL(k_intern_fill, struct kintern_fill, 256) {
 
 /* --- loops ----------------------------------------------------------------------------------- */
 
-/* One warp: a lane has a relation, a part of one, and a step. Whether a round began. */
-FN u32 w_turn(const struct kturn *args) {
+/* What a lane of the warp knows of the loop: a relation, and a part of one. */
+struct turn {
+    u64 rows, taken; /* of the relation */
+    u64 first, end;  /* the part */
+    u64 stopped, over;
+};
+
+/* What the pipeline before made. */
+FN void w_turn_take(const struct kturn *args, struct turn *t) {
+    struct kloop *loop = args->loop;
+    u64 had = w_from_u64(t->rows, args->took_rel);
+    u64 made = args->took[REPORT_ROWS];
+    u64 failed = ~args->took[REPORT_FAULT] | args->took[REPORT_RETRY];
+    made = made < (u64)args->capacity ? made : (u64)args->capacity;
+    t->rows = t_lane() == args->took_rel ? made : t->rows;
+    t->stopped = failed ? args->took_step + 1u : 0u;
+    if (t_lane() == 0) {
+        loop->steps[args->took_step].made += made - had;
+        loop->stopped = t->stopped;
+    }
+    if (t_lane() == args->took_rel) {
+        loop->rels[args->took_rel].rows = made;
+    }
+    w_sync();
+}
+
+/* A round begins, where something is new and not enough is there; whether it does. */
+FN u32 w_turn_begin(const struct kturn *args, struct turn *t) {
     struct kloop *loop = args->loop;
     u32 lane = t_lane();
     u32 is_rel = lane < args->rel_count;
     u32 is_part = lane < args->part_count;
-    struct kloop_rel *rel = &loop->rels[is_rel ? lane : 0u];
-    struct kloop_part *part = &loop->parts[is_part ? lane : 0u];
-    u64 stopped = loop->stopped;
-    u64 over = loop->over;
-    u64 rows = is_rel ? rel->rows : 0u;
-    u64 taken = is_rel ? rel->taken : 0u;
-    u64 first = is_part ? (u64)part->rows.first : 0u;
-    u64 end = is_part ? (u64)part->rows.end : 0u;
-    u32 began = 0;
-    if (args->took && !stopped) {
-        u64 had = w_from_u64(rows, args->took_rel);
-        u64 made = args->took[REPORT_ROWS];
-        u64 failed = ~args->took[REPORT_FAULT] | args->took[REPORT_RETRY];
-        made = made < (u64)args->capacity ? made : (u64)args->capacity;
-        rows = lane == args->took_rel ? made : rows;
-        stopped = failed ? args->took_step + 1u : 0u;
-        if (lane == 0) {
-            loop->steps[args->took_step].made += made - had;
-            loop->stopped = stopped;
-        }
-        if (lane == args->took_rel) {
-            rel->rows = rows;
-        }
-        w_sync();
+    u32 fresh = w_ballot((i32)(is_rel && t->rows > t->taken));
+    u64 most = w_from_u64(t->rows, args->stop_rel ? args->stop_rel - 1u : 0u);
+    u32 begins = fresh && !(args->stop_rel && (i64)most >= args->stop_rows);
+    u32 of = is_part ? args->part_rels[lane] : 0u;
+    u32 form = is_part ? args->part_forms[lane] : 0u;
+    u64 of_rows = w_from_u64(t->rows, of);
+    u64 of_taken = w_from_u64(t->taken, of);
+    t->first = form == LOOP_DELTA ? of_taken : 0u;
+    t->end = form == LOOP_OLD ? of_taken : of_rows;
+    t->over = !begins;
+    if (lane == 0) {
+        loop->over = !begins;
+        loop->rounds += begins;
     }
-    if (args->begins && !stopped && !over) {
-        u32 fresh = w_ballot((i32)(is_rel && rows > taken));
-        u64 most = w_from_u64(rows, args->stop_rel ? args->stop_rel - 1u : 0u);
-        over = !fresh || (args->stop_rel && (i64)most >= args->stop_rows);
-        began = !over;
-        u32 of = is_part ? args->part_rels[lane] : 0u;
-        u32 form = is_part ? args->part_forms[lane] : 0u;
-        u64 of_rows = w_from_u64(rows, of);
-        u64 of_taken = w_from_u64(taken, of);
-        first = form == LOOP_DELTA ? of_taken : 0u;
-        end = form == LOOP_OLD ? of_taken : of_rows;
-        if (lane == 0) {
-            loop->over = over;
-            loop->rounds += began;
-        }
-        if (is_part && began) {
-            part->rows.first = (i64)first;
-            part->rows.end = (i64)end;
-            part->rows.start = -(i64)first;
-            part->cut_before = part->cut;
-            part->of_before = part->of;
-            part->cut += end - first;
-            part->of += of_rows;
-        }
-        if (is_rel && began) {
-            rel->rows_before = rows;
-            rel->taken_before = taken;
-            rel->taken = rows;
-        }
-        if (lane < LOOP_STEPS && began) {
-            loop->steps[lane].read_before = loop->steps[lane].read;
-            loop->steps[lane].made_before = loop->steps[lane].made;
-        }
-        w_sync();
+    if (is_part && begins) {
+        struct kloop_part *part = &loop->parts[lane];
+        part->rows.first = (i64)t->first;
+        part->rows.end = (i64)t->end;
+        part->rows.start = -(i64)t->first;
+        part->cut_before = part->cut;
+        part->of_before = part->of;
+        part->cut += t->end - t->first;
+        part->of += of_rows;
+    }
+    if (is_rel && begins) {
+        struct kloop_rel *rel = &loop->rels[lane];
+        rel->rows_before = t->rows;
+        rel->taken_before = t->taken;
+        rel->taken = t->rows;
+    }
+    if (lane < LOOP_STEPS && begins) {
+        loop->steps[lane].read_before = loop->steps[lane].read;
+        loop->steps[lane].made_before = loop->steps[lane].made;
+    }
+    w_sync();
+    return begins;
+}
+
+/* What the pipeline behind reads, and behind which rows it adds its own. */
+FN void w_turn_next(const struct kturn *args, const struct turn *t) {
+    struct kloop *loop = args->loop;
+    u64 goes = !t->stopped && !t->over;
+    u64 first = w_from_u64(t->first, args->next_part);
+    u64 end = w_from_u64(t->end, args->next_part);
+    u64 rows = w_from_u64(t->rows, args->next_rel);
+    first = goes ? first : 0u;
+    end = goes ? end : 0u;
+    if (t_lane() == 0) {
+        loop->now.first = (i64)first;
+        loop->now.end = (i64)end;
+        loop->now.start = -(i64)first;
+        loop->steps[args->next_step].read += end - first;
+        args->next[REPORT_ROWS] = rows;
+    }
+}
+
+/* One warp; whether a round began. All loads are on their way at once. */
+FN u32 w_turn(const struct kturn *args) {
+    const struct kloop *loop = args->loop;
+    u32 lane = t_lane();
+    u32 began = 0;
+    struct turn t;
+    t.stopped = loop->stopped;
+    t.over = loop->over;
+    t.rows = lane < args->rel_count ? loop->rels[lane].rows : 0u;
+    t.taken = lane < args->rel_count ? loop->rels[lane].taken : 0u;
+    t.first = lane < args->part_count ? (u64)loop->parts[lane].rows.first : 0u;
+    t.end = lane < args->part_count ? (u64)loop->parts[lane].rows.end : 0u;
+    if (args->took && !t.stopped) {
+        w_turn_take(args, &t);
+    }
+    if (args->begins && !t.stopped && !t.over) {
+        began = w_turn_begin(args, &t);
     }
     if (args->next) {
-        u64 goes = !stopped && !over;
-        first = goes ? w_from_u64(first, args->next_part) : 0u;
-        end = goes ? w_from_u64(end, args->next_part) : 0u;
-        rows = w_from_u64(rows, args->next_rel);
-        if (lane == 0) {
-            loop->now.first = (i64)first;
-            loop->now.end = (i64)end;
-            loop->now.start = -(i64)first;
-            loop->steps[args->next_step].read += end - first;
-            args->next[REPORT_ROWS] = rows;
-        }
+        w_turn_next(args, &t);
     }
     return began;
 }

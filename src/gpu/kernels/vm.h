@@ -1234,7 +1234,8 @@ FN u64 vm_tile_end(const struct kargs *args) {
     return args->range->first < end ? ((u64)end + VM_TILE - 1u) / VM_TILE : 0u;
 }
 
-/* False when the tile holds no row that could pass. */
+/* False when the tile holds no row that could pass. Many because what a struct holds would go through
+ * memory. */
 FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
                     const u64 *const *gone, u32 zone_count, u32 tile_shift, u64 tile,
                     const struct krange *range) {
