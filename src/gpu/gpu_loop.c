@@ -450,7 +450,8 @@ static FALLIBLE go_round(struct looping *l) {
         TRY(exec_check(l->x));
         TRY(look(l, count, &ns));
         total_ns += ns;
-        count = ns > LOOK_NS ? MAX_OF(count / 2, 1) : MIN_OF(2 * count, l->x->settings->gpu_rounds);
+        bool slow = ns > LOOK_NS && !l->g->api->is_simt; /* its times say nothing */
+        count = slow ? MAX_OF(count / 2, 1) : MIN_OF(2 * count, l->x->settings->gpu_rounds);
         for (u32 i = 0; i < l->pipe_count; i++) {
             struct job *j = &l->pipes[i].job;
             if (!j->sigs[0].function) { /* the woven kernel may have come */
