@@ -1,5 +1,5 @@
 /* gpu_loop.c: rounds of a recursion that the host queues before it knows whether they are needed
- * (docs/decisions/0028).
+ * (docs/decisions/0029).
  *
  * A loop fits when its steps cut parts of relations and run pipelines over them which add to relations.
  * How many rows a relation has and which of them a round reads is then known to the card alone

@@ -34,6 +34,7 @@ enum lq_origin {
     ORIGIN_TABLE,
     ORIGIN_COLUMN, /* t:c, a column of a table by the table's key */
     ORIGIN_VIEW,   /* of SQL */
+    ORIGIN_KEPT,   /* a derived predicate whose rows somebody keeps */
     ORIGIN_LATER   /* a table that the script declares */
 };
 
@@ -57,6 +58,7 @@ struct lq_pred {
     struct lq_pred *rows; /* of an entity that is a table: all columns of that */
     const char *stored;   /* the table it is a column of, where the text makes that */
     const struct edition_entry *entry;
+    struct snapshot_table kept;  /* ORIGIN_KEPT */
     u32 value_col;               /* ORIGIN_COLUMN */
     const struct table_key *key; /* of a table; NULL = none */
     VEC(struct lq_rule *) rules;
@@ -87,10 +89,26 @@ struct lq_bind {
     struct map preds;
     lq_preds order; /* all that are needed, those that are read first */
     i32 component_count;
-    const struct lq_rule *rule; /* at hand */
-    i32 fresh;                  /* variables made so far */
-    b8 follows;                 /* the mistake at hand comes of another one */
-    lq_mistakes *mistakes;      /* where they are collected; NULL: the first one ends it */
+    const struct lq_rule *rule;          /* at hand */
+    i32 fresh;                           /* variables made so far */
+    b8 follows;                          /* the mistake at hand comes of another one */
+    lq_mistakes *mistakes;               /* where they are collected; NULL: the first one ends it */
+    const struct object *const *members; /* derived predicates that are computed, whoever keeps */
+    i64 member_count;                    /* their rows */
+    struct lq_part_of *part;             /* which rows atoms read; NULL: all (upkeep.c) */
+};
+
+/* upkeep.c: a rule read in part: the atoms of its body, in their order, and what each of them reads
+ * besides the rows that there are. */
+enum { PART_ATOMS_MOST = 60 };
+struct lq_part_of {
+    const struct lq_upkeep *request;
+    i64 changed;    /* the atom that reads what changed; -1 = none */
+    u64 found;      /* bit i: atom i reads what the recursion at hand has found */
+    i64 atom_count; /* what was met: atoms, */
+    u64 members;    /* those of the component itself, */
+    u64 changes;    /* those of which something changed */
+    b8 is_same;     /* the atom is a column of a row that an atom before it reads */
 };
 
 void lq_bind_init(struct lq_bind *b, struct plan *plan, struct snapshot *snap, struct error *err);
@@ -150,6 +168,8 @@ FALLIBLE lq_noted(struct lq_bind *b, wf_status status, struct lq_pred *pred);
 FALLIBLE strata_add(struct lq_bind *b, struct lq_pred *root);
 /* The predicates that rules of `pred` name, each once. */
 void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out);
+/* Whether a rule of `pred` negates or aggregates the other one. */
+bool strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other);
 
 /* body.c */
 struct lq_value { /* an expression, and the kind of entity that it is; empty = a value */
@@ -179,6 +199,7 @@ struct lq_scope {
     VEC(struct lq_read) reads;
     VEC(struct lq_fact) facts;
     b8 counts; /* every binding counts: atoms are sets */
+    i64 atom;  /* the number of the one at hand */
 };
 /* All literals of a conjunction; `extra` are expressions (of a head) that must be computable. */
 FALLIBLE body_bind(struct lq_bind *b, struct lq_scope *scope, const lq_conj *conj, lq_exprs *extra);
@@ -261,6 +282,13 @@ struct rel *lq_project(struct lq_bind *b, struct rel *rel, struct expr **exprs, 
 struct rel *lq_distinct(struct lq_bind *b, struct rel *rel);
 /* recursion.c: a predicate and those it derives together with. */
 FALLIBLE recursion_bind(struct lq_bind *b, struct lq_pred *first);
+/* The rows of a rule in the types of its predicate; only those that `among` has, unless NULL. */
+FALLIBLE rule_term(struct lq_bind *b, const struct lq_rule *rule, struct rel *among,
+                   struct rel **out);
+struct rel *rel_unite(struct lq_bind *b, struct rel *left, struct rel *right);
+/* upkeep.c: what an atom reads in part; *out stays NULL where it reads as always. */
+FALLIBLE part_rel(struct lq_bind *b, struct lq_scope *scope, struct lq_pred *pred, bool is_same,
+                  struct rel **out);
 /* Everything in b->order. */
 FALLIBLE relations_bind(struct lq_bind *b);
 struct rel *pred_read(struct lq_bind *b, struct lq_pred *pred);

@@ -193,6 +193,34 @@ static FALLIBLE from_rules(struct lq_bind *b, struct lq_pred *pred, const struct
     return ERR_OK;
 }
 
+static bool is_member(const struct lq_bind *b, const struct object *view) {
+    for (i64 i = 0; i < b->member_count; i++) {
+        if (b->members[i]->oid == view->oid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Rows that somebody keeps are read where they are; what its rules say besides stays known. */
+static FALLIBLE from_kept(struct lq_bind *b, struct lq_pred *pred, const struct object *view) {
+    struct rule_keeper *keeper = b->snap->keeper;
+    bool kept = false;
+    if (!keeper || is_member(b, view)) {
+        return ERR_OK;
+    }
+    TRY(keeper->find(keeper, b->snap, view, &kept, &pred->kept, b->err));
+    if (kept) {
+        pred->origin = ORIGIN_KEPT;
+        pred->rules.count = 0;
+        pred->types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
+        for (i32 i = 0; i < pred->arity; i++) {
+            pred->types[i] = pred->kept.table->cols[i].type;
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE from_object(struct lq_bind *b, struct sv name, const struct edition_entry *entry,
                             i32 position, struct lq_pred **out) {
     const struct object *object = entry->object;
@@ -203,7 +231,8 @@ static FALLIBLE from_object(struct lq_bind *b, struct sv name, const struct edit
         return object->logical && object->text ? from_rules(b, pred, object) : ERR_OK;
     } else if (object->kind == OBJECT_VIEW && object->logical) {
         pred->origin = ORIGIN_RULES;
-        return from_rules(b, pred, object);
+        TRY(from_rules(b, pred, object));
+        return from_kept(b, pred, object);
     } else if (object->kind == OBJECT_VIEW) {
         pred->origin = ORIGIN_VIEW;
         from_sql_view(b, pred, object);
@@ -216,7 +245,9 @@ static FALLIBLE from_object(struct lq_bind *b, struct sv name, const struct edit
 
 FALLIBLE pred_of_view(struct lq_bind *b, const struct object *view, struct lq_pred **out) {
     struct lq_pred *pred = *out = pred_new(b, sv_from(view->name), ORIGIN_RULES);
-    return from_rules(b, pred, view);
+    pred->entry = edition_find_oid(b->snap->edition, view->oid);
+    TRY(from_rules(b, pred, view));
+    return from_kept(b, pred, view);
 }
 
 /* table:column, where the table has a primary key. */

@@ -224,3 +224,16 @@ void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out) 
         }
     }
 }
+
+bool strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other) {
+    for (i64 i = 0; i < pred->rules.count; i++) {
+        use_list uses = {0};
+        uses_of_rule(b->arena, pred->rules.items[i], &uses);
+        for (i64 k = 0; k < uses.count; k++) {
+            if (uses.items[k].is_negative && pred_known(b, uses.items[k].name) == other) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
