@@ -39,6 +39,7 @@ struct step_metric {
     i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
     i64 bytes_spilled; /* wanted on the device, but in memory of the host: it had no room */
+    i64 temp_bytes;  /* of blocks that the step took of temporary space */
     i64 device_peak; /* bytes of the device's own memory in use, at most; 0 = it has none */
     struct kernel_use kernel; /* only where exec.profiles */
     i64 tablets_pruned_rows;
@@ -189,6 +190,8 @@ struct index *index_new(struct exec *x); /* in the execution's arena; thread-saf
 void index_release(struct memory *mem, struct index *index);
 /* Only keys, heads and rows, as kernels read them; see struct index. */
 FALLIBLE index_plain(struct exec *x, struct index *index);
+/* Whether the pipeline looks keys up in an index that memory holds a class at a time. */
+bool exec_passes(const struct exec *x, const struct pipeline *pipe);
 
 struct slices;     /* a device's own */
 struct prim_class; /* prim/prim.h */
