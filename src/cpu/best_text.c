@@ -86,11 +86,10 @@ static bool find_groups(struct worker *w, struct frame *fr, u16 key_reg, struct 
         return reserve_items(mem, best, 1);
     }
     if (!best->is_open) {
-        if (!groups_init(&best->groups, mem, 0, NULL, 0, 0) &&
-            !groups_init_least(&best->groups, mem, 0, NULL)) {
+        if (!groups_init_least(&best->groups, mem, 0, NULL)) {
+            groups_fini(&best->groups);
             return false;
         }
-        best->groups.last_resort = 1;
         groups_try_dense(&best->groups);
         best->is_open = 1;
     }
