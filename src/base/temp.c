@@ -14,7 +14,7 @@
 
 #include <errno.h>
 
-enum { GROW_BYTES = 16 << 20, LOOK_NS = 1000000, FREE_SHARE = 16, LEAST_SHIFT = 14 };
+enum { GROW_BYTES = 16 << 20, LOOK_NS = 1000000, FREE_SHARE = 2, LEAST_SHIFT = 14 };
 
 void temp_init(struct temp *temp, const char *folder, i64 limit_bytes, i64 warm_bytes) {
     memset(temp, 0, sizeof *temp);
@@ -62,7 +62,7 @@ static bool open_file(struct temp *temp, i64 bytes) {
         fail(temp, -room, bytes);
         return false;
     }
-    i64 span = temp->limit_bytes ? temp->limit_bytes : room - room / FREE_SHARE;
+    i64 span = temp->limit_bytes ? temp->limit_bytes : room / FREE_SHARE;
     span = ALIGN_UP(MAX_OF(span, bytes), 2 << 20);
     temp->file = disk_now->open_unnamed(temp->folder);
     if (temp->file < 0) {

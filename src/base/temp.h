@@ -14,7 +14,7 @@ enum { TEMP_LEAST = 4096, TEMP_CLASSES = 192 };
 
 struct temp {
     const char *folder; /* lives at least as long */
-    i64 limit_bytes;    /* of the file; 0 = most of what is free on the disk */
+    i64 limit_bytes;    /* of the file; 0 = half of what is free on the disk */
     i64 warm_bytes;     /* pages in memory that are no harm */
     struct mutex lock;
     _Atomic(u8 *) base; /* NULL until the first block */
