@@ -3,7 +3,7 @@
  * What a budget (mem.h) has no room for lies here, at an address like any other, so nobody who reads
  * it needs to know. Room on the disk is reserved before a block is handed out; the system writes and
  * reads pages as it sees fit, and pages that are in memory leave it when they are many. Nothing is
- * opened before the first block. Thread-safe. See decision 0028. */
+ * opened before the first block. Thread-safe. See decision 0032. */
 #ifndef WF_BASE_TEMP_H
 #define WF_BASE_TEMP_H
 

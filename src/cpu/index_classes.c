@@ -81,7 +81,8 @@ static bool may_pass(const struct exec *x, const struct pipeline *pipe, u32 var,
         const struct op *op = &pipe->ops[i];
         depth += op->code == OP_WHEN || op->code == OP_TRY;
         depth -= op->code == OP_END;
-        if (looks_up(op, var) && (depth > 0 || emitted)) {
+        bool asks = op_variable(op) == var; /* RUN, too, which wants rows in the order of keys */
+        if (asks && (depth > 0 || emitted || !looks_up(op, var))) {
             return false;
         }
         found = found || looks_up(op, var);

@@ -436,7 +436,9 @@ static bool meets_few(const struct job *j) {
     return share <= AGG_FEW_SHARE;
 }
 
+/* A table that came out larger than it was at the last try may have another form. */
 static void agg_shapes(struct job *j, bool in_runs) {
+    bool changed = false;
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         struct job_agg *a = &j->aggs[k];
         struct agg_room room = {
@@ -448,8 +450,13 @@ static void agg_shapes(struct job *j, bool in_runs) {
             .is_simt = j->g->api->is_simt != 0,
             .in_runs = in_runs && j->plan.agg_count == 1,
             .few = meets_few(j)};
+        u64 before = a->shape.agg.slot_count;
         a->sink = j->plan.aggs[k];
         gpu_agg_shape(j->x, &j->plan, a->sink, &room, &a->shape);
+        changed = changed || (before && before != a->shape.agg.slot_count);
+    }
+    if (changed) {
+        drop_texts(j);
     }
 }
 
@@ -499,7 +506,7 @@ static FALLIBLE part_end(struct job *j, struct job_agg *a) {
         i64 fetched = 0;
         struct row_fetch fetch = {var, rows, a->part_count, cols, g->streams[0]};
         TRY(gpu_rows_to_chunk(g, j->x, &fetch, &fetched));
-        CU(g->api->stream_synchronize(g->streams[0]));
+        CU(gpu_sync(g, g->streams[0]));
         gpu_job_fetched(j, fetched);
     }
     v->on_host = 1;
@@ -684,7 +691,7 @@ static FALLIBLE extract_tables(struct job *j, u32 first, u32 end) {
     }
     CU(g->api->copy_to_host(g->reports.host + first * REPORT_WORDS * 8, reports, report_bytes,
                             g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     for (u32 k = first; k < end; k++) {
         u64 last[REPORT_WORDS];
         report_of(j, k, last);

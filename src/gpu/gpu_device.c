@@ -42,6 +42,9 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
         return x->vars[step->src].rows < ROWS_NUMBERED ? NULL
                                                        : gpu_refusal(x->arena, REFUSE_ORDER, "");
     }
+    if (step->kind == STEP_RANK && program_interner(x->program, step->dict) != NO_VAR) {
+        return NULL;
+    }
     if (step->kind != STEP_PIPELINE) {
         return gpu_refusal(x->arena, REFUSE_STEP, "");
     }
@@ -140,6 +143,8 @@ static struct device_rates usable_rates(struct device *dev, struct exec *x) {
 #define SORT_DIGITS 8
 #define SORT_ROW_BYTES 24
 
+#define TEXT_WORDS 3 /* of a text */
+
 #define WINDOW_ROW_BYTES 64 /* per function: sums, frames, the result */
 #define FOLD_ROW_BYTES 48   /* keys, marks, numbers */
 
@@ -174,6 +179,9 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         places = rows * BUILD_ROW_PLACES;
     } else if (step_orders(step)) {
         read = order_bytes(x, step, (f64)vars[step->src].rows);
+    } else if (step->kind == STEP_RANK) {
+        f64 rows = (f64)vars[program_interner(x->program, step->dict)].rows;
+        read = rows * TEXT_WORDS * SORT_DIGITS * SORT_ROW_BYTES;
     } else {
         ASSERT(step->kind == STEP_PIPELINE);
         struct gpu_step *kept = NULL;
@@ -302,6 +310,9 @@ static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struc
     if (step->kind == STEP_SORT) {
         return gpu_run_sort(g, x, step_no, step);
     }
+    if (step->kind == STEP_RANK) {
+        return gpu_run_rank(g, x, step_no, step);
+    }
     if (step->kind == STEP_WINDOW) {
         return gpu_run_window(g, x, step_no, step);
     }
@@ -316,7 +327,9 @@ static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struc
 
 static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     (void)gpu_heap_mark(g->card);
+    g->waits = 0;
     wf_status status = run_kind(g, x, step_no, step);
+    x->metrics[step_no].waits += g->waits;
     x->metrics[step_no].device_peak = gpu_heap_mark(g->card);
     if (x->profiles) {
         x->metrics[step_no].kernel = gpu_widest_use(g);
@@ -371,6 +384,7 @@ static void begin_again(struct step_metric *metric, const struct step_metric *un
     metric->bytes_moved = spent.bytes_moved;
     metric->bytes_fetched = spent.bytes_fetched;
     metric->launches = spent.launches;
+    metric->waits = spent.waits;
     metric->device_ns = spent.device_ns;
 }
 
@@ -397,10 +411,24 @@ static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const s
     return status;
 }
 
+static FALLIBLE gpu_rounds(struct device *dev, struct exec *x, struct rounds *r) {
+    struct gpu *g = dev->self;
+    TRY(gpu_enter(g, x->err));
+    g->known = (struct gpu_known){0};
+    g->may_spill = 0;
+    g->pool = x->pool;
+    wf_status status = gpu_run_loop(g, x, r);
+    g->pool = NULL;
+    gpu_leave(g);
+    return status;
+}
+
 static FALLIBLE gpu_fetch(struct device *dev, struct exec *x, u32 var) {
     struct gpu *g = dev->self;
     TRY(gpu_enter(g, x->err));
+    g->waits = 0;
     wf_status status = gpu_var_fetch(g, x, var);
+    x->fetch_waits += g->waits;
     if (status) {
         gpu_wait(g);
     }
@@ -447,6 +475,7 @@ static struct device *device_of(struct gpu *g) {
                                 .column = gpu_column,
                                 .lacks = gpu_lacks,
                                 .run = gpu_run,
+                                .rounds = gpu_rounds,
                                 .fetch = gpu_fetch,
                                 .rates = gpu_rates,
                                 .close = gpu_close};
@@ -478,7 +507,7 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
                                     &moved, err);
         }
     }
-    int code = g->api->stream_synchronize(g->streams[0]);
+    int code = gpu_sync(g, g->streams[0]);
     status = status ? status : gpu_check(g->card, code, "stream_synchronize", err);
     gpu_leave(g);
     return status;

@@ -399,6 +399,7 @@ struct gpu {
     const struct cu_api *api; /* the card's */
     i32 number;               /* among the card's */
     u64 run_no;               /* of the step */
+    i64 waits;                /* for the card, during it */
     b8 inside;                /* in a step; by the card's lock */
     b8 had_company;           /* another worker was inside during it */
     enum gpu_tight tight;     /* of the step */
@@ -434,6 +435,15 @@ FALLIBLE gpu_enter(struct gpu *g, struct error *err);
 FALLIBLE gpu_enter_alone(struct gpu *g, struct error *err);
 /* Whether another worker was inside meanwhile: memory may have been short only because of it. */
 bool gpu_leave(struct gpu *g);
+/* Waits for a stream or an event; counted for the step. */
+static inline int gpu_sync(struct gpu *g, void *stream) {
+    g->waits++;
+    return g->api->stream_synchronize(stream);
+}
+static inline int gpu_sync_event(struct gpu *g, void *event) {
+    g->waits++;
+    return g->api->event_synchronize(event);
+}
 void gpu_wait(struct gpu *g); /* for all that this worker queued; errors have been met before */
 /* A card with one worker. NULL: the reason is in `why`. */
 struct gpu *gpu_card_open(struct memory *host_mem, i64 budget_bytes, i32 number, char why[300]);
@@ -644,6 +654,7 @@ struct weave { /* what the text depends on besides the opcodes */
     } aggs[PIPE_AGGS];
     i32 run_rows;        /* of struct agg_shape */
     b8 gone;             /* the source has deleted rows */
+    b8 ranged;           /* which rows of it are read, the device knows: struct krange */
     b8 lists;            /* there is shared memory for lists of rows */
     i32 rows_per_thread; /* out */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
@@ -691,6 +702,7 @@ struct gpu_woven_form { /* a function, and what its text was made for */
     struct gpu_woven_form *next;
 };
 struct gpu_scan;
+enum { STEP_INTERNS = 8 }; /* whose size is remembered */
 struct gpu_step {
     u64 program_id;
     b8 counts;  /* for EXPLAIN ANALYZE */
@@ -702,6 +714,9 @@ struct gpu_step {
     _Atomic b8 elsewhere; /* it met a text that only the host reads */
     _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
     _Atomic i64 made_bytes, made_rows; /* of strings that it made last, and of the source */
+    struct {
+        _Atomic i64 entries, bytes;
+    } interned[STEP_INTERNS]; /* by the plan's number: what an interner held when it ended last */
     struct gpu_plan plan;
     struct gpu_woven_form *woven;
     struct gpu_scan *scans; /* the one used last first */
@@ -784,12 +799,15 @@ FALLIBLE gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *
 
 /* --- interners (gpu_intern.c) --- */
 
-/* The table on the card, with everything the host's holds; grow: at least twice as large as it was.
- */
-FALLIBLE gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text, bool grow,
-                         struct kintern *out, i64 *moved);
-/* After a step that adds: what it added; brought to the host where results need it. */
-FALLIBLE gpu_intern_close(struct gpu *g, struct exec *x, u32 var, i64 *moved);
+struct intern_size {
+    b8 grows;           /* it was too small: at least twice as large */
+    i64 entries, bytes; /* that are expected, of a new one; 0 = no idea */
+};
+/* The table on the card, with everything the host's holds. */
+FALLIBLE gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text,
+                         struct intern_size size, struct kintern *out, i64 *moved);
+/* After a step that adds: how much there is. */
+FALLIBLE gpu_intern_close(struct gpu *g, struct exec *x, u32 var, struct intern_size *out);
 FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 
 /* --- steps (gpu_run.c, gpu_build.c) --- */
@@ -797,8 +815,10 @@ FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 FALLIBLE gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_rank(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r);
 FALLIBLE gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 /* How a segment looks to a kernel that loads it into a register of `kind`. */
 struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls);

@@ -1,4 +1,4 @@
-/* gpu_sort.c: STEP_SORT on the card.
+/* gpu_sort.c: STEP_SORT and STEP_RANK on the card.
  *
  * The keys of a row become 64-bit words, as few as the ranges of the data allow (ksort.h), which the
  * library's radix sort orders with the rows' numbers, the last word first; then all columns are
@@ -8,7 +8,8 @@
  *
  * Text takes part with a few pieces; where neighbours agree in all of those, but not in all of
  * their text, the sort is done again with more. Codes of an interner on the card are texts, too;
- * others are ordered by the ranks of their texts, which the host knows.
+ * others are ordered by the ranks of their texts, which the host knows. Ranks of an interner's texts
+ * are where its numbers come to be when sorted like such codes.
  *
  * The variable's columns are replaced when everything has worked: a sort that fails leaves them. */
 #include "gpu/gpu_order.h"
@@ -39,10 +40,12 @@ struct sorter {
     struct gpu_var *gv;
     i64 n, want;
     u32 col_count; /* columns that are wanted */
+    u32 key_count;
     struct ksort_part *keys; /* one per key, as measured */
     u32 *text_bytes;         /* of text: the longest, without what all begin with */
     i64 pieces;              /* of a text, at most */
     b8 cut;                  /* some text has more */
+    b8 selecting;            /* the first rows are looked for */
     VEC(struct ksort_part) parts;
     VEC(struct ksort_level) levels;
     struct gpu_col *made; /* the columns in their order */
@@ -174,7 +177,7 @@ static u128 pair(const u64 *words) {
 
 /* The bounds of every key, of what each block found. */
 static FALLIBLE measure(struct sorter *s) {
-    u32 keys = s->step->key_count;
+    u32 keys = s->key_count;
     i64 per_key = MIN_OF(order_blocks(&s->o, s->n), BOUND_BLOCKS);
     i64 bytes = per_key * keys * SORT_BOUND_WORDS * 8;
     u64 found_addr = 0;
@@ -209,7 +212,7 @@ static FALLIBLE measure(struct sorter *s) {
 
 /* Those of the kind: few rows are sorted sooner than measured. */
 static void assume(struct sorter *s) {
-    for (u32 k = 0; k < s->step->key_count; k++) {
+    for (u32 k = 0; k < s->key_count; k++) {
         struct ksort_part *key = &s->keys[k];
         u128 hi = ~(u128)0;
         switch (key->value) {
@@ -284,14 +287,15 @@ static void add_key(struct sorter *s, u32 k) {
     }
 }
 
-/* Parts side by side in words; rows that were selected are out of order, so their numbers count. */
+/* Parts side by side in words; rows that were selected are out of order, so their numbers count.
+ * While they are selected, nothing that comes behind a text tells rows apart before all of it does. */
 static FALLIBLE make_parts(struct sorter *s) {
     s->parts.count = s->levels.count = 0;
     s->cut = 0;
-    for (u32 k = 0; k < s->step->key_count; k++) {
+    for (u32 k = 0; k < s->key_count && !(s->selecting && s->cut); k++) {
         add_key(s, k);
     }
-    if (s->selected || !s->parts.count) {
+    if (s->selected || !s->parts.count || (s->selecting && !s->cut)) {
         add_part(s, (struct ksort_part){0}, SORT_ROW, bits_of((u128)s->n));
     }
     u32 bits = 64;
@@ -335,14 +339,21 @@ static FALLIBLE make_words(struct sorter *s, i64 level, u64 *words, u32 *out_row
 
 /* --- the first rows --- */
 
-/* The digits of words[] down to `shift` up to which there are enough rows, and how many. */
+/* The digits of words[] down to `shift` up to which there are enough rows; how many, and how many
+ * are below. */
 struct row_bound {
     u64 top;
     u32 shift;
-    i64 rows;
+    i64 rows, below;
 };
 
-static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, struct row_bound *out) {
+/* So few that sorting them is no more work than telling them apart. */
+static i64 few_enough(i64 want) {
+    return MAX_OF(2 * want, (i64)FEW_ROWS);
+}
+
+static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, i64 want,
+                           struct row_bound *out) {
     enum { DIGITS = 1 << SORT_DIGIT_BITS };
     struct gpu *g = s->o.g;
     struct error *err = s->x->err;
@@ -350,57 +361,88 @@ static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, struct 
     TRY(arena_check(s->x->arena, err));
     u64 counts_addr = 0;
     TRY(order_block(&s->o, DIGITS * 8, &counts_addr));
-    i64 enough = MAX_OF(2 * s->want, (i64)FEW_ROWS);
-    i64 below = 0;
-    *out = (struct row_bound){.shift = bits, .rows = s->n};
-    while (out->shift > 0 && out->rows > enough) {
+    *out = (struct row_bound){.shift = bits, .rows = s->rows};
+    while (out->shift > 0 && out->rows > few_enough(want)) {
         u32 digit = MIN_OF(out->shift, (u32)SORT_DIGIT_BITS);
         out->shift -= digit;
         struct ksort_select args = {.words = words,
-                                    .rows = s->n,
+                                    .rows = s->rows,
                                     .bound = out->top,
                                     .shift = out->shift,
                                     .digit_bits = digit,
                                     .counts = DEV(u64 *, counts_addr)};
         CU(g->api->set_bytes(counts_addr, 0, DIGITS * 8, g->streams[0]));
-        TRY(order_start(&s->o, KERNEL_SORT_COUNT, order_blocks(&s->o, s->n), SORT_THREADS, &args));
+        TRY(order_start(&s->o, KERNEL_SORT_COUNT, order_blocks(&s->o, s->rows), SORT_THREADS,
+                        &args));
         TRY(order_receive(&s->o, counts, counts_addr, DIGITS * 8));
         u64 d = 0;
-        while (d + 1 < 1ULL << digit && below + (i64)counts[d] < s->want) {
-            below += (i64)counts[d++];
+        while (d + 1 < 1ULL << digit && out->below + (i64)counts[d] < want) {
+            out->below += (i64)counts[d++];
         }
-        out->rows = below + (i64)counts[d];
+        out->rows = out->below + (i64)counts[d];
         out->top = out->top << digit | d;
     }
     return ERR_OK;
 }
 
-/* The rows that may be among the first. */
-static FALLIBLE select_rows(struct sorter *s) {
+/* Of the rows at hand those up to the bound; where they are too many, those below it go to the
+ * `first` ones, of which there are *count, and the others are the rows at hand. */
+static FALLIBLE take_rows(struct sorter *s, u64 words, const struct row_bound *bound, u64 first,
+                          i64 *count) {
     struct gpu *g = s->o.g;
     struct error *err = s->x->err;
-    u64 words = 0;
-    u64 count = 0;
+    u64 counts = 0;
     u64 rows = 0;
-    struct row_bound bound;
-    TRY(order_block(&s->o, s->n * 8, &words));
-    TRY(make_words(s, 0, DEV(u64 *, words), NULL));
-    TRY(find_bound(s, DEV(const u64 *, words), level_bits(s, 0), &bound));
-    if (bound.rows >= s->n) {
-        return ERR_OK;
-    }
-    TRY(order_block(&s->o, 8, &count));
-    TRY(order_block(&s->o, bound.rows * 4, &rows));
+    bool last = bound->rows <= few_enough(s->want - *count);
+    u64 behind = first + (u64)*count * 4;
+    TRY(order_block(&s->o, 16, &counts));
+    TRY(order_block(&s->o, (last ? 1 : bound->rows - bound->below) * 4, &rows));
     struct ksort_select args = {.words = DEV(const u64 *, words),
-                                .rows = s->n,
-                                .bound = bound.top,
-                                .shift = bound.shift,
-                                .counts = DEV(u64 *, count),
-                                .out_rows = DEV(u32 *, rows)};
-    CU(g->api->set_bytes(count, 0, 8, g->streams[0]));
-    TRY(order_start(&s->o, KERNEL_SORT_TAKE, order_blocks(&s->o, s->n), SORT_THREADS, &args));
-    s->selected = s->order = DEV(const u32 *, rows);
-    s->rows = bound.rows;
+                                .rows = s->rows,
+                                .bound = bound->top,
+                                .shift = bound->shift,
+                                .counts = DEV(u64 *, counts),
+                                .order = s->order,
+                                .out_rows = DEV(u32 *, last ? behind : rows),
+                                .less = DEV(u32 *, last ? 0 : behind)};
+    CU(g->api->set_bytes(counts, 0, 16, g->streams[0]));
+    TRY(order_start(&s->o, KERNEL_SORT_TAKE, order_blocks(&s->o, s->rows), SORT_THREADS, &args));
+    s->order = DEV(const u32 *, rows);
+    s->rows = last ? 0 : bound->rows - bound->below;
+    *count += last ? bound->rows : bound->below;
+    return ERR_OK;
+}
+
+/* The rows that may be among the first, by one word of their keys after the other: rows that agree
+ * in all words so far are told apart by the next one, texts that do by more pieces of them. */
+static FALLIBLE select_rows(struct sorter *s) {
+    u64 words = 0;
+    u64 first = 0;
+    i64 count = 0;
+    i64 level = 0;
+    TRY(order_block(&s->o, s->n * 8, &words));
+    TRY(order_block(&s->o, (s->want + few_enough(s->want)) * 4, &first));
+    while (s->rows > 0) {
+        struct row_bound bound = {.top = ~0ULL, .rows = s->rows};
+        if (level == s->levels.count) { /* the last one tells all rows apart, but for this */
+            ASSERT(s->cut);
+            s->pieces *= PIECES_GROWTH;
+            TRY(make_parts(s));
+            level = 0;
+        }
+        if (s->rows > few_enough(s->want - count)) {
+            TRY(make_words(s, level, DEV(u64 *, words), NULL));
+            TRY(find_bound(s, DEV(const u64 *, words), level_bits(s, level), s->want - count,
+                           &bound));
+            level++;
+        }
+        if (bound.rows < s->rows || bound.below > 0 || bound.top == ~0ULL) {
+            TRY(take_rows(s, words, &bound, first, &count));
+        }
+    }
+    s->selecting = 0;
+    s->selected = s->order = DEV(const u32 *, first);
+    s->rows = count;
     return make_parts(s);
 }
 
@@ -483,26 +525,31 @@ static FALLIBLE is_settled(struct sorter *s, bool *out) {
     return ERR_OK;
 }
 
-static FALLIBLE sort_keys(struct sorter *s) {
-    bool text = false;
+static FALLIBLE open_keys(struct sorter *s) {
     bool column = false; /* of text */
-    for (u32 k = 0; k < s->step->key_count; k++) {
+    for (u32 k = 0; k < s->key_count; k++) {
         TRY(open_key(s, &s->step->keys[k], &s->keys[k]));
-        text = text || s->keys[k].value == SORT_STR;
         column = column || (s->keys[k].value == SORT_STR && !s->keys[k].entries);
     }
-    if (column) {
-        TRY(order_texts(&s->o, s->gv));
+    return column ? order_texts(&s->o, s->gv) : ERR_OK;
+}
+
+/* By keys that have been opened. */
+static FALLIBLE sort_keys(struct sorter *s) {
+    bool text = false;
+    for (u32 k = 0; k < s->key_count; k++) {
+        text = text || s->keys[k].value == SORT_STR;
     }
-    s->part_room = s->step->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
+    s->part_room = s->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
     TRY(order_block(&s->o, s->part_room, &s->parts_addr));
     if (text || s->n > FEW_ROWS) {
         TRY(measure(s));
     } else {
         assume(s);
     }
+    s->selecting = s->n >= SELECT_LEAST && s->want < s->n / 4;
     TRY(make_parts(s));
-    if (s->n >= SELECT_LEAST && s->want < s->n / 4) {
+    if (s->selecting) {
         TRY(select_rows(s));
     }
     i64 kept = s->o.temps.count;
@@ -592,11 +639,12 @@ static FALLIBLE sort_all(struct sorter *s) {
     s->gv = x->vars[s->step->src].copy;
     CU(g->api->event_record(first, g->streams[0]));
     if (s->want > 0) {
+        TRY(open_keys(s));
         TRY(sort_keys(s));
     }
     TRY(gather(s));
     CU(g->api->event_record(last, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     CU(g->api->event_elapsed(&ms, first, last));
     s->o.metric->device_ns += (i64)((f64)ms * 1e6);
     return ERR_OK;
@@ -608,6 +656,7 @@ wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct 
                        .x = x,
                        .step = step,
                        .n = x->vars[step->src].rows,
+                       .key_count = step->key_count,
                        .pieces = PIECES_FIRST};
     s.rows = s.n;
     s.want = step->limit >= 0 && step->limit_lit == NO_LIT ? MIN_OF(step->limit, s.n) : s.n;
@@ -635,5 +684,82 @@ wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct 
     }
     order_drop(&s.o, 0);
     s.o.metric->launches += s.o.launches;
+    return status;
+}
+
+/* --- ranks --- */
+
+static FALLIBLE number(struct sorter *s, const u32 *order, u64 out) {
+    struct ksort_number args = {order, DEV(u32 *, out), s->n};
+    return s->n ? order_start(&s->o, KERNEL_SORT_NUMBER, order_blocks(&s->o, s->n), SORT_THREADS, &args)
+                : ERR_OK;
+}
+
+/* A table of `s->n` numbers on the card, which nobody but kernels has. */
+static FALLIBLE new_table(struct sorter *s, u32 var, u64 *out) {
+    struct gpu *g = s->o.g;
+    struct variable *v = &s->x->vars[var];
+    struct gpu_var *gv = NULL;
+    variable_reset(v);
+    TRY(gpu_var_new(g, s->x, var, 0, &gv));
+    TRY(gpu_alloc(g, MAX_OF(s->n, 1) * 4, &gv->lut, s->x->err));
+    v->rows = v->lut_len = gv->rows = s->n;
+    *out = gv->lut->addr;
+    return ERR_OK;
+}
+
+static FALLIBLE rank_all(void *arg) {
+    struct sorter *s = arg;
+    struct gpu *g = s->o.g;
+    struct error *err = s->x->err;
+    u64 ranks = 0;
+    u64 codes = 0;
+    u64 numbers = 0;
+    TRY(order_block(&s->o, s->n * 4, &numbers));
+    TRY(number(s, NULL, numbers));
+    s->keys[0] = (struct ksort_part){.data = DEV(const u8 *, numbers),
+                                     .entries = s->gv->intern.entries,
+                                     .heap = s->gv->intern.heap,
+                                     .value = SORT_STR};
+    s->order = DEV(const u32 *, numbers);
+    if (s->n > 1) {
+        s->order = NULL;
+        TRY(sort_keys(s));
+    }
+    TRY(new_table(s, s->step->dst, &ranks));
+    TRY(number(s, s->order, ranks));
+    if (s->step->dst2 != NO_VAR) {
+        TRY(new_table(s, s->step->dst2, &codes));
+        u64 order = (u64)(size_t)s->order;
+        CU(s->n ? g->api->copy_device(codes, order, (size_t)s->n * 4, g->streams[0]) : 0);
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_run_rank(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    u32 var = program_interner(x->program, step->dict);
+    struct step_metric *metric = &x->metrics[step_no];
+    struct kintern opened;
+    TRY(gpu_intern_open(g, x, var, true, (struct intern_size){0}, &opened, &metric->bytes_moved));
+    struct gpu_var *gv = x->vars[var].copy;
+    struct ksort_part key;
+    u32 text_bytes = 0;
+    struct sorter s = {.o = {.g = g, .x = x, .metric = metric},
+                       .x = x,
+                       .step = step,
+                       .gv = gv,
+                       .n = gv->intern_count,
+                       .want = gv->intern_count,
+                       .rows = gv->intern_count,
+                       .key_count = 1,
+                       .keys = &key,
+                       .text_bytes = &text_bytes,
+                       .pieces = PIECES_FIRST};
+    wf_status status = order_timed(&s.o, rank_all, &s);
+    order_end(&s.o, status);
+    metric->rows_in += s.n;
+    metric->rows_out += s.n;
+    metric->bytes_read += gv->intern_bytes + s.n * INTERN_WORDS * 8;
+    metric->bytes_written += s.n * 8;
     return status;
 }

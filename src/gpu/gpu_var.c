@@ -104,7 +104,7 @@ static FALLIBLE upload_text(struct gpu *g, struct exec *x, const struct variable
         status = upload_new(g, x, nulls, v->rows, &to->nulls, moved);
     }
     if (!status) { /* the driver may still be reading */
-        status = gpu_check(g->card, g->api->stream_synchronize(g->streams[0]), "stream_synchronize",
+        status = gpu_check(g->card, gpu_sync(g, g->streams[0]), "stream_synchronize",
                            x->err);
     }
     mem_free(x->mem, views, MAX_OF(v->rows, 1) * (i64)sizeof(str));
@@ -386,7 +386,7 @@ static FALLIBLE fetch_few(struct gpu *g, struct exec *x, const struct row_fetch 
     args->to = DEV(u8 *, g->reports.addr);
     struct gpu_grid grid = {args->count, BLOCK_THREADS, 0};
     TRY(gpu_launch(g, function, grid, fetch->stream, args, err));
-    CU(g->api->stream_synchronize(fetch->stream));
+    CU(gpu_sync(g, fetch->stream));
     struct chunk *chunk = pinned_chunk(g, x, &x->program->vars[fetch->var], fetch->rows,
                                        fetch->cols, &bytes);
     if (!chunk) {
@@ -444,6 +444,26 @@ static FALLIBLE fetch_set(struct gpu *g, struct exec *x, struct variable *v,
     }
     CU(g->api->copy_to_host(key_set_bits(v->keys), gv->heads->addr, (size_t)bytes,
                             g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
+    v->on_host = 1;
+    return ERR_OK;
+}
+
+/* A table of numbers. */
+static FALLIBLE fetch_lut(struct gpu *g, struct exec *x, struct variable *v,
+                          const struct gpu_var *gv) {
+    struct error *err = x->err;
+    if (gv->epoch != g->card->epoch) {
+        FAIL(err, GPU, "a lookup table was lost when the GPU was reset");
+    }
+    v->lut_bytes = MAX_OF(v->lut_len, 1) * (i64)sizeof(i32);
+    v->lut = mem_alloc(x->mem, v->lut_bytes);
+    if (!v->lut) {
+        i64 bytes = v->lut_bytes;
+        v->lut_bytes = 0;
+        return memory_refused(x->mem, err, bytes);
+    }
+    CU(g->api->copy_to_host(v->lut, gv->lut->addr, (size_t)v->lut_bytes, g->streams[0]));
     CU(g->api->stream_synchronize(g->streams[0]));
     v->on_host = 1;
     return ERR_OK;
@@ -459,6 +479,9 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     }
     if (gv && v->kind == VAR_SET && !v->on_host) {
         return fetch_set(g, x, v, gv);
+    }
+    if (gv && v->kind == VAR_LUT && !v->on_host && !v->lut) {
+        return fetch_lut(g, x, v, gv);
     }
     if (!gv || v->on_host || (v->kind != VAR_ROWS && v->kind != VAR_AGG)) {
         return ERR_OK;
@@ -488,6 +511,6 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     wf_status status = gpu_rows_to_chunk(g, x, &fetch, &moved);
     v->rows = rows;
     TRY(status);
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     return ERR_OK;
 }

@@ -219,7 +219,7 @@ static bool stays(const struct exec *x, const struct step *step) {
 
 static void read_vars(struct reading *r) {
     if (!stays(r->x, r->step)) {
-        step_inputs(r->step, note_use, r);
+        step_inputs(r->x->program, r->step, note_use, r);
     }
 }
 
@@ -602,4 +602,14 @@ void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32
         past_took(x->past, step_no, place, p->running_ns, MAX_OF((f64)ns - moved, (f64)ns / 10));
     }
     p->running_ns = 0;
+}
+
+void auto_went_round(struct exec *x, const struct block *block) {
+    struct looking looking = {x, x->placed};
+    for (u32 s = 0; s < block->step_count; s++) {
+        step_outputs(&block->steps[s], look_at_rows, &looking);
+    }
+    if (x->placed) {
+        x->placed->running_ns = 0;
+    }
 }

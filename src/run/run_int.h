@@ -58,6 +58,8 @@ struct step_cost auto_cost(struct exec *x, struct device *device, const struct s
 struct expected *auto_expected(struct exec *x);
 /* The step ran on device `number`, wherever it was meant to, and took so long. */
 void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no, i64 ns);
+/* A device ran rounds of the loop by itself. */
+void auto_went_round(struct exec *x, const struct block *block);
 /* What is to be said of columns that the statement missed on a device; NULL = nothing. */
 const char *auto_note(const struct exec *x);
 
@@ -116,7 +118,8 @@ FALLIBLE fetch_open(struct exec *x, const struct step *step, u32 step_no, struct
 FALLIBLE fetch_next(struct fetcher *f, i64 want_bytes, i64 limit, bool *out_end);
 
 /* Calls visit(arg, var) for every variable the step reads; a variable may come twice. */
-void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);
+void step_inputs(const struct program *program, const struct step *step,
+                 void (*visit)(void *arg, u32 var), void *arg);
 /* The same for those that it fills, changes or sorts. */
 void step_outputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);
 /* The operator names a step came from; never NULL. */
