@@ -93,6 +93,10 @@ void weave_op(struct weaver *v, u32 at); /* weave_text.c */
 static inline bool weave_waits(const struct weaver *v) {
     return v->list && !v->w->run_rows;
 }
+/* Whether all rows of a thread are neighbours. */
+static inline bool weave_along(const struct weaver *v) {
+    return v->w->run_rows && !v->list;
+}
 void weave_list_plan(struct weaver *v);  /* first of all */
 void weave_list_setup(struct weaver *v); /* before the tiles */
 void weave_list_tiles(struct weaver *v); /* the head of the loop over tiles */
@@ -123,6 +127,7 @@ void weave_runs_setup(struct weaver *v);
 void weave_runs_list_begin(struct weaver *v); /* before the rows of a list, */
 void weave_runs_list_end(struct weaver *v);   /* and behind them */
 void weave_emit_runs(struct weaver *v);
+i32 weave_runs_words(const struct weaver *v); /* of 32 bits that a row is kept as until runs have ended */
 
 /* weave_sink.c */
 extern const char *const weave_words[];
