@@ -629,7 +629,8 @@ struct weave_index {
     b8 filter; /* a bitmap stands before it */
     u8 few;    /* of the keys that may be asked for are there: how few, below WEAVE_FEW */
     struct weave_field field;
-    b8 near; /* there are bits of it for shared memory */
+    b8 near;   /* there are bits of it for shared memory */
+    b8 narrow; /* keys of 32 bits are told by them whether its bitmap has them */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;

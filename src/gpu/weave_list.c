@@ -348,6 +348,9 @@ static void put_test(struct weaver *v, u32 at) {
                                         [KINDEX_RANK] = "rank_test",
                                         [KINDEX_PAIRS] = "filter_test",
                                         [KINDEX_RUNS] = "filter_test"};
+    bool as_it_is = is_field || v->w->indexes[number].field.shift == 0;
+    u16 narrow =
+        v->w->indexes[number].narrow && as_it_is ? weave_narrow(v, reg) : (u16)NO_REG;
     operand(v, reg, key);
     if (v->near && v->near_at == at) {
         char by[64] = "";
@@ -365,9 +368,15 @@ static void put_test(struct weaver *v, u32 at) {
     line(v, "{");
     line(v, "    u32 keep = 0;");
     line(v, "    " EACH "{");
-    line(v, "        keep |= %s(&x%u, %s%s, act >> i & 1u, (const u32 *)args.tablet_rows) << i;",
-         is_field ? "filter_test_field" : names[v->w->indexes[number].form], number,
-         is_field ? "(u64)" : "", key);
+    if (narrow != NO_REG) {
+        const char *name = v->w->indexes[number].filter ? "filter_test"
+                                                        : names[v->w->indexes[number].form];
+        line(v, "        keep |= %s_32(&x%u, (u32)r%u[i], act >> i & 1u) << i;", name, number, narrow);
+    } else {
+        line(v, "        keep |= %s(&x%u, %s%s, act >> i & 1u, (const u32 *)args.tablet_rows) << i;",
+             is_field ? "filter_test_field" : names[v->w->indexes[number].form], number,
+             is_field ? "(u64)" : "", key);
+    }
     line(v, "    }");
     line(v, "    act &= keep;");
     line(v, "}");

@@ -10,10 +10,15 @@ static const struct sink *sink_of(const struct weaver *v) {
     return v->plan->aggs[v->agg];
 }
 
-/* The register of 32 bits that a register of 64 is made from, unchanged; NO_REG: none. */
-static u16 narrow_of(const struct weaver *v, u16 reg) {
+u16 weave_narrow(const struct weaver *v, u16 reg) {
     const struct pipeline *pipe = v->pipe;
     u32 writers = 0;
+    if (pipe->regs[reg].is_const) {
+        return NO_REG;
+    }
+    if (pipe->regs[reg].kind == KIND_I32) {
+        return reg;
+    }
     for (u32 i = 0; i < pipe->op_count; i++) {
         writers += op_writes(&pipe->ops[i]) && pipe->ops[i].dst == reg;
     }
@@ -36,7 +41,7 @@ static const char *word_type(const struct weaver *v, u32 w) {
 }
 
 i32 weave_runs_words(const struct weaver *v) {
-    i32 words = narrow_of(v, sink_of(v)->key) != NO_REG ? 1 : 2;
+    i32 words = weave_narrow(v, sink_of(v)->key) != NO_REG ? 1 : 2;
     for (u32 w = 0; w < sink_of(v)->word_count; w++) {
         words += is_short(v, w) ? 1 : 2;
     }
@@ -45,7 +50,7 @@ i32 weave_runs_words(const struct weaver *v) {
 
 void weave_runs_functions(struct weaver *v) {
     if (!v->list) {
-        line(v, "#define RUN_KEY %s", narrow_of(v, sink_of(v)->key) != NO_REG ? "i32" : "i64");
+        line(v, "#define RUN_KEY %s", weave_narrow(v, sink_of(v)->key) != NO_REG ? "i32" : "i64");
     }
     line(v, "#include \"%s.h\"", v->list ? "agg_list" : "agg_runs");
     v->w->shared_bytes = v->list ? 8u * LIST_PLACES * (1 + sink_of(v)->word_count) : 0;
@@ -82,7 +87,7 @@ void weave_runs_setup(struct weaver *v) {
     for (u32 n = 0; n < v->plan->keeps[v->agg].count; n++) {
         u32 col = v->plan->keeps[v->agg].items[n]->col;
         const char *type = col ? word_type(v, col - 1)
-                           : narrow_of(v, sink_of(v)->key) != NO_REG ? "i32"
+                           : weave_narrow(v, sink_of(v)->key) != NO_REG ? "i32"
                                                                      : "i64";
         line(v, "const %s lo%u = run_bound_%s(args.aggs[@].keeps[%u].lo);", type, n, type, n);
         line(v, "const %s hi%u = run_bound_%s(args.aggs[@].keeps[%u].hi);", type, n, type, n);
@@ -310,7 +315,7 @@ static void put_runs_all(struct weaver *v) {
 
 static void put_tile_runs(struct weaver *v) {
     const struct sink *sink = sink_of(v);
-    u16 narrow = narrow_of(v, sink->key);
+    u16 narrow = weave_narrow(v, sink->key);
     line(v, "const struct run_words said = {s_first + told, s_last + told, s_some + told, s_ends + told};");
     line(v, "struct t_runs runs = w_runs(r%u, act, said, stretch);",
          narrow != NO_REG ? narrow : sink->key);
