@@ -129,7 +129,7 @@ void weave_runs_list_end(struct weaver *v);   /* and behind them */
 void weave_emit_runs(struct weaver *v);
 /* The register of 32 bits that a register of 64 is made from, unchanged, or itself; NO_REG: none. */
 u16 weave_narrow(const struct weaver *v, u16 reg);
-i32 weave_runs_words(const struct weaver *v); /* of 32 bits that a row is kept as until runs have ended */
+i32 weave_runs_words(const struct weaver *v); /* that a row is kept as until runs have ended */
 
 /* weave_sink.c */
 extern const char *const weave_words[];

@@ -163,7 +163,8 @@ static bool drops_by_bits(const struct weaver *v, u32 at) {
            (index->filter || index->form == KINDEX_RANK || index->form == KINDEX_BITS);
 }
 
-/* Lookups whose bitmaps are asked first, those that leave few rows before the others. */
+/* Lookups whose bitmaps are asked first, those that leave few rows before the others: where there are
+ * such, these come when their turn does, for few rows and those one a thread. */
 static void choose_tests(struct weaver *v) {
     const struct pipeline *pipe = v->pipe;
     u32 found[WEAVE_TESTS];
@@ -190,7 +191,7 @@ static void choose_tests(struct weaver *v) {
     }
     for (u32 few = WEAVE_FEW; few-- > 0;) {
         for (u32 k = 0; k < count; k++) {
-            if (v->w->indexes[v->plan->op_imm[found[k]]].few == few) {
+            if (v->w->indexes[v->plan->op_imm[found[k]]].few == few && (few || !v->few)) {
                 v->tests[v->test_count++] = found[k];
                 v->few |= few > 0;
                 v->rare |= few + 1 == WEAVE_FEW;

@@ -4,14 +4,15 @@
 
 #include "codes/loop.h"
 
+enum { RUN_ROWS_MOST = 16 };
 enum { LIST_PLACES = WOVEN_BLOCK + 1 }; /* for runs that begin among a list's rows, and the one before */
 
 static const struct sink *sink_of(const struct weaver *v) {
     return v->plan->aggs[v->agg];
 }
 
-u16 weave_narrow(const struct weaver *v, u16 reg) {
-    const struct pipeline *pipe = v->pipe;
+static u16 narrow_of(const struct gpu_plan *plan, u16 reg) {
+    const struct pipeline *pipe = plan->pipe;
     u32 writers = 0;
     if (pipe->regs[reg].is_const) {
         return NO_REG;
@@ -22,30 +23,49 @@ u16 weave_narrow(const struct weaver *v, u16 reg) {
     for (u32 i = 0; i < pipe->op_count; i++) {
         writers += op_writes(&pipe->ops[i]) && pipe->ops[i].dst == reg;
     }
-    const struct op *op = &pipe->ops[v->plan->first[reg]];
+    const struct op *op = &pipe->ops[plan->first[reg]];
     bool narrow = writers == 1 && op->code == OP_I64_I32 && !pipe->regs[op->a].is_const;
     return narrow ? op->a : (u16)NO_REG;
 }
 
+u16 weave_narrow(const struct weaver *v, u16 reg) {
+    return narrow_of(v->plan, reg);
+}
+
 /* Whether a tile's words of this number, and their sums, fit 32 bits; their identity is none. */
-static bool is_short(const struct weaver *v, u32 w) {
-    struct range range = v->pipe->regs[sink_of(v)->word_regs[w]].range;
-    u8 op = sink_of(v)->words[w];
-    i128 most = op == WORD_ADD ? I32_MAX / (WOVEN_BLOCK * v->rows) : I32_MAX - 1;
+static bool fits_short(const struct gpu_plan *plan, const struct sink *sink, u32 w, i32 rows) {
+    struct range range = plan->pipe->regs[sink->word_regs[w]].range;
+    u8 op = sink->words[w];
+    i128 most = op == WORD_ADD ? I32_MAX / (WOVEN_BLOCK * rows) : I32_MAX - 1;
     bool known = op == WORD_ADD || op == WORD_MIN || op == WORD_MAX;
     return known && range.lo <= range.hi && range.lo >= -most && range.hi <= most;
+}
+
+static bool is_short(const struct weaver *v, u32 w) {
+    return fits_short(v->plan, sink_of(v), w, v->rows);
 }
 
 static const char *word_type(const struct weaver *v, u32 w) {
     return is_short(v, w) ? "i32" : "i64";
 }
 
-i32 weave_runs_words(const struct weaver *v) {
-    i32 words = weave_narrow(v, sink_of(v)->key) != NO_REG ? 1 : 2;
-    for (u32 w = 0; w < sink_of(v)->word_count; w++) {
-        words += is_short(v, w) ? 1 : 2;
+/* Words of 32 bits that a row is kept as until runs have ended. */
+static i32 kept_words(const struct gpu_plan *plan, const struct sink *sink, i32 rows) {
+    i32 words = narrow_of(plan, sink->key) != NO_REG ? 1 : 2;
+    for (u32 w = 0; w < sink->word_count; w++) {
+        words += fits_short(plan, sink, w, rows) ? 1 : 2;
     }
     return words;
+}
+
+i32 weave_runs_words(const struct weaver *v) {
+    return kept_words(v->plan, sink_of(v), v->rows);
+}
+
+i32 gpu_weave_run_rows(const struct gpu_plan *plan, const struct sink *sink) {
+    i32 words = kept_words(plan, sink, RUN_ROWS_MOST);
+    bool plain = plan->pipe->source.col_count <= 2 && !plan->indexes.count && !plan->has_text;
+    return words <= 2 && plain ? RUN_ROWS_MOST : words <= 4 ? 8 : 4;
 }
 
 void weave_runs_functions(struct weaver *v) {

@@ -129,7 +129,8 @@ static i32 min_blocks(const struct weaver *v) {
     if (weave_along(v)) {
         i32 run_words = v->rows * weave_runs_words(v) + 24;
         bool plain = !goes_apart(v->plan) && !v->plan->indexes.count;
-        blocks = plain && run_words <= 40 ? 6 : plain && run_words <= 48 ? 5 : MIN_OF(blocks, 4);
+        i32 room = run_words <= 40 ? 6 : run_words <= 48 ? 5 : run_words <= 60 ? 4 : 0;
+        blocks = plain && room ? room : MIN_OF(blocks, 4);
     }
     bool cells = all_in_cells(v) && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
     return cells ? MAX_OF(blocks, 4) : blocks;
@@ -246,7 +247,7 @@ static void put_functions(struct weaver *v) {
         }
     }
     line(v, "#define R %d", v->rows);
-    line(v, "#define TILE (%d * R)", WOVEN_BLOCK);
+    line(v, "#define TILE %du", WOVEN_BLOCK * v->rows);
     line(v, "#define SPAN %d", weave_along(v) ? 4 : 4 * WOVEN_BLOCK); /* rows from group to group */
     line(v, "#define ROW(i) ((i64)((i) / 4 * SPAN + (i) %% 4))");
     for (u32 i = 0; i < v->pipe->op_count; i++) {
@@ -338,14 +339,20 @@ static void put_tile_head(struct weaver *v) {
         line(v, "    break;");
         line(v, "}");
     }
-    line(v, "const i64 row = first + (i64)t_id() * %s;", weave_along(v) ? "R" : "4");
+    line(v, "const u32 here = rows - first < TILE ? (u32)(rows - first) : TILE;");
+    line(v, "const u32 begin = t_id() * %s;", weave_along(v) ? "R" : "4u");
+    line(v, "const i64 row = first + (i64)begin;");
     line(v, "const i64 number = args.row_starts[tablet] + row;");
     line(v, "u32 act = 0;");
     if (v->w->gone) {
         line(v, "const u64 *const gone = args.gone ? args.gone[tablet] : (const u64 *)0;");
         line(v, EACH_GROUP "{ act |= group_live(row + g * SPAN, rows, gone) << (4 * g); }");
     } else {
-        line(v, EACH_GROUP "{ act |= group_rows(row + g * SPAN, rows) << (4 * g); }");
+        line(v, "if (here == TILE) {");
+        line(v, "    act = 0xffffffffu >> (32 - R);");
+        line(v, "} else {");
+        line(v, "    " EACH_GROUP "{ act |= group_here(begin + g * SPAN, here) << (4 * g); }");
+        line(v, "}");
     }
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         if (!v->pipe->regs[r].is_const && v->plan->first[r] <= v->plan->last[r] &&
@@ -386,14 +393,15 @@ static void declare_column(struct weaver *v, u32 col) {
 
 /* `piece` of the group's vectors into c<op>[g], under the right condition. */
 static void put_raw(struct weaver *v, u32 op, u32 col, const struct raw *raw, i32 piece) {
-    char at[120];
-    char read[200];
+    char at[140];
+    char read[220];
     /* Where a thread's groups are neighbours, what one leaves of a sector is for the next. */
     const char *form = weave_along(v) && !strcmp(raw->type, "vec16") ? "load16(%s)" : raw->read;
     const char *hole = strstr(form, "%s");
     const char *group =
-        v->filtered ? "row + g * SPAN" : "(row + g * SPAN < rows ? row + g * SPAN : first)";
-    snprintf(at, sizeof at, "s%u.data + (%s) * %d + %d", col, group, raw->width, 16 * piece);
+        v->filtered ? "begin + g * SPAN" : "begin + g * SPAN < here ? begin + g * SPAN : 0u";
+    snprintf(at, sizeof at, "s%u.data + first * %d + (%s) * %uu + %d", col, raw->width, group,
+             (u32)raw->width, 16 * piece);
     snprintf(read, sizeof read, "%.*s%s%s", (int)(hole - form), form, at, hole + 2);
     line(v, "%s c%u_%d[R / 4];", raw->type, op, piece);
     if (!v->filtered) {

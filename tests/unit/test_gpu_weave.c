@@ -218,25 +218,25 @@ static void test_lists(void **state) {
     UNUSED(state);
     static const struct list_case cases[] = {
         {{KINDEX_RANK, 1, 0, 1, {0}, 0, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RANK, 1, 0, 0, {0}, 0}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RANK, 1, 0, 0, {0}, 0, 0}, OP_PROBE, 1, 0, 0},
         {{KINDEX_RANK, 1, 0, 1, {0}, 0, 0}, OP_PROBE, 0, 0, 0},
-        {{KINDEX_BITS, 1, 0, 1, {0}, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_PAIRS, 1, 1, 1, {0}, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_PAIRS, 1, 0, 0, {0}, 0}, OP_PROBE, 1, 0, 0},
-        {{KINDEX_RUNS, 1, 1, 1, {0}, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RUNS, 1, 1, 1, {2, 0, 0}, 0}, OP_PROBE, 1, 1, 0}, /* no opcodes that pack a key */
-        {{KINDEX_RUNS, 1, 1, 1, {2, 1, 9}, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RUNS, 1, 1, 1, {1, 0, 0}, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_DIRECT, 1, 0, 0, {0}, 0}, OP_PROBE, 1, 0, 0},
-        {{KINDEX_RANK, 0, 0, 0, {0}, 0}, OP_MATCH, 1, 1, 1},
-        {{KINDEX_PAIRS, 0, 1, 0, {0}, 0}, OP_MATCH, 1, 1, 1},
-        {{KINDEX_RUNS, 0, 0, 0, {0}, 0}, OP_MATCH, 1, 1, 1},
-        {{KINDEX_DIRECT, 0, 0, 0, {0}, 0}, OP_MATCH, 0, 0, 0},
-        {{KINDEX_RANK, 1, 0, 0, {0}, 0}, OP_MATCH, 1, 0, 0},
-        {{KINDEX_RANK, 1, 0, 1, {0}, 1}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RUNS, 1, 1, 1, {0}, 1}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RUNS, 1, 1, 1, {1, 0, 0}, 1}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RANK, 1, 0, 0, {0}, 1}, OP_PROBE, 1, 0, 0}};
+        {{KINDEX_BITS, 1, 0, 1, {0}, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_PAIRS, 1, 1, 1, {0}, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_PAIRS, 1, 0, 0, {0}, 0, 0}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {0}, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {2, 0, 0}, 0, 0}, OP_PROBE, 1, 1, 0}, /* no opcodes that pack a key */
+        {{KINDEX_RUNS, 1, 1, 1, {2, 1, 9}, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {1, 0, 0}, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_DIRECT, 1, 0, 0, {0}, 0, 0}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RANK, 0, 0, 0, {0}, 0, 0}, OP_MATCH, 1, 1, 1},
+        {{KINDEX_PAIRS, 0, 1, 0, {0}, 0, 0}, OP_MATCH, 1, 1, 1},
+        {{KINDEX_RUNS, 0, 0, 0, {0}, 0, 0}, OP_MATCH, 1, 1, 1},
+        {{KINDEX_DIRECT, 0, 0, 0, {0}, 0, 0}, OP_MATCH, 0, 0, 0},
+        {{KINDEX_RANK, 1, 0, 0, {0}, 0, 0}, OP_MATCH, 1, 0, 0},
+        {{KINDEX_RANK, 1, 0, 1, {0}, 1, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {0}, 1, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {1, 0, 0}, 1, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RANK, 1, 0, 0, {0}, 1, 0}, OP_PROBE, 1, 0, 0}};
     for (i64 i = 0; i < COUNT_OF(cases); i++) {
         weave_lookup(&cases[i]);
     }

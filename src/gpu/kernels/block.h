@@ -94,6 +94,12 @@ FN u32 group_rows(i64 row, i64 rows) {
     return left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
 }
 
+/* The same of a tile: the group begins at row `begin` of it, and `here` rows are there. */
+FN u32 group_here(u32 begin, u32 here) {
+    u32 left = begin < here ? here - begin : 0u;
+    return left >= 4u ? 15u : (1u << left) - 1u;
+}
+
 /* The same without those that are deleted: bit r of `gone` is row r. */
 FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
     u32 live = group_rows(row, rows);
