@@ -181,6 +181,9 @@ static const struct experiment {
      "five patterns of operators, fused into one kernel and one by one; a sweep of the selection ratio"},
     {"everyday", bench_everyday, ON_ARRAYS | TAKES(ONLY), true,
      "group-bys and joins of the db-benchmark, windows, sorts, text, time: answers left where they are made"},
+    {"datalog", bench_datalog, ON_ARRAYS | TAKES(ONLY) | TAKES(GRAPH), true,
+     "recursive programs over graphs: closure, same generation, components, distances, aliases, "
+     "points-to; answers checked"},
     {"papers", bench_papers, TAKES(ROWS) | TAKES(NO_GPU) | TAKES(ONLY), true,
      "tables and figures of the papers behind prim, ops, join and strings, as Markdown; "
      "--only table3, table4, fig11 to fig15, fig9 or stages"},
@@ -217,7 +220,7 @@ static int take(struct bench_options *options, enum option_id id, const char *va
         {OPTION_ONLY, &options->only},       {OPTION_ENCODING, &options->encoding}, {OPTION_SF, &options->sf},
         {OPTION_QUERIES, &options->queries}, {OPTION_ANSWERS, &options->answers},   {OPTION_TEXT, &options->text},
         {OPTION_PLOT, &options->plot},       {OPTION_COLUMNS, &options->columns},
-        {OPTION_LANGUAGE, &options->language},
+        {OPTION_LANGUAGE, &options->language}, {OPTION_GRAPH, &options->graph},
     };
     const struct {
         enum option_id id;

@@ -2,8 +2,11 @@
 import ctypes as C
 import os
 
-import numpy as np
-import pyarrow as pa
+try:
+    import numpy as np
+    import pyarrow as pa
+except ImportError: # run and row need neither
+    np = pa = None
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -53,6 +56,7 @@ def load(path=None):
     for name in ("wf_connection_error", "wf_disconnect", "wf_close", "wf_result_close", "wf_result_time_ns",
                  "wf_result_row_count", "wf_result_devices"):
         getattr(lib, name).argtypes = [C.c_void_p]
+    lib.wf_value_text.restype = C.c_size_t
     lib.wf_query.argtypes = [C.c_void_p, C.c_char_p, C.POINTER(C.c_void_p)]
     lib.wf_append.argtypes = [C.c_void_p, C.c_char_p, C.c_int64, C.c_int32, C.POINTER(Input)]
     lib.wf_result_arrow_stream.argtypes = [C.c_void_p, C.c_void_p]
@@ -109,6 +113,20 @@ class Connection:
 
     def run(self, sql):
         self.check(self.lib.wf_query(self.conn, sql.encode(), None))
+
+    def row(self, sql):
+        """The one row of an answer, as texts."""
+        result, batch, text = C.c_void_p(), C.c_void_p(), C.create_string_buffer(1000)
+        self.check(self.lib.wf_query(self.conn, sql.encode(), C.byref(result)))
+        try:
+            self.check(self.lib.wf_result_next_batch(result, C.byref(batch)))
+            row = []
+            for column in range(self.lib.wf_result_column_count(result)):
+                self.lib.wf_value_text(batch, column, C.c_int64(0), text, C.c_size_t(len(text)))
+                row.append(text.value.decode())
+            return row
+        finally:
+            self.lib.wf_result_close(result)
 
     def arrow_reader(self, sql):
         """The rows as a stream of batches."""

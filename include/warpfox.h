@@ -107,6 +107,10 @@ WF_API void wf_disconnect(wf_connection *conn);
  * call. */
 WF_API const wf_error *wf_connection_error(const wf_connection *conn);
 
+/* A text in LogiQL may have several mistakes: number 0, 1, … of those behind the one above, in the
+ * order of the text; NULL when there are no more. They live until the next call. */
+WF_API const wf_error *wf_connection_further_error(const wf_connection *conn, int32_t number);
+
 /* Whether the connection is in a transaction that BEGIN opened, and whether an error has ended it but
  * for its ROLLBACK. To be called by the thread the connection belongs to, between statements. */
 typedef enum wf_transaction {

@@ -148,8 +148,10 @@ bool run_statement(struct shell *shell, const char *sql, struct origin origin) {
     terminal_set_running(true);
     bool fine = run_text(&showing);
     progress_clear();
-    if (!fine) {
-        print_error(wf_connection_error(shell->conn), text, origin);
+    const wf_error *error = fine ? NULL : wf_connection_error(shell->conn);
+    for (int32_t i = 0; error; i++) {
+        print_error(error, text, origin);
+        error = wf_connection_further_error(shell->conn, i);
     }
     terminal_set_running(false);
     output_end(shell);

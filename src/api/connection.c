@@ -41,6 +41,11 @@ wf_status wf_set_progress(wf_connection *conn, wf_progress report, void *arg, in
     return connection_leave(conn, status, (struct sv){NULL, 0});
 }
 
+const wf_error *wf_connection_further_error(const wf_connection *conn, int32_t number) {
+    bool known = conn && conn->last.status && number >= 0 && number < conn->further_count;
+    return known ? &conn->further[number].shown : NULL;
+}
+
 const wf_error *wf_connection_error(const wf_connection *conn) {
     return conn ? &conn->last : NULL;
 }

@@ -20,7 +20,7 @@ static FALLIBLE prepare(struct wf_connection *conn, const char *sql, struct wf_s
     TRY(rowset_new(conn, &rows));
     connection_snapshot(conn, &rows->snap);
     struct param_facts params = {.count = st->param_count};
-    wf_status status = compile(conn, st->script, parsed, &rows->snap, &params, &st->compiled);
+    wf_status status = compile(conn, st->script, parsed, &rows->snap, &params, false, &st->compiled);
     rowset_release(rows);
     TRY(status);
     st->compile_count = 1;
@@ -226,6 +226,6 @@ wf_status wf_execute(wf_statement *st, wf_result **out_result) {
     watch_begin(&conn->watch);
     wf_status status = execute(st, out_result);
     watch_end(&conn->watch);
-    script_place(st->script, &conn->err);
+    script_place_all(st->script, conn);
     return connection_leave(conn, status, st->script->text);
 }

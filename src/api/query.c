@@ -117,7 +117,7 @@ static wf_status query(wf_connection *conn, const char *sql, const struct receiv
         status = run_script(conn, script, kept, to);
     }
     watch_end(&conn->watch);
-    script_place(script, &conn->err);
+    script_place_all(script, conn);
     tx_fail(conn, status);
     status = connection_leave(conn, status, sql ? sv_from(sql) : (struct sv){NULL, 0});
     script_release(script);

@@ -74,6 +74,9 @@ static bool begins(struct sv s, i64 at, const char *word) {
 /* A pattern in capitals, in small letters, or a name that begins with a capital. */
 static bool is_pattern(struct sv s, i64 at, i32 index) {
     const char *word = patterns[index].text;
+    if ((s.ptr[at] | 32) != (word[0] | 32)) { /* most are no patterns */
+        return false;
+    }
     i64 len = (i64)strlen(word);
     u8 p = patterns[index].pattern;
     bool name = p == P_MONTH || p == P_MON || p == P_DAY || p == P_DY;
@@ -88,8 +91,6 @@ static bool is_pattern(struct sv s, i64 at, i32 index) {
     return true;
 }
 
-static bool next_node(struct template *t, struct node *out);
-
 /* A character of the template that stands for itself. */
 static bool next_char(struct template *t, struct node *out) {
     i64 end = t->at + 1;
@@ -102,22 +103,20 @@ static bool next_char(struct template *t, struct node *out) {
     return true;
 }
 
-/* Inside of quotes, where a backslash keeps the next character from ending them. */
+/* Up to the next character that quotes keep, or to their end; false: they ended. A backslash keeps
+ * the next character from ending them. */
 static bool next_quoted(struct template *t, struct node *out) {
     if (t->at < t->s.len && t->s.ptr[t->at] == '"') {
         t->at++;
         t->quoted = 0;
-        return next_node(t, out);
+        return false;
     }
     t->at += t->at + 1 < t->s.len && t->s.ptr[t->at] == '\\';
     return t->at < t->s.len && next_char(t, out);
 }
 
-static bool next_node(struct template *t, struct node *out) {
-    *out = (struct node){.pattern = P_NONE};
-    if (t->quoted) {
-        return next_quoted(t, out);
-    }
+/* FM, FX and TM, which change what follows. */
+static void next_prefixes(struct template *t, struct node *out) {
     while (begins(t->s, t->at, "FM") || begins(t->s, t->at, "FX") || begins(t->s, t->at, "TM") ||
            begins(t->s, t->at, "fm") || begins(t->s, t->at, "fx") || begins(t->s, t->at, "tm")) {
         bool fill = (t->s.ptr[t->at] | 32) == 'f' && (t->s.ptr[t->at + 1] | 32) == 'm';
@@ -126,9 +125,9 @@ static bool next_node(struct template *t, struct node *out) {
         out->exact |= (t->s.ptr[t->at + 1] | 32) == 'x';
         t->at += 2;
     }
-    if (t->at >= t->s.len) {
-        return false;
-    }
+}
+
+static bool next_pattern(struct template *t, struct node *out) {
     for (i32 i = 0; i < (i32)COUNT_OF(patterns); i++) {
         if (is_pattern(t->s, t->at, i)) {
             i64 len = (i64)strlen(patterns[i].text);
@@ -139,19 +138,41 @@ static bool next_node(struct template *t, struct node *out) {
             if (begins(t->s, t->at, "TH") || begins(t->s, t->at, "th")) {
                 out->th = t->s.ptr[t->at] == 'T' ? 1 : 2;
                 t->at += 2;
-            } else if (t->s.len - t->at >= 2 && memcmp(t->s.ptr + t->at, "SP", 2) == 0) {
+            } else if (begins(t->s, t->at, "SP")) {
                 t->at += 2; /* spelled out: PostgreSQL knows it and does nothing */
             }
             return true;
         }
     }
-    if (t->s.ptr[t->at] == '"') {
-        t->at++;
-        t->quoted = 1;
-        return next_quoted(t, out);
-    }
-    t->at += begins(t->s, t->at, "\\\"");
-    return next_char(t, out);
+    return false;
+}
+
+static bool next_node(struct template *t, struct node *out) {
+    do {
+        *out = (struct node){.pattern = P_NONE};
+        if (!t->quoted) {
+            next_prefixes(t, out);
+            if (t->at >= t->s.len) {
+                return false;
+            }
+            if (t->s.ptr[t->at] != '"') {
+                t->at += begins(t->s, t->at, "\\\"");
+                return next_pattern(t, out) || next_char(t, out);
+            }
+            t->at++;
+            t->quoted = 1;
+        }
+        if (next_quoted(t, out)) {
+            return true;
+        }
+    } while (t->at < t->s.len);
+    return false;
+}
+
+/* The same unless it is asked to stop, for templates of any length. */
+static bool template_next(struct template *t, struct node *out) {
+    i64 from = t->at;
+    return next_node(t, out) && !stop_due((u64)from, (u64)t->at);
 }
 
 /* writing: fn_to_char.h */
@@ -220,7 +241,7 @@ static bool nodes_next(struct nodes *all, struct to_char_node *out) {
         *out = all->kept[all->at++];
         return true;
     }
-    if (!next_node(&all->t, &node)) {
+    if (!template_next(&all->t, &node)) {
         return false;
     }
     *out = plain_node(&node);
@@ -294,7 +315,7 @@ bool to_char_names_zone(str format) {
     struct template t = {sv_of(format), 0, 0};
     struct node node;
     bool names = false;
-    while (next_node(&t, &node)) {
+    while (template_next(&t, &node)) {
         names = names || node.pattern == P_TZ || node.pattern == P_TZH || node.pattern == P_TZM ||
                 node.pattern == P_OF;
     }
@@ -305,7 +326,7 @@ struct sv to_char_program(struct arena *arena, str format) {
     struct template t = {sv_of(format), 0, 0};
     VEC(struct to_char_node) nodes = {0};
     struct node node;
-    while (next_node(&t, &node)) {
+    while (template_next(&t, &node)) {
         struct to_char_node plain = plain_node(&node);
         VEC_PUSH(arena, &nodes, plain);
     }
@@ -639,7 +660,7 @@ static u8 read_template(struct reader *r, str format) {
     struct template t = {sv_of(format), 0, 0};
     struct node node;
     bool first = true;
-    while (next_node(&t, &node)) {
+    while (template_next(&t, &node)) {
         if (r->at >= r->s.len) {
             break;
         }

@@ -62,8 +62,9 @@ static const struct {
 struct template {
     struct sv s;
     i64 at;
-    bool quoted; /* inside of "" */
-    struct sv c; /* CHAR: its bytes */
+    bool quoted;  /* inside of "" */
+    bool stopped; /* in the middle: it was asked to */
+    struct sv c;  /* CHAR: its bytes */
 };
 
 static i64 char_bytes(struct sv s, i64 at) {
@@ -92,6 +93,9 @@ static enum pattern next_pattern(struct template *t) {
             return next_char(t);
         }
         for (i64 i = 0; !t->quoted && i < COUNT_OF(patterns); i++) {
+            if (patterns[i].text[0] != c) {
+                continue;
+            }
             i64 len = (i64)strlen(patterns[i].text);
             if (t->s.len - t->at >= len &&
                 memcmp(t->s.ptr + t->at, patterns[i].text, (size_t)len) == 0) {
@@ -102,6 +106,14 @@ static enum pattern next_pattern(struct template *t) {
         return next_char(t);
     }
     return PAT_END;
+}
+
+/* The next pattern, if there is one and nobody asked to stop. */
+static bool template_next(struct template *t, enum pattern *out) {
+    i64 from = t->at;
+    *out = next_pattern(t);
+    t->stopped = stop_due((u64)from, (u64)t->at);
+    return *out != PAT_END && !t->stopped;
 }
 
 enum sign_at { SIGN_NONE, SIGN_BEFORE, SIGN_BEHIND }; /* of S */
@@ -193,8 +205,9 @@ enum { DIGITS_MAX = 400, TEXT_MAX = 2 * DIGITS_MAX + 400 }; /* of a template; of
 
 static bool read_layout(struct sv s, struct layout *l, u8 *f) {
     struct template t = {.s = s};
+    enum pattern p;
     *l = (struct layout){0};
-    for (enum pattern p = next_pattern(&t); p != PAT_END; p = next_pattern(&t)) {
+    while (template_next(&t, &p)) {
         if (!add_pattern(l, p)) {
             *f = FAULT_TO_CHAR_SYNTAX;
             return false;
@@ -204,7 +217,7 @@ static bool read_layout(struct sv s, struct layout *l, u8 *f) {
         *f = FAULT_TO_CHAR;
         return false;
     }
-    return true;
+    return !t.stopped;
 }
 
 /* Writing */
@@ -445,7 +458,8 @@ static void write_number(struct made *made, const struct layout *l, const char *
     w.number = w.at = text;
     start_signs(&w);
     struct template t = {.s = s};
-    for (enum pattern p = next_pattern(&t); p != PAT_END; p = next_pattern(&t)) {
+    enum pattern p;
+    while (template_next(&t, &p)) {
         put_pattern(&w, p, t.c, f);
     }
     made->len = w.n;
@@ -790,6 +804,7 @@ static void read_pattern(struct number_reader *r, enum pattern p) {
 i128 fn_to_number(str a, str format, i32 scale, u8 *f) {
     struct number_reader r = {.s = sv_of(a), .sign = ' '};
     struct template t = {.s = sv_of(format)};
+    enum pattern p;
     i128 value = 0;
     if (!read_layout(t.s, &r.l, f)) {
         return 0;
@@ -799,7 +814,7 @@ i128 fn_to_number(str a, str format, i32 scale, u8 *f) {
         return 0;
     }
     r.number[r.len++] = '+';
-    for (enum pattern p = next_pattern(&t); p != PAT_END && !at_end(&r); p = next_pattern(&t)) {
+    while (template_next(&t, &p) && !at_end(&r)) {
         read_pattern(&r, p);
     }
     if (r.number[r.len - 1] == '.') {

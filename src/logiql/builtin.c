@@ -47,17 +47,55 @@ static FALLIBLE make_concat(struct lq_bind *b, struct expr **args, const struct 
 /* Counts from 0. */
 static FALLIBLE make_substring(struct lq_bind *b, struct expr **args, const struct builtin *own,
                                i32 position, struct expr **out) {
-    TRY(operator_binary(b->t, "+", args[1], expr_int(b->t, 1, position), position, &args[1]));
+    if (args[1]->kind == EXPR_CONST && type_is_integer(args[1]->type)) {
+        struct expr *first = expr_int(b->t, 0, position);
+        first->type = type_of(TYPE_BIGINT);
+        const_set_exact(first, const_exact(args[1]) + 1);
+        args[1] = first;
+    } else {
+        TRY(operator_binary(b->t, "+", args[1], expr_int(b->t, 1, position), position, &args[1]));
+    }
     for (i32 i = 1; i < 3; i++) {
         TRY(coerce_to(b->t, args[i], type_of(TYPE_INTEGER), &args[i]));
     }
     return shared(b, "substr", args, own->count, position, out);
 }
 
+/* s, separator, i: part i of the text, from 0; undefined where there are not so many. */
+static FALLIBLE make_split(struct lq_bind *b, struct expr **args, const struct builtin *own,
+                           i32 position, struct expr **out) {
+    struct expr *nothing = NULL;
+    struct expr *all = NULL, *rest = NULL, *width = NULL, *parts = NULL, *part = NULL;
+    UNUSED(own);
+    TRY(coerce_unknown(b->t, expr_text(b->t, SV(""), position), type_of(TYPE_TEXT), &nothing));
+    struct expr *without[3] = {args[0], args[1], nothing};
+    TRY(shared(b, "replace", without, 3, position, &rest));
+    TRY(shared(b, "length", &args[0], 1, position, &all));
+    TRY(shared(b, "length", &rest, 1, position, &rest));
+    TRY(shared(b, "length", &args[1], 1, position, &width));
+    TRY(operator_binary(b->t, "-", all, rest, position, &parts));
+    TRY(operator_binary(b->t, "/", parts, width, position, &parts));
+    struct expr *below = NULL, *beyond = NULL;
+    TRY(operator_compare(b->t, FUNC_LT, args[2], expr_int(b->t, 0, position), position, &below));
+    TRY(operator_compare(b->t, FUNC_GT, args[2], parts, position, &beyond));
+    TRY(coerce_to(b->t, args[2], type_of(TYPE_INTEGER), &part));
+    TRY(operator_binary(b->t, "+", part, expr_int(b->t, 1, position), position, &part));
+    struct expr *three[3] = {args[0], args[1], part};
+    struct expr *found = NULL;
+    TRY(shared(b, "split_part", three, 3, position, &found));
+    struct expr *none = expr_null(b->t, type_of(TYPE_TEXT), position);
+    struct expr *branches[5] = {below, none, beyond, none, found};
+    *out = expr_many(b->t, EXPR_CASE, type_of(TYPE_TEXT), position, 5, branches);
+    return ERR_OK;
+}
+
 static FALLIBLE make_field(struct lq_bind *b, struct expr **args, const struct builtin *own,
                            i32 position, struct expr **out) {
     struct expr *both[2] = {expr_text(b->t, sv_from(own->other), position), args[0]};
     TRY(shared(b, "extract", both, 2, position, out));
+    if ((*out)->kind == EXPR_CAST && type_is_integer((*out)->args[0]->type)) {
+        *out = (*out)->args[0]; /* of a date: a whole number before it is made a decimal */
+    }
     return coerce_to(b->t, *out, type_of(TYPE_BIGINT), out);
 }
 
@@ -122,6 +160,7 @@ static const struct builtin functions[] = {
     {"string:replace", 3, make_shared, "replace"},
     {"string:substring", 3, make_substring, NULL},
     {"string:add", 2, make_concat, NULL},
+    {"string:split", 3, make_split, NULL},
     {"abs", 1, make_shared, "abs"},
     {"int:abs", 1, make_shared, "abs"},
     {"int:mod", 2, make_shared, "mod"},
@@ -173,13 +212,14 @@ static bool conversion(struct sv name, struct type *from, struct type *to) {
         !sv_eq((struct sv){second + 1, name.ptr + name.len - second - 1}, SV("convert"))) {
         return false;
     }
-    return lq_type_named((struct sv){name.ptr, first - name.ptr}, NULL, from) &&
-           lq_type_named((struct sv){first + 1, second - first - 1}, NULL, to);
+    return lq_type_named((struct sv){name.ptr, first - name.ptr}, from) &&
+           lq_type_named((struct sv){first + 1, second - first - 1}, to);
 }
 
 bool builtin_is_function(struct sv name) {
     struct type from, to;
-    return find(functions, COUNT_OF(functions), name) || conversion(name, &from, &to);
+    return find(functions, COUNT_OF(functions), name) || conversion(name, &from, &to) ||
+           sv_eq(name, SV("lang:new"));
 }
 
 bool builtin_is_atom(struct sv name) {

@@ -1,4 +1,4 @@
-/* fold.c: agg<< … >> and seq<< … >>: groups of a body's bindings.
+/* fold.c: agg<< … >>, seq<< … >> and series<< … >>: groups of a body's bindings.
  *
  * The bindings are not projected first: equal values of different bindings all count. A group exists
  * where there is a binding, so that nothing is derived from none. */
@@ -39,6 +39,28 @@ static FALLIBLE function_of(struct lq_bind *b, const struct lq_call *call, struc
     return b->err->code;
 }
 
+static struct sv *head_kinds(struct lq_bind *b, const struct lq_scope *scope,
+                             const struct lq_atom *head) {
+    struct sv *kinds = NEW_ARRAY(b->arena, struct sv, atom_arity(head) + 1);
+    for (i32 i = 0; i < atom_arity(head); i++) {
+        kinds[i] = expr_kind(b, scope, atom_arg(head, i));
+    }
+    return kinds;
+}
+
+/* Entities can be counted, and there is nothing else to be done with them. */
+static FALLIBLE check_argument(struct lq_bind *b, const struct lq_scope *scope,
+                               const struct lq_call *call) {
+    struct sv kind =
+        call->args.count == 1 ? expr_kind(b, scope, call->args.items[0]) : (struct sv){NULL, 0};
+    if (kind.len > 0 && !sv_eq(call->name, SV("count_distinct"))) {
+        FAIL_AT(b->err, DATATYPE_MISMATCH, lq_at(b, call->position),
+                "%.*s takes values, no entity of %.*s", (int)MIN_OF(call->name.len, 100),
+                call->name.ptr, (int)MIN_OF(kind.len, 100), kind.ptr);
+    }
+    return ERR_OK;
+}
+
 /* A head's argument that is a variable of the body. */
 static FALLIBLE head_variable(struct lq_bind *b, const struct lq_scope *scope,
                               const struct lq_expr *arg, struct expr **out) {
@@ -58,11 +80,13 @@ static FALLIBLE head_variable(struct lq_bind *b, const struct lq_scope *scope,
 /* Adds the call and gives its value: int totals are int, and undefined where they do not fit. */
 static FALLIBLE add_call(struct lq_bind *b, const struct lq_scope *scope, struct rel *agg,
                          const struct lq_call *call, struct expr **out) {
+    bool grouped = agg->agg.keys.count > 0; /* then there is a row in each */
     i32 position = lq_at(b, call->position);
     struct agg_call made = {.position = position};
     struct expr *args[1] = {NULL};
     struct type type;
     TRY(function_of(b, call, &made));
+    TRY(check_argument(b, scope, call));
     if (call->args.count == 1) {
         TRY(expr_bind(b, scope, call->args.items[0], &args[0]));
         args[0] = expr_defined(b, args[0]);
@@ -75,7 +99,9 @@ static FALLIBLE add_call(struct lq_bind *b, const struct lq_scope *scope, struct
     if (made.agg != AGG_COUNT_STAR) {
         TRY(agg_args(b->t, &of, &made, &type));
     }
-    made.col = plan_col_new(b->plan, arena_sv(b->arena, call->variable).ptr, type, true);
+    bool none = !grouped || (args[0] && expr_nullable(b->plan, args[0]));
+    bool counts = made.agg == AGG_COUNT_STAR || made.agg == AGG_COUNT;
+    made.col = plan_col_new(b->plan, arena_sv(b->arena, call->variable).ptr, type, none && !counts);
     VEC_PUSH(b->arena, &agg->agg.calls, made);
     *out = expr_col(b->plan, made.col, position);
     bool whole = made.agg == AGG_SUM && args[0] && type_is_integer(args[0]->type);
@@ -131,6 +157,7 @@ FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     struct rel *agg = rel_new(b->plan, REL_AGG, scope_rel(b, &scope), NULL);
     i32 count = atom_arity(rule->head);
     out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    out->kinds = head_kinds(b, &scope, rule->head);
     for (i32 i = 0; i < count; i++) {
         const struct lq_expr *arg = atom_arg(rule->head, i);
         if (call_of(clause, arg)) {
@@ -198,7 +225,8 @@ static FALLIBLE sequence_head_of(struct lq_bind *b, const struct lq_scope *scope
 struct sequence_input {
     struct expr **exprs;
     const char **names;
-    i64 count;
+    i64 *orders; /* which of them each order is by */
+    i64 count, own_count;
 };
 
 static void input_add(struct sequence_input *in, struct expr *expr, const char *name) {
@@ -216,27 +244,40 @@ static FALLIBLE order_input(struct lq_bind *b, const struct lq_scope *scope,
                     "variable %.*s is not bound", (int)MIN_OF(order->variable.len, 100),
                     order->variable.ptr);
         }
-        input_add(in, expr_defined(b, expr), arena_sv(b->arena, order->variable).ptr);
+        in->orders[i] = 0;
+        while (in->orders[i] < in->count &&
+               !sv_eq(sv_from(in->names[in->orders[i]]), order->variable)) {
+            in->orders[i]++;
+        }
+        if (in->orders[i] == in->count) {
+            input_add(in, expr_defined(b, expr), arena_sv(b->arena, order->variable).ptr);
+        }
     }
     return ERR_OK;
 }
 
 static struct rel *number_rows(struct lq_bind *b, struct rel *rel, const struct lq_clause *clause,
-                               const struct sequence_head *head, i64 order_count) {
+                               const struct sequence_head *head, const struct sequence_input *in) {
     u32 number = plan_col_new(b->plan, "number", type_of(TYPE_BIGINT), false);
     struct rel *window = rel_numbered(b->plan, rel, number);
-    i64 own = rel->out.count - order_count; /* the head's variables come first */
+    b8 *ordered = NEW_ARRAY(b->arena, b8, in->count + 1);
     for (i64 i = 0; i < head->groups; i++) {
         VEC_PUSH(b->arena, &window->window.keys, expr_col(b->plan, rel->out.items[i], -1));
     }
-    for (i64 i = 0; i < order_count; i++) {
-        struct order_key key = {expr_col(b->plan, rel->out.items[own + i], -1),
+    for (i64 i = 0; i < clause->orders.count; i++) {
+        i64 col = in->orders[i];
+        struct order_key key = {expr_col(b->plan, rel->out.items[col], -1),
                                 clause->orders.items[i].descends, 0};
-        VEC_PUSH(b->arena, &window->window.order, key);
+        if (!ordered[col]) {
+            VEC_PUSH(b->arena, &window->window.order, key);
+        }
+        ordered[col] = 1;
     }
-    for (i64 i = head->groups; i < own; i++) {
+    for (i64 i = head->groups; i < in->own_count; i++) {
         struct order_key key = {expr_col(b->plan, rel->out.items[i], -1), 0, 0};
-        VEC_PUSH(b->arena, &window->window.order, key);
+        if (!ordered[i]) {
+            VEC_PUSH(b->arena, &window->window.order, key);
+        }
     }
     return window;
 }
@@ -249,7 +290,8 @@ FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     TRY(sequence_head_of(b, &scope, rule->head, &head));
     i64 most = count + rule->clause->orders.count;
     struct sequence_input in = {NEW_ARRAY(b->arena, struct expr *, most + 1),
-                                NEW_ARRAY(b->arena, const char *, most + 1), 0};
+                                NEW_ARRAY(b->arena, const char *, most + 1),
+                                NEW_ARRAY(b->arena, i64, rule->clause->orders.count + 1), 0, 0};
     for (i32 i = 0; i < count; i++) {
         struct expr *value = NULL;
         if (i != head.index) {
@@ -257,12 +299,14 @@ FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
             input_add(&in, value, arena_sv(b->arena, atom_arg(rule->head, i)->text).ptr);
         }
     }
+    in.own_count = in.count;
     TRY(order_input(b, &scope, rule->clause, &in));
     struct rel *rel = lq_project(b, scope_rel(b, &scope), in.exprs, in.names, in.count);
     rel = lq_distinct(b, rel);
-    struct rel *window = number_rows(b, rel, rule->clause, &head, rule->clause->orders.count);
+    struct rel *window = number_rows(b, rel, rule->clause, &head, &in);
     u32 number = window->out.items[window->out.count - 1];
     out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    out->kinds = head_kinds(b, &scope, rule->head);
     i64 at = 0;
     for (i32 i = 0; i < count; i++) {
         if (i != head.index) {
@@ -276,5 +320,96 @@ FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     out->rel = window;
     out->is_set = 1;
     out->one_value = head.index < rule->pred->key_count;
+    return ERR_OK;
+}
+
+/* --- series --- */
+
+/* The variable that a running total follows: runtotal[i](x). */
+static FALLIBLE series_order(struct lq_bind *b, const struct lq_scope *scope,
+                             const struct lq_call *call, struct expr **out) {
+    i32 position = lq_at(b, call->position);
+    if (!sv_eq(call->name, SV("runtotal"))) {
+        error_set(b->err, ERR_UNDEFINED_FUNCTION, position, "there is no series %.*s",
+                  (int)MIN_OF(call->name.len, 100), call->name.ptr);
+        error_hint(b->err, "There is runtotal[i](x), the total of x up to i.");
+        return b->err->code;
+    }
+    if (call->keys.count != 1 || call->args.count != 1 ||
+        call->keys.items[0]->kind != LQ_VARIABLE) {
+        FAIL_AT(b->err, UNDEFINED_FUNCTION, position,
+                "runtotal takes a variable to go along and a value, as in runtotal[i](x)");
+    }
+    return head_variable(b, scope, call->keys.items[0], out);
+}
+
+/* One call: a sum over the bindings of its group up to the one at hand and its equals. */
+static FALLIBLE run_total(struct lq_bind *b, const struct lq_rule *rule,
+                          const struct lq_scope *scope, const struct lq_call *call,
+                          struct rel **io_rel, struct expr **out) {
+    struct expr *along = NULL;
+    struct expr *args[1] = {NULL};
+    struct agg_call sum = {.agg = AGG_SUM, .position = lq_at(b, call->position)};
+    struct type type;
+    TRY(series_order(b, scope, call, &along));
+    TRY(check_argument(b, scope, call));
+    TRY(expr_bind(b, scope, call->args.items[0], &args[0]));
+    args[0] = expr_defined(b, args[0]);
+    bool whole = type_is_integer(args[0]->type);
+    struct call of = {.name = "sum", .args = args, .count = 1, .position = sum.position};
+    TRY(agg_args(b->t, &of, &sum, &type));
+    struct rel *window = rel_new(b->plan, REL_WINDOW, *io_rel, NULL);
+    struct window_call made = {.is_agg = 1, .func = AGG_SUM, .position = sum.position};
+    made.frame =
+        (struct frame){.mode = FRAME_RANGE, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
+    made.args[0] = sum.arg;
+    made.arg_count = 1;
+    made.col = plan_col_new(b->plan, arena_sv(b->arena, call->variable).ptr, type, true);
+    for (i32 i = 0; i < atom_arity(rule->head); i++) {
+        const struct lq_expr *arg = atom_arg(rule->head, i);
+        struct expr *key = NULL;
+        if (!call_of(rule->clause, arg) && !sv_eq(arg->text, call->keys.items[0]->text)) {
+            TRY(head_variable(b, scope, arg, &key));
+            VEC_PUSH(b->arena, &window->window.keys, key);
+        }
+    }
+    VEC_PUSH(b->arena, &window->window.order, ((struct order_key){along, 0, 0}));
+    VEC_PUSH(b->arena, &window->window.calls, made);
+    VEC_PUSH(b->arena, &window->out, made.col);
+    window->rows = (*io_rel)->rows;
+    *io_rel = window;
+    *out = expr_col(b->plan, made.col, sum.position);
+    return whole ? coerce_to(b->t, *out, type_of(TYPE_BIGINT), out) : ERR_OK;
+}
+
+FALLIBLE fold_series(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
+    struct lq_scope scope = {.counts = 1};
+    i32 count = atom_arity(rule->head);
+    TRY(body_bind(b, &scope, rule->body, NULL));
+    TRY(check_calls(b, &scope, rule->clause));
+    struct rel *rel = scope_rel(b, &scope);
+    out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    out->kinds = head_kinds(b, &scope, rule->head);
+    struct lq_scope done = {0};
+    for (i32 i = 0; i < count; i++) {
+        const struct lq_expr *arg = atom_arg(rule->head, i);
+        const struct lq_call *call = call_of(rule->clause, arg);
+        if (call) {
+            TRY(run_total(b, rule, &scope, call, &rel, &out->exprs[i]));
+        } else {
+            TRY(head_variable(b, &scope, arg, &out->exprs[i]));
+        }
+        out->exprs[i] = expr_defined(b, out->exprs[i]);
+        if (call && expr_nullable(b->plan, out->exprs[i])) {
+            VEC_PUSH(b->arena, &done.conds, expr_not_null(b, out->exprs[i]));
+        }
+    }
+    done.rel = rel;
+    out->rel = scope_rel(b, &done);
+    out->is_set = 0;
+    out->one_value = 1;
+    for (i32 i = MAX_OF(rule->pred->key_count, 0); i < count; i++) {
+        out->one_value = out->one_value && call_of(rule->clause, atom_arg(rule->head, i)) != NULL;
+    }
     return ERR_OK;
 }

@@ -36,6 +36,8 @@ enum { MISTAKES_MOST = 100 };
 void lq_mistake(struct arena *arena, lq_mistakes *mistakes, wf_status code, i32 position,
                 const char *hint, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
+void lq_sort_mistakes(lq_mistakes *mistakes); /* in the order of the text */
+
 /* The next token; characters that begin none are mistakes and passed over. */
 struct lq_token lq_next(struct lq_lexer *lexer);
 bool lq_is_qualified(struct sv name); /* has colons */

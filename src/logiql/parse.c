@@ -410,6 +410,36 @@ static bool opens_after_next(const struct parser *p) {
     return is_text(&t, TOKEN_MARK, "(");
 }
 
+/* int[32](x): the type int32. False when the expression before the parenthesis is no such name. */
+static bool parse_sized(struct parser *p, const struct lq_expr *e, struct lq_lit *out) {
+    static const char *const known[] = {"int8",    "int16",     "int32",     "int64",  "int128",
+                                        "uint8",   "uint16",    "uint32",    "uint64", "float32",
+                                        "float64", "decimal64", "decimal128"};
+    if (p->failed || !at(p, "(") || e->kind != LQ_APPLY || e->args.count != 1 ||
+        e->args.items[0]->kind != LQ_INT) {
+        return false;
+    }
+    const struct lq_expr *bits = e->args.items[0];
+    const char *name = arena_printf(p->arena, "%.*s%.*s", (int)MIN_OF(e->text.len, 40), e->text.ptr,
+                                    (int)MIN_OF(bits->text.len, 40), bits->text.ptr);
+    bool found = false;
+    for (i64 i = 0; i < COUNT_OF(known); i++) {
+        found = found || strcmp(known[i], name) == 0;
+    }
+    if (!found) {
+        fail(p, e->position, "types with a size are int[32], int[64], uint[32], float[64] and such",
+             arena_printf(p->arena, "there is no type %.*s[%.*s]", (int)MIN_OF(e->text.len, 40),
+                          e->text.ptr, (int)MIN_OF(bits->text.len, 40), bits->text.ptr));
+        return true;
+    }
+    struct lq_token token = {TOKEN_NAME, e->position, e->position, sv_from(name)};
+    out->kind = LQ_ATOM;
+    out->atom = new_atom(p, &token, LQ_STATE);
+    advance(p);
+    parse_arguments(p, out->atom);
+    return true;
+}
+
 static struct lq_lit *parse_literal(struct parser *p) {
     i32 position = p->now.position;
     struct lq_lit *lit = new_lit(p, LQ_NOT, position);
@@ -434,7 +464,8 @@ static struct lq_lit *parse_literal(struct parser *p) {
     } else if (named) {
         lit = parse_atom(p, LQ_STATE);
     } else {
-        lit = comparison_from(p, position, parse_operand(p));
+        struct lq_expr *first = parse_operand(p);
+        lit = parse_sized(p, first, lit) ? lit : comparison_from(p, position, first);
     }
     p->depth--;
     return lit;
@@ -645,7 +676,7 @@ static void skip_clause(struct parser *p) {
 }
 
 /* Tokens are read ahead: a mistake within one may stand before that of an earlier one. */
-static void sort_mistakes(lq_mistakes *mistakes) {
+void lq_sort_mistakes(lq_mistakes *mistakes) {
     for (i64 i = 1; i < mistakes->count; i++) {
         struct lq_mistake mistake = mistakes->items[i];
         i64 j = i;
@@ -680,6 +711,6 @@ FALLIBLE lq_parse(struct arena *arena, struct sv text, struct lq_program *out, s
         skip_clause(&p);
         TRY(stop_check(err));
     }
-    sort_mistakes(&out->mistakes);
+    lq_sort_mistakes(&out->mistakes);
     return arena_check(arena, err);
 }

@@ -55,7 +55,7 @@ static void uses_of_rule(struct arena *arena, const struct lq_rule *rule, use_li
 /* int(x) as a literal says something of a type, unless there is such a predicate. */
 static bool is_type_word(struct lq_bind *b, struct sv name) {
     struct type type;
-    return lq_type_named(name, NULL, &type) && !pred_exists(b, name);
+    return lq_type_named(name, &type) && !pred_exists(b, name);
 }
 
 /* --- Tarjan's algorithm --- */
@@ -206,6 +206,9 @@ FALLIBLE strata_add(struct lq_bind *b, struct lq_pred *root) {
 }
 
 void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out) {
+    for (i64 i = 0; i < pred->also.count; i++) {
+        VEC_PUSH(b->arena, out, pred->also.items[i]);
+    }
     for (i64 i = 0; i < pred->rules.count; i++) {
         use_list uses = {0};
         uses_of_rule(b->arena, pred->rules.items[i], &uses);
@@ -220,4 +223,17 @@ void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out) 
             }
         }
     }
+}
+
+bool strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other) {
+    for (i64 i = 0; i < pred->rules.count; i++) {
+        use_list uses = {0};
+        uses_of_rule(b->arena, pred->rules.items[i], &uses);
+        for (i64 k = 0; k < uses.count; k++) {
+            if (uses.items[k].is_negative && pred_known(b, uses.items[k].name) == other) {
+                return true;
+            }
+        }
+    }
+    return false;
 }

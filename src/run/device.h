@@ -93,6 +93,7 @@ struct exec {
     i64 deadline_ns;          /* 0 = none */
     i64 times_us[TIME_COUNT]; /* 0 = when the execution starts */
     struct work work;
+    i64 rounds; /* of all recursions so far */
     i32 *deferred_at;  /* by deferral: where in the text its fault was met */
     _Atomic u64 fault; /* the smallest fault met: see fault_key; ~0 = none */
     struct mutex lock; /* for whatever threads must share */

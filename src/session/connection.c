@@ -53,12 +53,31 @@ void public_error(wf_error *out, const struct error *err, struct sv text) {
 _Static_assert(sizeof(((wf_error *)0)->message) == sizeof(((struct error *)0)->message), "message");
 _Static_assert(sizeof(((wf_error *)0)->hint) == sizeof(((struct error *)0)->hint), "hint");
 
+void further_drop(struct wf_connection *conn) {
+    if (conn->further) {
+        mem_free(&conn->db->mem, conn->further, conn->further_count * (i64)sizeof *conn->further);
+    }
+    conn->further = NULL;
+    conn->further_count = 0;
+}
+
+void further_open(struct wf_connection *conn, i64 count) {
+    further_drop(conn);
+    i64 bytes = count * (i64)sizeof *conn->further;
+    conn->further = count > 0 ? mem_alloc(&conn->db->mem, bytes) : NULL;
+    if (conn->further) {
+        memset(conn->further, 0, (size_t)bytes);
+        conn->further_count = (i32)count;
+    }
+}
+
 wf_status connection_enter(struct wf_connection *conn) {
     i32 expected = 0;
     if (!conn || !atomic_compare_exchange_strong(&conn->busy, &expected, 1)) {
         return WF_MISUSE;
     }
     error_reset(&conn->err);
+    further_drop(conn);
     conn->outer = stop_enter(NULL);
     return WF_OK;
 }
@@ -66,6 +85,9 @@ wf_status connection_enter(struct wf_connection *conn) {
 wf_status connection_leave(struct wf_connection *conn, wf_status internal, struct sv text) {
     ASSERT(atomic_load(&conn->busy) == 1); /* one statement is in flight */
     ASSERT((internal == ERR_OK) == (conn->err.code == ERR_OK));
+    for (i32 i = 0; internal && i < conn->further_count; i++) {
+        public_error(&conn->further[i].shown, &conn->further[i].err, text);
+    }
     if (internal) {
         public_error(&conn->last, &conn->err, text);
     } else if (conn->last.status) {
@@ -111,6 +133,7 @@ void connection_release(struct wf_connection *conn) {
     if (atomic_fetch_sub(&conn->refs, 1) == 1) {
         struct wf_database *db = conn->db;
         session_close(conn);
+        further_drop(conn);
         watch_fini(&conn->watch);
         mem_free(&db->mem, conn, (i64)sizeof *conn);
         database_release(db);

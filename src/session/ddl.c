@@ -693,6 +693,11 @@ static bool uses_sequence(const struct object *object, u32 oid) {
     return false;
 }
 
+/* A constraint of rules that reads one predicate goes with it. */
+static bool is_own_constraint(const struct object *object) {
+    return logiql_is_constraint(object) && object->dep_count == 1;
+}
+
 /* What `other` has to do with what goes. */
 static FALLIBLE collect_user(struct dropping *d, const struct object *gone,
                              const struct object *other) {
@@ -706,7 +711,9 @@ static FALLIBLE collect_user(struct dropping *d, const struct object *gone,
     if (going(d, other->oid)) {
         return ERR_OK;
     }
-    if (reads) {
+    if (reads && is_own_constraint(other)) {
+        let_go(d, other->oid);
+    } else if (reads) {
         TRY(depends(d, gone, other, "reads"));
         let_go(d, other->oid);
     } else if (gone->kind == OBJECT_TABLE && other->owner == gone->oid) {

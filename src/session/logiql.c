@@ -78,7 +78,12 @@ static FALLIBLE do_create(struct doing *d, const struct lq_action *action) {
     for (i32 i = 0; i < action->col_count; i++) {
         text_print(&sql, i ? ", " : "");
         print_sql_name(&sql, action->names[i]);
-        text_print(&sql, " %s not null", type_print(action->types[i], type));
+        text_print(&sql, " %s not null%s", type_print(action->types[i], type),
+                   action->is_unique && i == action->col_count - 1 ? " unique" : "");
+        if (action->refers && action->refers[i]) {
+            text_print(&sql, " references ");
+            print_sql_name(&sql, action->refers[i]);
+        }
     }
     for (i32 i = 0; i < action->key_count; i++) {
         text_print(&sql, i ? ", " : ", primary key (");
@@ -93,6 +98,7 @@ static FALLIBLE do_create(struct doing *d, const struct lq_action *action) {
         snapshot_lookup(&now, (struct sv){NULL, 0}, sv_from(action->name));
     struct object like = object_view(entry->object);
     like.logical = 1;
+    like.text = action->text;
     wf_status status = ddl_put(conn, object_new(&conn->db->mem, &like), entry->version);
     snapshot_fini(&now);
     return status;
@@ -192,8 +198,52 @@ static FALLIBLE do_install(struct doing *d, const struct lq_action *action) {
     return status;
 }
 
-/* Where the rows of a change come from: its clauses, or the table they were put aside in. */
-static void print_source(struct text *sql, const struct lq_action *action, i64 number) {
+/* --- where the rows of a change come from --- */
+
+static i32 slot_tables(const struct lq_slot *slot) {
+    i32 count = slot->table != NULL;
+    for (i32 i = 0; slot->table && i < slot->key_count; i++) {
+        count += slot_tables(&slot->keys[i]);
+    }
+    return count;
+}
+
+/* A slot as a column of what print_slots joins; its tables are numbered from `first`. */
+static void print_value(struct text *out, const struct lq_slot *slot, i32 first) {
+    if (!slot->table) {
+        text_print(out, "s.y%d", slot->col);
+        return;
+    }
+    text_print(out, "m%d.", first + slot_tables(slot) - 1);
+    print_sql_name(out, slot->id);
+}
+
+/* The tables that know the numbers, those of keys before what they are keys of. */
+static void print_join(struct text *out, const struct lq_slot *slot, i32 first) {
+    i32 own = first + slot_tables(slot) - 1;
+    i32 at = first;
+    for (i32 i = 0; slot->table && i < slot->key_count; i++) {
+        print_join(out, &slot->keys[i], at);
+        at += slot_tables(&slot->keys[i]);
+    }
+    if (!slot->table) {
+        return;
+    }
+    text_print(out, " %s ", slot->key_count ? "join" : "cross join");
+    print_sql_name(out, slot->table);
+    text_print(out, " m%d", own);
+    at = first;
+    for (i32 i = 0; i < slot->key_count; i++) {
+        text_print(out, i ? " and m%d." : " on m%d.", own);
+        print_sql_name(out, slot->key_names[i]);
+        text_print(out, " = ");
+        print_value(out, &slot->keys[i], at);
+        at += slot_tables(&slot->keys[i]);
+    }
+}
+
+/* The clauses, or the table they were put aside in. */
+static void print_rows(struct text *sql, const struct lq_action *action, i64 number) {
     if (action->has_body) {
         text_print(sql, "pg_temp.\"logiql %lld\"", (long long)number);
     } else {
@@ -201,6 +251,84 @@ static void print_source(struct text *sql, const struct lq_action *action, i64 n
         print_quoted(sql, sv_from(action->text));
         text_print(sql, ")");
     }
+}
+
+/* The rows with `count` slots worked out. */
+static void print_slots(struct text *sql, const struct lq_action *action,
+                        const struct lq_slot *slots, i32 count, i64 number) {
+    i32 at = 0;
+    text_print(sql, count ? "(select " : "(select 1");
+    for (i32 i = 0; i < count; i++) {
+        text_print(sql, i ? ", " : "");
+        print_value(sql, &slots[i], at);
+        at += slot_tables(&slots[i]);
+    }
+    text_print(sql, " from ");
+    print_rows(sql, action, number);
+    text_print(sql, " s");
+    for (i32 i = 0; i < action->source_count; i++) {
+        text_print(sql, "%sy%d", i ? ", " : " (", i);
+    }
+    text_print(sql, action->source_count ? ")" : "");
+    at = 0;
+    for (i32 i = 0; i < count; i++) {
+        print_join(sql, &slots[i], at);
+        at += slot_tables(&slots[i]);
+    }
+    text_print(sql, ")");
+}
+
+static void print_source(struct text *sql, const struct lq_action *action, i64 number) {
+    if (action->slots) {
+        print_slots(sql, action, action->slots, action->col_count, number);
+    } else {
+        print_rows(sql, action, number);
+    }
+}
+
+/* Keys that are new get numbers in their order, behind those there are. */
+static FALLIBLE do_make(struct doing *d, const struct lq_action *action, i64 number) {
+    const struct lq_slot *slot = &action->slots[0];
+    const char *entity = action->entity ? action->entity : action->name;
+    struct text sql, keys;
+    text_open(d, &sql);
+    text_open(d, &keys);
+    for (i32 i = 0; i < slot->key_count; i++) {
+        text_print(&keys, i ? ", " : "");
+        print_sql_name(&keys, slot->key_names[i]);
+    }
+    bool keyed = slot->key_count > 0;
+    text_print(&sql, "insert into ");
+    print_sql_name(&sql, slot->table);
+    text_print(&sql, " (");
+    print_sql_name(&sql, slot->id);
+    text_print(&sql, "%s%s) select coalesce((select max(e.", keyed ? ", " : "",
+               keyed ? keys.ptr : "");
+    print_sql_name(&sql, action->entity ? "id" : slot->id);
+    text_print(&sql, ") from ");
+    print_sql_name(&sql, entity);
+    text_print(&sql, " e), -1) + row_number() over (%s%s)%s%s from (select * from ",
+               keyed ? "order by " : "", keyed ? keys.ptr : "", keyed ? ", " : "",
+               keyed ? keys.ptr : "");
+    print_slots(&sql, action, slot->keys, slot->key_count, number);
+    text_print(&sql, " q except select %s from ", keyed ? keys.ptr : "1");
+    print_sql_name(&sql, slot->table);
+    text_print(&sql, ") n (%s)", keyed ? keys.ptr : "one");
+    TRY(session_run_text(d->conn, sql.ptr));
+    if (!action->entity) {
+        return ERR_OK;
+    }
+    struct text all;
+    text_open(d, &all);
+    text_print(&all, "insert into ");
+    print_sql_name(&all, entity);
+    text_print(&all, " select ");
+    print_sql_name(&all, slot->id);
+    text_print(&all, " from ");
+    print_sql_name(&all, slot->table);
+    text_print(&all, " except select * from ");
+    print_sql_name(&all, entity);
+    return session_run_text(d->conn, all.ptr);
 }
 
 /* Rules read what there was before: their rows are computed first. */
@@ -264,7 +392,7 @@ static FALLIBLE do_add(struct doing *d, const struct lq_action *action, i64 numb
     print_sql_name(&sql, action->name);
     text_print(&sql, " select * from ");
     print_source(&sql, action, number);
-    text_print(&sql, " except select * from ");
+    text_print(&sql, " q except select * from ");
     print_sql_name(&sql, action->name);
     TRY(session_run_text(d->conn, sql.ptr));
     return action->key_count == 0 && action->col_count > 0 ? check_scalar(d, action) : ERR_OK;
@@ -279,6 +407,8 @@ static FALLIBLE do_action(struct doing *d, i64 number) {
         return do_install(d, action);
     case LQ_FILE:
         return do_file(d, action);
+    case LQ_MAKE:
+        return do_make(d, action, number);
     case LQ_ADD:
         return do_add(d, action, number);
     case LQ_TAKE:
@@ -297,8 +427,8 @@ static FALLIBLE do_all(struct doing *d) {
     for (i32 pass = 0; pass < 4; pass++) {
         for (i64 i = 0; i < count; i++) {
             const struct lq_action *action = &d->script->actions.items[i];
-            bool changes =
-                action->kind == LQ_ADD || action->kind == LQ_TAKE || action->kind == LQ_PUT;
+            bool changes = action->kind == LQ_ADD || action->kind == LQ_TAKE ||
+                           action->kind == LQ_PUT || action->kind == LQ_MAKE;
             bool mine = pass == 0 ? !changes : pass == 2 ? changes : changes && action->has_body;
             if (!mine) {
                 continue;
@@ -315,35 +445,19 @@ static FALLIBLE do_all(struct doing *d) {
     return ERR_OK;
 }
 
-/* The first mistake is the error; the others are told before it. */
-static FALLIBLE report(struct wf_connection *conn, struct sv text, const lq_mistakes *mistakes) {
-    for (i64 i = 1; i < mistakes->count; i++) {
+/* The first mistake is the error; the others stand behind it (wf_connection_further_error). */
+static FALLIBLE report(struct wf_connection *conn, const lq_mistakes *mistakes) {
+    further_open(conn, mistakes->count - 1);
+    for (i64 i = mistakes->count - 1; i >= 0; i--) {
         const struct lq_mistake *m = &mistakes->items[i];
-        i64 line = 1;
-        i64 start = 0;
-        for (i64 k = 0; k < text.len && k < m->position; k++) {
-            if (text.ptr[k] == '\n') {
-                line++;
-                start = k + 1;
-            }
-        }
-        i64 end = start;
-        while (end < text.len && text.ptr[end] != '\n') {
-            end++;
-        }
-        if (m->position < 0) {
-            notice(conn, "ERROR", "%s %s", error_sqlstate(m->code), m->message);
+        if (i > conn->further_count) { /* no memory for it */
             continue;
         }
-        notice(conn, "ERROR", "%s %s\nLINE %lld: %.*s\n%*s^%s%s", error_sqlstate(m->code),
-               m->message, (long long)line, (int)MIN_OF(end - start, 200), text.ptr + start,
-               (int)(MIN_OF(m->position - start, 200) + 7 + (line > 9) + (line > 99)), "",
-               m->hint ? "\nHINT:  " : "", m->hint ? m->hint : "");
-    }
-    const struct lq_mistake *first = &mistakes->items[0];
-    error_set(&conn->err, first->code, first->position, "%s", first->message);
-    if (first->hint) {
-        error_hint(&conn->err, "%s", first->hint);
+        struct error *err = i == 0 ? &conn->err : &conn->further[i - 1].err;
+        error_set(err, m->code, m->position, "%s", m->message);
+        if (m->hint) {
+            error_hint(err, "%s", m->hint);
+        }
     }
     return conn->err.code;
 }
@@ -352,7 +466,7 @@ static FALLIBLE run_clauses(struct wf_connection *conn, struct rowset *rows, str
     struct lq_script script;
     TRY(logiql_script(&rows->arena, &rows->snap, text, &script, &conn->err));
     if (script.mistakes.count > 0) {
-        return report(conn, text, &script.mistakes);
+        return report(conn, &script.mistakes);
     }
     for (i64 i = 0; i < script.notices.count; i++) {
         notice(conn, "NOTICE", "%s", script.notices.items[i]);
@@ -371,16 +485,20 @@ FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows) {
     }
     struct sv text = arena_sv(&rows->arena, sv_of(arg->value.str));
     wf_status status = run_clauses(conn, rows, text);
-    if (status && conn->err.position >= 0) {
-        conn->err.position =
-            sql_literal_place(rows->compiled->script->sql, arg->position, conn->err.position);
+    for (i32 i = -1; status && i < conn->further_count; i++) {
+        struct error *err = i < 0 ? &conn->err : &conn->further[i].err;
+        if (err->position >= 0) {
+            err->position =
+                sql_literal_place(rows->compiled->script->sql, arg->position, err->position);
+        }
     }
     return status;
 }
 
-/* One row for every clause: its stratum, whether that is recursive, its predicate. */
+/* One row for every clause: its stratum, whether that is recursive, its predicate, whether the rows
+ * of that are kept. */
 FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows) {
-    static const char *const names[] = {"stratum", "recursive", "predicate", "clause"};
+    static const char *const names[] = {"stratum", "recursive", "predicate", "clause", "kept"};
     struct arena *arena = &rows->arena;
     struct lq_list list;
     VEC(struct sv) values = {0};
@@ -388,12 +506,15 @@ FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows) {
     for (i64 i = 0; i < list.items.count; i++) {
         const struct lq_listed *listed = &list.items.items[i];
         const char *stratum = arena_printf(arena, "%d", listed->stratum);
+        const char *kept = NULL;
+        TRY(keep_word(conn, &rows->snap, listed->predicate, &kept));
         for (const char *at = listed->text; *at;) {
             i64 len = (i64)strcspn(at, "\n");
             VEC_PUSH(arena, &values, sv_from(stratum));
             VEC_PUSH(arena, &values, listed->recursive ? SV("yes") : SV("no"));
             VEC_PUSH(arena, &values, sv_from(listed->predicate));
             VEC_PUSH(arena, &values, ((struct sv){at, len}));
+            VEC_PUSH(arena, &values, sv_from(kept));
             at += len + (at[len] != 0);
         }
     }
@@ -435,7 +556,7 @@ static void reach_all(struct reached *r, const struct edition *before, const str
     }
 }
 
-static bool is_constraint(const struct object *object) {
+bool logiql_is_constraint(const struct object *object) {
     return object->kind == OBJECT_VIEW && object->logical &&
            strncmp(object->name, "constraint:", 11) == 0;
 }
@@ -500,7 +621,7 @@ FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *be
     status = arena_check(&arena, &conn->err);
     for (i64 i = 0; i < reached.oids.count && !status; i++) {
         const struct edition_entry *entry = edition_find_oid(now, reached.oids.items[i]);
-        if (entry && is_constraint(entry->object)) {
+        if (entry && logiql_is_constraint(entry->object)) {
             status = look_at(conn, &arena, entry->object);
         }
     }
@@ -534,7 +655,7 @@ static wf_status script_fill(struct wf_connection *conn, struct script *script) 
     struct text sql;
     TRY(logiql_split(&script->arena, script->text, &parts, &conn->err));
     if (parts.mistakes.count > 0) {
-        return report(conn, script->text, &parts.mistakes);
+        return report(conn, &parts.mistakes);
     }
     text_init(&sql, &script->arena);
     TRY(to_sql(script, &parts, &sql));
@@ -559,4 +680,11 @@ void script_place(const struct script *script, struct error *err) {
     }
     bool inside = err->position >= part->literal && err->position <= part->literal_end;
     err->position = part->position + (inside ? err->position - (i32)part->literal : 0);
+}
+
+void script_place_all(const struct script *script, struct wf_connection *conn) {
+    script_place(script, &conn->err);
+    for (i32 i = 0; i < conn->further_count; i++) {
+        script_place(script, &conn->further[i].err);
+    }
 }

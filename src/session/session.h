@@ -36,6 +36,7 @@ struct wf_database {
     struct thread *opener; /* does so in the background; NULL = nobody did */
     i64 spent_ns;          /* on the CPU by statements that a card might have run */
     char no_gpu[300];
+    struct kept_shape *kept; /* derived predicates whose rows are kept (kept.h) */
 };
 /* `options` ends with a NULL name and may be NULL. */
 FALLIBLE database_open(const char *path, const wf_option *options, struct wf_database **out,
@@ -111,12 +112,19 @@ struct tx {
     struct edition *base, *mine;  /* NULL until something is read */
     struct savepoint *savepoints; /* newest first */
     struct set_constraints *deferrals;
+    struct kept_own *kept; /* derived rows that follow from its own changes (kept.h) */
     /* Since BEGIN: what ROLLBACK goes back to, and what COMMIT leaves: without SET LOCAL. */
     struct session_state before, after;
 };
 /* Where a statement began. */
 struct tx_mark {
     struct edition *edition;
+};
+
+/* One more mistake of a text, and how the public sees it. */
+struct further {
+    struct error err;
+    wf_error shown;
 };
 
 enum { PREPARED_LISTS = 256, NOTED_LISTS = 64 };
@@ -139,6 +147,8 @@ struct wf_connection {
     struct noted_value *last_value;          /* lastval's: of the latest nextval */
     struct error err;
     wf_error last;
+    struct further *further; /* mistakes of the text behind the first one */
+    i32 further_count;
     _Atomic i32 cancel;       /* the running statement is to stop */
     i64 deadline_ns;          /* when it must have ended; 0 = never */
     i64 statement_us;         /* when it came */
@@ -180,6 +190,9 @@ void connection_start(struct wf_connection *conn);
 FALLIBLE connection_check(struct wf_connection *conn);
 wf_status public_status(wf_status internal);
 void public_error(wf_error *out, const struct error *err, struct sv text);
+/* Mistakes behind the first one, at most so many; fewer where memory is refused. */
+void further_open(struct wf_connection *conn, i64 count);
+void further_drop(struct wf_connection *conn);
 
 /* A statement made of clauses: where they are. */
 struct script_part {
@@ -204,6 +217,7 @@ FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script 
 /* logiql.c: the same of a text in LogiQL; and where an error is in such a text. */
 FALLIBLE script_new_logiql(struct wf_connection *conn, const char *text, struct script **out);
 void script_place(const struct script *script, struct error *err);
+void script_place_all(const struct script *script, struct wf_connection *conn);
 /* In the connection's language. */
 FALLIBLE script_new_for(struct wf_connection *conn, const char *text, struct script **out);
 struct script *script_retain(struct script *script);
@@ -225,6 +239,7 @@ struct compiled {
     struct plan *plan;       /* of stmt, or of the statement it explains; NULL when there is none */
     struct program *program; /* NULL when there is no plan */
     struct past *past;       /* what its runs took; NULL where nobody chooses a device by that */
+    VEC(struct kept_shape *) kept; /* derived predicates whose kept rows it reads; counted */
 };
 /* What is known of parameters before binding. */
 struct param_facts {
@@ -232,9 +247,11 @@ struct param_facts {
     const struct type *types; /* NULL: unknown */
     const b8 *nulls;          /* NULL: none */
 };
-/* The snapshot gains the tables the statement names. */
+/* The snapshot gains the tables the statement names. `computes`: derived predicates are computed, even
+ * those whose rows are kept. */
 FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
-                 struct snapshot *snap, const struct param_facts *params, struct compiled **out);
+                 struct snapshot *snap, const struct param_facts *params, bool computes,
+                 struct compiled **out);
 /* Whether it still holds: same definitions, same settings, same parameters NULL. */
 bool compiled_fits(const struct compiled *compiled, const struct wf_connection *conn,
                    const struct snapshot *snap, const b8 *nulls);
@@ -272,6 +289,8 @@ struct rowset {
     struct exec exec;
     b8 exec_is_open;
     b8 explains;              /* what it did is shown, not what it gave */
+    b8 computes;              /* kept rows could not be had: rules are compiled in */
+    struct text kept_log;     /* what was done to those it reads; a line each */
     b8 took_effect;           /* tables or settings changed: from here on nothing may fail */
     struct wf_result *result; /* made beforehand, until it is handed out */
     struct rowset *instead;   /* INSERT … RETURNING: the rows to hand out */

@@ -267,6 +267,12 @@ static const char *const long_values[] = {
     "select length(reverse(repeat('xé', 50000000)))",
     "select length(btrim(repeat('x', 100000000), repeat('y', 1000) || 'x'))",
     "select split_part(repeat('a,', 100000000), ',', 100000000)",
+    "select length(to_char(1.5, repeat('x', 40000000)))",
+    "select length(to_char(timestamp '2020-01-01', repeat('x', 40000000)))",
+    "select length(to_char(timestamptz '2020-01-01', repeat('\"', 40000000)))",
+    "select length(to_char(interval '1 day', repeat('x', 40000000)))",
+    "select to_number('12', repeat('x', 40000000))",
+    "select to_date(repeat('x', 40000000), repeat('\"x\"', 40000000))",
     "select length(string_agg(repeat('x', 1000000), '')) from generate_series(1, 300)",
 };
 

@@ -90,13 +90,20 @@ expect "-l logiql" 0 $'x,y\n1,2\n1,3\n2,3' -l logiql --format csv -c 'e(1,2). e(
 expect "several queries" 0 $'x\n1\nx\n2' -l logiql --format csv -c '_(x) <- x = 1. _(x) <- x = 2.'
 piped "clauses arrive one by one" 0 $'p(1).\n_(x) <-\n  p(x).\n' $'x\n1' -l logiql --format csv
 complains "a clause's mistake" 1 'ERROR 42703: variable y.*' -l logiql -c 'p(1). q(x) <- p(x), y < 2.'
-complains "all mistakes" 1 'ERROR:  42601.*' -l logiql -c $'p(1.\nq(2.'
+printf 'p(1.\nq(2.\n' >"$tmp/two.logic"
+complains "the first mistake" 1 'two.logic:1: ERROR 42601' -l logiql -f "$tmp/two.logic"
+complains "all mistakes" 1 'two.logic:2: ERROR 42601' -l logiql -f "$tmp/two.logic"
+printf 'e(1, 2).\nf(x) <- nope(x).\ng(x) <- e(x).\n' >"$tmp/two.logic"
+complains "all mistakes of names" 1 'two.logic:3: ERROR 42P10' -l logiql -f "$tmp/two.logic"
+piped ".drop with its constraint" 0 $'e(1, 2).\nf[x] = y <- e(x, y).\n.drop f\n.rules' '' -l logiql
 expect "a script is all or nothing" 1 $'x\n1' -l logiql --keep-going --format csv -c 'p(1).' -c 'p(2). p("a").' -c '_(x) <- p(x).'
 piped ".language" 0 $'.language\n.language logiql\n.language\np(5).\n_(x) <- p(x).\n.language sql\nselect x1 as a from p;' \
     $'language is sql\nlanguage is logiql\nx\n5\na\n5' --format csv
 complains ".language of another kind" 1 'takes sql or logiql' -c ".language prolog"
 piped ".rules, .strata, .drop" 0 $'e(1, 2).\np(x) <- e(x, _). p(x) <- p(y), e(y, x). q(x) <- e(x, _), !p(x).\n.rules\n.strata\n.rules q\n.drop q\n.rules q' \
-    $'p(x) <- e(x, _).\np(x) <- p(y), e(y, x).\nq(x) <- e(x, _), !p(x).\n1: p (recursive)\n2: q\nq(x) <- e(x, _), !p(x).' -l logiql
+    $'p(x) <- e(x, _).  // kept, not computed yet\np(x) <- p(y), e(y, x).\nq(x) <- e(x, _), !p(x).\n1: p (recursive; kept, not computed yet)\n2: q\nq(x) <- e(x, _), !p(x).' -l logiql
+piped ".strata says what is kept" 0 $'e(1, 2).\np(x) <- e(x, _). p(x) <- p(y), e(y, x).\n_(x) <- p(x).\n.strata\n+e(3, 4).\n.strata\nlang:setting["derived"] = "computed".\n.strata' \
+    $'x\n1\n2\n1: p (recursive; kept, fresh)\n1: p (recursive; kept, stale)\n1: p (recursive)' -l logiql --format csv
 prints "explain of a query" 'Scan p' -l logiql --format csv -c 'p(1).' -c 'explain _(x) <- p(x).'
 piped ".explain, .schema" 0 $'p(1). q(x) <- p(x).\n.schema q\n.explain on\n_(x) <- p(x), x > 1.' \
     $'CALL logiql($lq$\nq(x) <- p(x).\n$lq$);\nSort by x  [~1 rows]\n  Project x  [~1 rows]\n    Project x  [~1 rows]\n      Project x1 as x  [~1 rows]\n        Filter x1 > 1  [~1 rows]\n          Scan p (x1)  [~1 rows]' -l logiql
@@ -629,6 +636,15 @@ tail -n 1 "$tmp/weave.svg" | grep -q '</svg>'
 note $? "bench weave draws" "$(tail -n 3 "$tmp/weave.svg")"
 prints "bench everyday asks all questions" '^time +quarter hours +cpu +[1-9]' bench everyday --rows 2000 --runs 1 -d cpu
 prints "bench everyday as JSON" '"question":"small, number","device":"cpu","ok":true,"ms":[0-9]*[.][0-9]*[1-9]' bench everyday --rows 1000 --runs 1 -d cpu --only join --json
+prints "bench datalog checks its answers" ' right, 0 wrong, 0 not checked, 0 failed' bench datalog --rows 60 --runs 1 -d cpu
+prints "bench datalog as JSON" '"program":"left","graph":"chain:9","device":"cpu","rounds":8,"tuples":36,.*"answer":"right"' bench datalog --graph chain:9 --only left --runs 1 -d cpu --json
+printf '# a graph\n10 20\n20,30\n30\t10\n' >"$tmp/edges.txt"
+prints "bench datalog reads edges" '^\| right \| edges.txt \| cpu \| 3 \| 9 .*\| right \|' bench datalog --graph "$tmp/edges.txt" --only right --runs 1 -d cpu --markdown
+printf '1 2\n1 x\n' >"$tmp/edges.txt"
+complains "bench datalog with a bad file" 1 'edges.txt:2: two numbers are wanted' bench datalog --graph "$tmp/edges.txt" --runs 1 -d cpu
+complains "bench datalog without a file" 1 'no graph "nowhere"' bench datalog --graph nowhere --runs 1 -d cpu
+complains "bench datalog with a bad size" 1 'no graph has the size' bench datalog --graph grid:0 --runs 1 -d cpu
+complains "bench datalog with no such program" 1 'no program "sorting"' bench datalog --only sorting --runs 1 -d cpu
 complains "bench weave with a scale factor" 2 'weave takes no "--sf"' bench weave --sf 1
 prints "bench ssb takes a flight" '^3 right, 0 wrong' bench ssb --sf 0.01 --queries 2 --runs 1
 complains "bench ssb with texts" 2 'ssb takes no "--text"' bench ssb --text dbgen
