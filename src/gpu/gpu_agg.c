@@ -335,14 +335,6 @@ static FALLIBLE runs_are_woven(struct job *j, bool *out) {
     return ERR_OK;
 }
 
-/* Texts of another form of the table are of no use. */
-static void drop_texts(struct job *j) {
-    for (u32 s = 0; s < j->sig_count; s++) {
-        j->sigs[s].text = (struct text){0};
-        j->sigs[s].function = NULL;
-    }
-}
-
 static FALLIBLE edges_start(struct job *j, enum kernel_no kernel, i64 blocks,
                             const struct kagg_edges *args) {
     void *function = NULL;
@@ -430,6 +422,22 @@ static bool meets_few(const struct job *j) {
     return share <= AGG_FEW_SHARE;
 }
 
+/* Texts of another form of the table are of no use. */
+static void drop_texts(struct job *j) {
+    for (u32 s = 0; s < j->sig_count; s++) {
+        j->sigs[s].text = (struct text){0};
+        j->sigs[s].function = NULL;
+    }
+}
+
+/* Whether text that was written for one form serves another. */
+static bool is_same_form(const struct agg_shape *a, const struct agg_shape *b) {
+    return a->agg.form == b->agg.form && a->agg.head == b->agg.head &&
+           a->agg.narrow == b->agg.narrow && a->copies == b->copies && a->front == b->front &&
+           a->run_rows == b->run_rows && (a->own_bytes != 0) == (b->own_bytes != 0);
+}
+
+/* A step that runs again may know of more groups than before. */
 static void agg_shapes(struct job *j, bool in_runs) {
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         struct job_agg *a = &j->aggs[k];
@@ -442,8 +450,13 @@ static void agg_shapes(struct job *j, bool in_runs) {
             .is_simt = j->g->api->is_simt != 0,
             .in_runs = in_runs && j->plan.agg_count == 1,
             .few = meets_few(j)};
+        struct agg_shape before = a->shape;
+        bool again = a->sink != NULL;
         a->sink = j->plan.aggs[k];
         gpu_agg_shape(j->x, &j->plan, a->sink, &room, &a->shape);
+        if (again && !is_same_form(&before, &a->shape)) {
+            drop_texts(j);
+        }
     }
 }
 
