@@ -430,15 +430,9 @@ static void drop_texts(struct job *j) {
     }
 }
 
-/* Whether text that was written for one form serves another. */
-static bool is_same_form(const struct agg_shape *a, const struct agg_shape *b) {
-    return a->agg.form == b->agg.form && a->agg.head == b->agg.head &&
-           a->agg.narrow == b->agg.narrow && a->copies == b->copies && a->front == b->front &&
-           a->run_rows == b->run_rows && (a->own_bytes != 0) == (b->own_bytes != 0);
-}
-
-/* A step that runs again may know of more groups than before. */
+/* A table that came out larger than it was at the last try may have another form. */
 static void agg_shapes(struct job *j, bool in_runs) {
+    bool changed = false;
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         struct job_agg *a = &j->aggs[k];
         struct agg_room room = {
@@ -450,13 +444,13 @@ static void agg_shapes(struct job *j, bool in_runs) {
             .is_simt = j->g->api->is_simt != 0,
             .in_runs = in_runs && j->plan.agg_count == 1,
             .few = meets_few(j)};
-        struct agg_shape before = a->shape;
-        bool again = a->sink != NULL;
+        u64 before = a->shape.agg.slot_count;
         a->sink = j->plan.aggs[k];
         gpu_agg_shape(j->x, &j->plan, a->sink, &room, &a->shape);
-        if (again && !is_same_form(&before, &a->shape)) {
-            drop_texts(j);
-        }
+        changed = changed || (before && before != a->shape.agg.slot_count);
+    }
+    if (changed) {
+        drop_texts(j);
     }
 }
 
@@ -506,7 +500,7 @@ static FALLIBLE part_end(struct job *j, struct job_agg *a) {
         i64 fetched = 0;
         struct row_fetch fetch = {var, rows, a->part_count, cols, g->streams[0]};
         TRY(gpu_rows_to_chunk(g, j->x, &fetch, &fetched));
-        CU(g->api->stream_synchronize(g->streams[0]));
+        CU(gpu_sync(g, g->streams[0]));
         gpu_job_fetched(j, fetched);
     }
     v->on_host = 1;
@@ -691,7 +685,7 @@ static FALLIBLE extract_tables(struct job *j, u32 first, u32 end) {
     }
     CU(g->api->copy_to_host(g->reports.host + first * REPORT_WORDS * 8, reports, report_bytes,
                             g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     for (u32 k = first; k < end; k++) {
         u64 last[REPORT_WORDS];
         report_of(j, k, last);

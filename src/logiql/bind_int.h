@@ -89,10 +89,10 @@ struct lq_bind {
     struct map preds;
     lq_preds order; /* all that are needed, those that are read first */
     i32 component_count;
-    const struct lq_rule *rule; /* at hand */
-    i32 fresh;                  /* variables made so far */
-    b8 follows;                 /* the mistake at hand comes of another one */
-    lq_mistakes *mistakes;      /* where they are collected; NULL: the first one ends it */
+    const struct lq_rule *rule;          /* at hand */
+    i32 fresh;                           /* variables made so far */
+    b8 follows;                          /* the mistake at hand comes of another one */
+    lq_mistakes *mistakes;               /* where they are collected; NULL: the first one ends it */
     const struct object *const *members; /* derived predicates that are computed, whoever keeps */
     i64 member_count;                    /* their rows */
     struct lq_part_of *part;             /* which rows atoms read; NULL: all (upkeep.c) */
@@ -103,12 +103,12 @@ struct lq_bind {
 enum { PART_ATOMS_MOST = 60 };
 struct lq_part_of {
     const struct lq_upkeep *request;
-    i64 changed;       /* the atom that reads what changed; -1 = none */
-    u64 found;         /* bit i: atom i reads what the recursion at hand has found */
-    i64 atom_count;    /* what was met: atoms, */
-    u64 members;       /* those of the component itself, */
-    u64 changes;       /* those of which something changed */
-    b8 is_same;        /* the atom is a column of a row that an atom before it reads */
+    i64 changed;    /* the atom that reads what changed; -1 = none */
+    u64 found;      /* bit i: atom i reads what the recursion at hand has found */
+    i64 atom_count; /* what was met: atoms, */
+    u64 members;    /* those of the component itself, */
+    u64 changes;    /* those of which something changed */
+    b8 is_same;     /* the atom is a column of a row that an atom before it reads */
 };
 
 void lq_bind_init(struct lq_bind *b, struct plan *plan, struct snapshot *snap, struct error *err);
@@ -168,8 +168,8 @@ FALLIBLE lq_noted(struct lq_bind *b, wf_status status, struct lq_pred *pred);
 FALLIBLE strata_add(struct lq_bind *b, struct lq_pred *root);
 /* The predicates that rules of `pred` name, each once. */
 void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out);
-/* Whether a rule of `pred` negates or aggregates the other one. */
-bool strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other);
+/* How rules of `pred` read the other one: enum lq_negation. */
+u8 strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other);
 
 /* body.c */
 struct lq_value { /* an expression, and the kind of entity that it is; empty = a value */

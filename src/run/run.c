@@ -435,6 +435,80 @@ static bool has_enough(const struct exec *x, const struct block *block) {
            x->vars[block->stop_var - 1].rows >= lit_i64(x, block->stop_lit);
 }
 
+/* The device that all pipelines of a loop would run on, all they read being brought there; 0: they
+ * have none in common, or it runs only steps. */
+static FALLIBLE rounds_device(struct exec *x, const struct run_devices *devices,
+                              const struct rounds *r, u32 *out) {
+    u32 number = 0;
+    *out = 0;
+    for (u32 s = 0; s < r->block->step_count; s++) {
+        const struct step *step = &r->block->steps[s];
+        struct chosen chosen;
+        if (step->kind != STEP_PIPELINE) {
+            continue;
+        }
+        TRY(choose_device(x, devices, r->first_step + s, step, &chosen));
+        bool other = number && chosen.number != number;
+        if (!chosen.number || chosen.shares || other || !devices->list[chosen.number]->rounds) {
+            return ERR_OK;
+        }
+        number = chosen.number;
+        x->metrics[r->first_step + s].why = chosen.why;
+    }
+    *out = number;
+    return ERR_OK;
+}
+
+static FALLIBLE run_rounds_on(struct exec *x, const struct run_devices *devices, u32 number,
+                              struct rounds *r) {
+    struct device *device = devices->list[number];
+    struct bring bring = {x, devices, device->space, ERR_OK};
+    for (u32 s = 0; s < r->block->step_count; s++) {
+        step_inputs(x->program, &r->block->steps[s], bring_one, &bring);
+        TRY(bring.status);
+        forget_outputs(&bring, &r->block->steps[s]);
+    }
+    i64 start = clock_ns();
+    TRY(device->rounds(device, x, r));
+    i64 ns = clock_ns() - start;
+    u32 pipes = 0;
+    for (u32 s = 0; s < r->block->step_count; s++) {
+        pipes += r->block->steps[s].kind == STEP_PIPELINE;
+    }
+    for (u32 s = 0; r->count && s < r->block->step_count; s++) {
+        struct step_metric *metric = &x->metrics[r->first_step + s];
+        metric->device_no = number;
+        metric->ns += r->block->steps[s].kind == STEP_PIPELINE ? ns / pipes : 0;
+    }
+    return ERR_OK;
+}
+
+/* Rounds that a device runs by itself. r->cannot: it need not be asked again. */
+static FALLIBLE run_rounds(struct exec *x, const struct run_devices *devices, struct rounds *r) {
+    const struct block *block = r->block;
+    u32 number = 0;
+    bool stops = block->stop_var && !lit_is_null(x, block->stop_lit);
+    r->stop_rows = stops ? MAX_OF(lit_i64(x, block->stop_lit), 0) : -1;
+    r->count = 0;
+    r->fault = NULL;
+    TRY(exec_check(x));
+    TRY(rounds_device(x, devices, r, &number));
+    if (!number) {
+        return ERR_OK;
+    }
+    number = device_take(devices, number);
+    wf_status status = run_rounds_on(x, devices, number, r);
+    device_give(devices, number);
+    TRY(status);
+    if (r->count) {
+        auto_went_round(x, block);
+    }
+    if (r->fault) {
+        TRY(raise_fault(x, r->fault));
+    }
+    return arena_check(x->arena, x->err);
+}
+
 static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bool streams) {
     const struct program *program = x->program;
     work_plan(x);
@@ -447,11 +521,27 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
     u32 flows_from = streams ? stream_first(program) : 0;
     u32 b = program->block_count ? 0 : NO_VAR;
     bool again = false;
+    struct rounds loop = {0};
     i64 *rounds = NEW_ARRAY(x->arena, i64, program->block_count + 1);
     while (b != NO_VAR) {
         const struct block *block = &program->blocks[b];
         if (!again) {
             enter_block(x, block);
+        }
+        if (!again || loop.block != block) {
+            loop = (struct rounds){.block = block, .first_step = first_step[b]};
+            loop.cannot = !block->loop_count || block->loop != b || devices->count < 2;
+        }
+        if (!loop.cannot) {
+            TRY(run_rounds(x, devices, &loop));
+            rounds[b] += loop.count;
+            x->rounds += loop.count;
+        }
+        if (loop.count && (!goes_round(x, block) || has_enough(x, block))) {
+            past_went_round(x->past, b, rounds[b]);
+            again = false;
+            b = block->next;
+            continue;
         }
         for (u32 s = 0; s < block->step_count; s++) {
             u32 step_no = first_step[b] + s;

@@ -100,6 +100,12 @@ FN u32 group_here(u32 begin, u32 here) {
     return left >= 4u ? 15u : (1u << left) - 1u;
 }
 
+/* Rows of a group from `first` on. */
+FN u32 group_from(i64 row, i64 first) {
+    i64 before = first - row;
+    return before <= 0 ? 15u : before >= 4 ? 0u : 15u << before & 15u;
+}
+
 /* The same without those that are deleted: bit r of `gone` is row r. */
 FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
     u32 live = group_rows(row, rows);
@@ -182,6 +188,12 @@ FN u32 set_add(u32 *bits, i64 key) {
     u32 *word = bits + (key >> 5);
     u32 bit = 1u << (key & 31);
     return !(*word & bit) && !(atom_or_u32(word, bit) & bit);
+}
+
+/* Takes it out again: its row had no room. Whoever met it meanwhile dropped its own row, and comes
+ * again as this one does. */
+FN void set_remove(u32 *bits, i64 key) {
+    (void)atom_and_u64((u64 *)bits + (key >> 6), ~((u64)1 << (key & 63)));
 }
 
 /* How many of the block's rows fit; asks for more room when they do not and no limit says to stop.
