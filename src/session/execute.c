@@ -182,7 +182,7 @@ static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request
     }
     struct compiled **cache = request->cache;
     TRY(snapshot_open(&rows->snap, &conn->err));
-    if (cache && *cache && rows->compiled != *cache &&
+    if (cache && *cache && rows->compiled != *cache && !rows->computes &&
         compiled_fits(*cache, conn, &rows->snap, nulls)) {
         rows->compiled = compiled_retain(*cache);
         return ERR_OK;
@@ -547,12 +547,14 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
     i64 start_ns = clock_ns();
     i32 cancels = atomic_load_explicit(&conn->cancel_count, memory_order_relaxed);
     struct rowset *rows = NULL;
+    bool computes = false;
     wf_status status = ERR_SERIALIZATION;
     for (int attempt = 0; status == ERR_SERIALIZATION && attempt < MOST_ATTEMPTS; attempt++) {
         if (attempt > 0) {
             error_reset(&conn->err);
         }
         TRY(rowset_new(conn, &rows));
+        rows->computes = computes;
         bool alone = !conn->tx.open && conn->tx.depth == 0;
         status = run_once(conn, request, rows);
         if (status) {
@@ -561,8 +563,9 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
         if (!alone) {
             break;
         }
-        if (status == ERR_OUT_OF_MEMORY && attempt == 0 && keep_give_back(conn->db)) {
-            status = ERR_SERIALIZATION; /* kept rows took what is needed now */
+        if (status == ERR_OUT_OF_MEMORY && !computes && keep_give_back(conn->db)) {
+            computes = true; /* kept rows took what is needed now */
+            status = ERR_SERIALIZATION;
         }
     }
     TRY(status);
