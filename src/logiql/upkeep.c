@@ -55,7 +55,8 @@ static FALLIBLE add_inputs(struct lq_bind *b, const struct lq_pred *pred,
         for (i64 k = 0; k < out->inputs.count && !seen; k++) { /* t:a and t:b are one table */
             seen = out->inputs.items[k].entry == input.entry;
             if (seen) {
-                out->inputs.items[k].is_negative |= input.is_negative;
+                u8 *negation = &out->inputs.items[k].negation;
+                *negation = MAX_OF(*negation, input.negation);
             }
         }
         if (!seen) {
