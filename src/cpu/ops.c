@@ -244,6 +244,7 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
     case OP_PROBE:
         *out_stop = probe_run(w, fr, op);
         if (*out_stop || probe_flags(op->op) & PROBE_OUTER) {
+            *out_stop = *out_stop || fr->m == 0; /* all are another pass's */
             return ERR_OK;
         }
         break;
@@ -254,6 +255,12 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         }
         *out_stop = true;
         return match_run(w, fr, op, pc);
+    case OP_RUN:
+        run_find(w, fr, op);
+        return ERR_OK;
+    case OP_MEET:
+        *out_stop = true;
+        return meet_run(w, fr, op, pc);
     case OP_INTERN:
         return intern_keyed(op->op) ? best_intern(w, fr, op) : intern(w, fr, op);
     case OP_INTERN2:

@@ -33,6 +33,32 @@ static const b8 *wanted(struct worker *w, struct frame *fr, const struct cpu_op 
     return op->b == NO_REG ? NULL : frame_read(w, fr, op->b);
 }
 
+/* Narrows the selection to `kept` rows, which fr->sel_alt names. */
+static void select_rows(struct frame *fr, i64 kept) {
+    if (kept < fr->m) {
+        u32 *out = fr->sel_alt;
+        fr->sel_alt = fr->sel_mem;
+        fr->sel_mem = out;
+        fr->sel = out;
+        fr->m = kept;
+        fr->mask_valid = 0;
+    }
+}
+
+/* Rows whose key is of another class are another pass's. */
+static void select_class(struct worker *w, struct frame *fr, const struct index *index,
+                         const struct cpu_op *op) {
+    const i64 *key = index->class_bits ? active_keys(w, fr, op->a) : NULL;
+    i64 kept = 0;
+    for (i64 j = 0; key && j < fr->m; j++) {
+        fr->sel_alt[kept] = ACTIVE(fr, j);
+        kept += index_class_of(index, key[j]) == index->class_no;
+    }
+    if (key) {
+        select_rows(fr, kept);
+    }
+}
+
 /* The row of active row j in w->rows, whether there is one in w->found; of an index with duplicates
  * the first. */
 static void find_rows(struct worker *w, struct frame *fr, const struct index *index,
@@ -95,18 +121,6 @@ static void keep_outer(struct worker *w, struct frame *fr, i64 *dst) {
     }
 }
 
-/* Narrows the selection to `kept` rows, which fr->sel_alt names. */
-static void select_rows(struct frame *fr, i64 kept) {
-    if (kept < fr->m) {
-        u32 *out = fr->sel_alt;
-        fr->sel_alt = fr->sel_mem;
-        fr->sel_mem = out;
-        fr->sel = out;
-        fr->m = kept;
-        fr->mask_valid = 0;
-    }
-}
-
 /* Rows without a match are dropped, and nothing is asked of them. */
 static void probe_select(struct worker *w, struct frame *fr, const struct index *index,
                          const struct cpu_op *op) {
@@ -129,6 +143,7 @@ static void probe_select(struct worker *w, struct frame *fr, const struct index 
 
 bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct index *index = w->run->x->vars[op->op->imm].index;
+    select_class(w, fr, index, op);
     if (index->unique && op->b == NO_REG && !(probe_flags(op->op) & PROBE_OUTER)) {
         probe_select(w, fr, index, op);
         return false;
@@ -190,23 +205,22 @@ static FALLIBLE match_flush(struct worker *w, struct frame *fr, struct frame *ch
     return ops_run(w, child, pc + 1);
 }
 
-/* One pair more, or several of one row; hands the child on when it is full. */
-struct expand {
-    struct worker *w;
-    struct frame *fr, *child;
-    const struct cpu_op *op;
-    const struct index *index;
-    u32 pc;
-    i64 *match;
-};
+struct expand expand_open(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc) {
+    struct expand e = {.w = w, .fr = fr, .child = &w->frames[fr->level + 1], .op = op, .pc = pc};
+    e.child->n = 0;
+    e.child->scoped = op->op->code == OP_EACH;
+    e.match = frame_dst(w, e.child, op->dst);
+    return e;
+}
 
-static FALLIBLE expand_flush(struct expand *e) {
+wf_status expand_flush(struct expand *e) {
     TRY(match_flush(e->w, e->fr, e->child, e->op, e->pc));
     e->child->n = 0;
     e->match = frame_dst(e->w, e->child, e->op->dst);
     return ERR_OK;
 }
 
+/* The rows of a run. */
 static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
     struct frame *child = e->child;
     bool each = child->scoped;
@@ -231,13 +245,11 @@ static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
 }
 
 wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc) {
-    struct expand e = {.w = w, .fr = fr, .child = &w->frames[fr->level + 1], .op = op, .pc = pc};
+    struct expand e = expand_open(w, fr, op, pc);
     e.index = w->run->x->vars[op->op->imm].index;
     bool outer = (probe_flags(op->op) & PROBE_OUTER) != 0;
+    select_class(w, fr, e.index, op);
     find_runs(w, fr, e.index, op);
-    e.child->n = 0;
-    e.child->scoped = op->op->code == OP_EACH;
-    e.match = frame_dst(w, e.child, op->dst);
     for (i64 j = 0; j < fr->m; j++) {
         if (outer && fr->run_lo[j] == fr->run_hi[j]) {
             e.child->from[e.child->n] = ACTIVE(fr, j);
@@ -249,7 +261,22 @@ wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op,
         }
         TRY(expand_run(&e, ACTIVE(fr, j), fr->run_lo[j], fr->run_hi[j]));
     }
-    return match_flush(w, fr, e.child, op, pc);
+    return expand_flush(&e);
+}
+
+void run_find(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    const struct index *index = w->run->x->vars[op->op->imm].index;
+    find_runs(w, fr, index, op);
+    i64 *dst = frame_dst(w, fr, op->dst);
+    for (i64 j = 0; j < fr->m; j++) {
+        u32 lo = fr->run_lo[j], hi = fr->run_hi[j];
+        if (lo < hi && index->rows && !index->unique) { /* they follow each other */
+            ASSERT(index->rows[hi - 1] - index->rows[lo] == hi - 1 - lo);
+            hi = index->rows[lo] + (hi - lo);
+            lo = index->rows[lo];
+        }
+        dst[ACTIVE(fr, j)] = (i64)((u64)lo << 32 | hi);
+    }
 }
 
 void any_note(struct worker *w, struct frame *child, const struct cpu_op *op) {

@@ -93,7 +93,7 @@ static bool pins_grow(void) {
 }
 
 bool gpu_pin(struct gpu *g, struct buffer *buf) {
-    if (!buf || buf->bytes < PIN_LEAST_BYTES) {
+    if (!buf || buf->bytes < PIN_LEAST_BYTES || mem_in_temp(buf->mem, buf->data)) {
         return false;
     }
     if (atomic_load_explicit(&buf->pinned, memory_order_acquire)) {
@@ -361,7 +361,7 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
     struct seg_bytes seg = gpu_segment_bytes(tablet, col, rows);
     wf_status status = load(g, c, &seg, stream, err);
     if (status) { /* nothing may still be writing what is freed */
-        (void)g->api->stream_synchronize(stream);
+        (void)gpu_sync(g, stream);
     }
     mutex_lock(&card->lock);
     c->loading = 0;

@@ -251,7 +251,7 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
         const struct op *op = &pipe->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
             indexes[plan->op_imm[i]] =
-                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1, {0}, 0};
+                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1, {0}, 0, 0};
         }
     }
     struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes, .lists = 1};
@@ -327,7 +327,9 @@ static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struc
 
 static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     (void)gpu_heap_mark(g->card);
+    g->waits = 0;
     wf_status status = run_kind(g, x, step_no, step);
+    x->metrics[step_no].waits += g->waits;
     x->metrics[step_no].device_peak = gpu_heap_mark(g->card);
     if (x->profiles) {
         x->metrics[step_no].kernel = gpu_widest_use(g);
@@ -382,6 +384,7 @@ static void begin_again(struct step_metric *metric, const struct step_metric *un
     metric->bytes_moved = spent.bytes_moved;
     metric->bytes_fetched = spent.bytes_fetched;
     metric->launches = spent.launches;
+    metric->waits = spent.waits;
     metric->device_ns = spent.device_ns;
 }
 
@@ -408,14 +411,51 @@ static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const s
     return status;
 }
 
+static FALLIBLE gpu_rounds(struct device *dev, struct exec *x, struct rounds *r) {
+    struct gpu *g = dev->self;
+    TRY(gpu_enter(g, x->err));
+    g->known = (struct gpu_known){0};
+    g->may_spill = 0;
+    g->pool = x->pool;
+    wf_status status = gpu_run_loop(g, x, r);
+    g->pool = NULL;
+    gpu_leave(g);
+    return status;
+}
+
 static FALLIBLE gpu_fetch(struct device *dev, struct exec *x, u32 var) {
     struct gpu *g = dev->self;
     TRY(gpu_enter(g, x->err));
+    g->waits = 0;
     wf_status status = gpu_var_fetch(g, x, var);
+    x->fetch_waits += g->waits;
     if (status) {
         gpu_wait(g);
     }
     gpu_leave(g);
+    return status;
+}
+
+static FALLIBLE gpu_fetch_texts(struct device *dev, struct exec *x, u32 var, const i32 *codes,
+                                i64 count, bool *out_done) {
+    struct gpu *g = dev->self;
+    *out_done = gpu_has_fetch(g->card);
+    if (!*out_done) {
+        return ERR_OK;
+    }
+    TRY(gpu_enter(g, x->err));
+    g->waits = 0;
+    wf_status status = gpu_intern_show(g, x, var, codes, count);
+    x->fetch_waits += g->waits;
+    if (status) {
+        gpu_wait(g);
+    }
+    gpu_leave(g);
+    if (status == ERR_DEVICE_MEMORY) {
+        error_reset(x->err);
+        *out_done = false;
+        return ERR_OK;
+    }
     return status;
 }
 
@@ -458,7 +498,9 @@ static struct device *device_of(struct gpu *g) {
                                 .column = gpu_column,
                                 .lacks = gpu_lacks,
                                 .run = gpu_run,
+                                .rounds = gpu_rounds,
                                 .fetch = gpu_fetch,
+                                .fetch_texts = gpu_fetch_texts,
                                 .rates = gpu_rates,
                                 .close = gpu_close};
     return &g->device;
@@ -489,7 +531,7 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
                                     &moved, err);
         }
     }
-    int code = g->api->stream_synchronize(g->streams[0]);
+    int code = gpu_sync(g, g->streams[0]);
     status = status ? status : gpu_check(g->card, code, "stream_synchronize", err);
     gpu_leave(g);
     return status;

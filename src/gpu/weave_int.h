@@ -86,12 +86,20 @@ static inline void weave_fault(struct weaver *v, const struct op *op, const char
 #define EACH "UNROLL for (u32 i = 0; i < R; i++) "
 #define EACH_GROUP "UNROLL for (u32 g = 0; g < R / 4; g++) "
 
-void weave_op(struct weaver *v, u32 at); /* weave_text.c */
+/* weave_text.c */
+void weave_op(struct weaver *v, u32 at);
+/* Tiles of the launch. */
+const char *weave_tile_first(const struct weaver *v);
+const char *weave_tile_end(const struct weaver *v);
 
 /* weave_list.c */
 /* Whether a list's rows wait for those of other tiles: groups as runs take those of one, in order. */
 static inline bool weave_waits(const struct weaver *v) {
     return v->list && !v->w->run_rows;
+}
+/* Whether all rows of a thread are neighbours. */
+static inline bool weave_along(const struct weaver *v) {
+    return v->w->run_rows && !v->list;
 }
 void weave_list_plan(struct weaver *v);  /* first of all */
 void weave_list_setup(struct weaver *v); /* before the tiles */
@@ -123,6 +131,9 @@ void weave_runs_setup(struct weaver *v);
 void weave_runs_list_begin(struct weaver *v); /* before the rows of a list, */
 void weave_runs_list_end(struct weaver *v);   /* and behind them */
 void weave_emit_runs(struct weaver *v);
+/* The register of 32 bits that a register of 64 is made from, unchanged, or itself; NO_REG: none. */
+u16 weave_narrow(const struct weaver *v, u16 reg);
+i32 weave_runs_words(const struct weaver *v); /* that a row is kept as until runs have ended */
 
 /* weave_sink.c */
 extern const char *const weave_words[];

@@ -163,7 +163,8 @@ static bool drops_by_bits(const struct weaver *v, u32 at) {
            (index->filter || index->form == KINDEX_RANK || index->form == KINDEX_BITS);
 }
 
-/* Lookups whose bitmaps are asked first, those that leave few rows before the others. */
+/* Lookups whose bitmaps are asked first, those that leave few rows before the others: where there are
+ * such, these come when their turn does, for few rows and those one a thread. */
 static void choose_tests(struct weaver *v) {
     const struct pipeline *pipe = v->pipe;
     u32 found[WEAVE_TESTS];
@@ -190,7 +191,7 @@ static void choose_tests(struct weaver *v) {
     }
     for (u32 few = WEAVE_FEW; few-- > 0;) {
         for (u32 k = 0; k < count; k++) {
-            if (v->w->indexes[v->plan->op_imm[found[k]]].few == few) {
+            if (v->w->indexes[v->plan->op_imm[found[k]]].few == few && (few || !v->few)) {
                 v->tests[v->test_count++] = found[k];
                 v->few |= few > 0;
                 v->rare |= few + 1 == WEAVE_FEW;
@@ -348,6 +349,9 @@ static void put_test(struct weaver *v, u32 at) {
                                         [KINDEX_RANK] = "rank_test",
                                         [KINDEX_PAIRS] = "filter_test",
                                         [KINDEX_RUNS] = "filter_test"};
+    bool as_it_is = is_field || v->w->indexes[number].field.shift == 0;
+    u16 narrow =
+        v->w->indexes[number].narrow && as_it_is ? weave_narrow(v, reg) : (u16)NO_REG;
     operand(v, reg, key);
     if (v->near && v->near_at == at) {
         char by[64] = "";
@@ -365,9 +369,15 @@ static void put_test(struct weaver *v, u32 at) {
     line(v, "{");
     line(v, "    u32 keep = 0;");
     line(v, "    " EACH "{");
-    line(v, "        keep |= %s(&x%u, %s%s, act >> i & 1u, (const u32 *)args.tablet_rows) << i;",
-         is_field ? "filter_test_field" : names[v->w->indexes[number].form], number,
-         is_field ? "(u64)" : "", key);
+    if (narrow != NO_REG) {
+        const char *name = v->w->indexes[number].filter ? "filter_test"
+                                                        : names[v->w->indexes[number].form];
+        line(v, "        keep |= %s_32(&x%u, (u32)r%u[i], act >> i & 1u) << i;", name, number, narrow);
+    } else {
+        line(v, "        keep |= %s(&x%u, %s%s, act >> i & 1u, (const u32 *)args.tablet_rows) << i;",
+             is_field ? "filter_test_field" : names[v->w->indexes[number].form], number,
+             is_field ? "(u64)" : "", key);
+    }
     line(v, "    }");
     line(v, "    act &= keep;");
     line(v, "}");
@@ -378,7 +388,8 @@ static void put_test(struct weaver *v, u32 at) {
 /* The row of the source that this thread has, by its place in the list. */
 static void put_row(struct weaver *v, const char *listed) {
     line(v, "const u32 listed = %s;", listed);
-    line(v, "const u64 tile = args.tile_first + listed / %uu;", v->tile_rows * WOVEN_BLOCK);
+    line(v, "const u64 tile = %s + listed / %uu;", weave_tile_first(v),
+         v->tile_rows * WOVEN_BLOCK);
     line(v, "const u64 tablet = tile >> args.tile_shift;");
     line(v, "const i64 row = (i64)(tile & (((u64)1 << args.tile_shift) - 1)) * %u +",
          v->tile_rows * WOVEN_BLOCK);
@@ -430,7 +441,7 @@ static void put_list_in_order(struct weaver *v) {
 }
 
 static void put_list(struct weaver *v) {
-    line(v, "b_list_add(&list, act, R, SPAN, (u32)(tile - args.tile_first) * TILE);");
+    line(v, "b_list_add(&list, act, R, SPAN, (u32)(tile - %s) * TILE);", weave_tile_first(v));
     v->depth--;
     line(v, "}");
     line(v, "while (list.held >= %du || (!more && list.held)) {", WOVEN_BLOCK);
@@ -447,9 +458,9 @@ static void put_list(struct weaver *v) {
 
 /* The loop over tiles: once they are over, it goes round once more for what is left on the list. */
 void weave_list_tiles(struct weaver *v) {
-    line(v, "for (u64 tile = args.tile_first + t_block();; tile += t_blocks()) {");
+    line(v, "for (u64 tile = %s + t_block();; tile += t_blocks()) {", weave_tile_first(v));
     v->depth++;
-    line(v, "const u32 more = tile < args.tile_count;");
+    line(v, "const u32 more = tile < %s;", weave_tile_end(v));
     line(v, "if (more) {");
     v->depth++;
 }

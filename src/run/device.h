@@ -38,7 +38,9 @@ struct step_metric {
     i64 probes;        /* places looked up that lie anywhere in memory */
     i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
+    i64 waits; /* of the host for the device */
     i64 bytes_spilled; /* wanted on the device, but in memory of the host: it had no room */
+    i64 temp_bytes;  /* of blocks that the step took of temporary space */
     i64 device_peak; /* bytes of the device's own memory in use, at most; 0 = it has none */
     struct kernel_use kernel; /* only where exec.profiles */
     i64 tablets_pruned_rows;
@@ -107,6 +109,7 @@ struct exec {
     void *tell_arg;
     i64 compiling_ns;            /* a device waited for its compiler */
     b8 compiling_told;           /* and said so */
+    i64 fetch_waits;             /* of the host for rows that a device sent */
     b8 counts_rows;              /* EXPLAIN ANALYZE: devices count rows at marks */
     b8 profiles;                 /* kernel_use of steps is asked for, and why they ran where they did */
     struct launch_record *capture; /* launches are recorded in it; NULL = they are not */
@@ -190,6 +193,18 @@ struct index *index_new(struct exec *x); /* in the execution's arena; thread-saf
 void index_release(struct memory *mem, struct index *index);
 /* Only keys, heads and rows, as kernels read them; see struct index. */
 FALLIBLE index_plain(struct exec *x, struct index *index);
+/* Whether the pipeline looks keys up in an index that memory holds a class at a time. */
+bool exec_passes(const struct exec *x, const struct pipeline *pipe);
+
+/* Rounds of a loop: a block that jumps back to itself. */
+struct rounds {
+    const struct block *block;
+    u32 first_step; /* the number of its first step */
+    i64 stop_rows;  /* of stop_var: enough; -1 = any number */
+    i64 count;      /* out: rounds that were run */
+    b8 cannot;      /* out: this device never can */
+    const struct step *fault; /* out: the one that met a fault; NULL = none */
+};
 
 struct slices;     /* a device's own */
 struct prim_class; /* prim/prim.h */
@@ -229,6 +244,11 @@ struct device {
     void (*lacks)(struct device *dev, struct table_version *version, u32 col, f64 lost_ns);
     /* Runs it; fills the step's metric. Faults go to exec_fault; the runtime raises them. */
     FALLIBLE (*run)(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
+    /* As many rounds of a loop as it can run without the runtime between its steps; relations and
+     * literals are then as after whole rounds. Where it cannot go on, the runtime runs the next round
+     * step by step, which may read rows of the last one again. Fills metrics but for times. NULL where
+     * a device runs only steps. */
+    FALLIBLE (*rounds)(struct device *dev, struct exec *x, struct rounds *r);
     /* A pipeline whose only sink is rows, a slice of its source at a time; NULL where the device
      * runs only whole steps. next replaces the sink variable's rows by those of the next slice:
      * about want_bytes of them, at most `limit` (-1 = all); with `discard` rows are computed and
@@ -242,6 +262,11 @@ struct device {
     /* Brings a variable's rows to the host, or an index, table or interner it needs to this device.
      */
     FALLIBLE (*fetch)(struct device *dev, struct exec *x, u32 var);
+    /* Brings `count` strings of an interner, by their numbers, in place of all: they are numbered anew in
+     * the host's dictionary, which is empty. *out_done = false: it does not, all are to be brought. NULL
+     * where there is no `fetch`. */
+    FALLIBLE (*fetch_texts)(struct device *dev, struct exec *x, u32 var, const i32 *codes, i64 count,
+                            bool *out_done);
     /* Measured on first use, in a few milliseconds; NULL when the device does not know. */
     void (*rates)(struct device *dev, struct exec *x, struct device_rates *out);
     void (*close)(struct device *dev);
