@@ -405,7 +405,7 @@ static void run_query(struct script *s, const char *types, const char *mode) {
     free(sql);
 }
 
-/* Pairs of tables of which only the optimiser sees the keys are multiplied, on a card that is simulated. */
+/* Tables of which only the optimiser sees the keys are multiplied, on a card that is simulated. */
 static bool multiplies_on_card(const struct cell *cell) {
     bool off = false;
     for (int i = 0; i < 10 && cell->set[i][0]; i++) {
@@ -414,7 +414,8 @@ static bool multiplies_on_card(const struct cell *cell) {
     return off && cell->gpu;
 }
 
-/* `who` is a database, or a kind of cell: tiny-memory refuses what takes much, gpu-unoptimised takes long for products. */
+/* `who` is a database, or a kind of cell: tiny-memory refuses what takes much, gpu-unoptimised takes
+ * long for products. */
 static bool skips(const struct script *s, const char *verb, const char *who) {
     bool us = strcmp(who, "warpfox") == 0 || strcmp(who, "postgresql") == 0 ||
               (strcmp(who, "tiny-memory") == 0 && s->cell->tiny_memory) ||
