@@ -337,6 +337,7 @@ struct gpu_fit { /* how many blocks of a launch a multiprocessor holds */
     i64 shared_bytes;
 };
 
+enum { REPEATS_NOTED = 1024 };
 /* What the workers of one card share. */
 struct gpu_card {
     const struct cu_api *api;
@@ -366,6 +367,7 @@ struct gpu_card {
     struct gpu_codes codes;
     struct gpu_host *host;
     struct gpu_moves moves;
+    u64 repeats[REPEATS_NOTED]; /* builds whose keys are repeated, by hash: gpu_build.c */
 };
 
 struct gpu_grid { /* of a launch */
