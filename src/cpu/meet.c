@@ -2,8 +2,9 @@
  *
  * The runs are walked together by leapfrogging: whoever is behind seeks, by steps that double, the
  * first value not below that of the others; where all have the same, its rows are handed on, and all
- * go past it. Two lists of about the same length go on step by step. A walk costs about the shortest run, times the logarithm of how much longer the others
- * are. Values may repeat within a run: every choice of one row from each run counts. */
+ * go past it. Two lists of about the same length go on step by step. A walk costs about the shortest
+ * run, times the logarithm of how much longer the others are. Values may repeat within a run: every
+ * choice of one row from each run counts. */
 #include "cpu/cpu_int.h"
 
 #include "codes/control.h"
