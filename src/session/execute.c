@@ -11,6 +11,8 @@
 
 #include <stdio.h>
 
+enum { WARM_SHARE = 32 }; /* of a budget: pages of temporary space that may be in memory */
+
 FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out) {
     struct wf_database *db = conn->db;
     struct rowset *rows = mem_alloc(&db->mem, (i64)sizeof *rows);
@@ -25,7 +27,12 @@ FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out) {
     }
     atomic_init(&rows->refs, 1);
     rows->db = database_retain(db);
-    memory_init(&rows->mem, &db->mem, 0, "memory");
+    i64 own = conn->settings.statement_memory;
+    i64 least = own ? MIN_OF(own, db->mem.limit_bytes) : db->mem.limit_bytes;
+    memory_init(&rows->mem, &db->mem, own, own ? "statement_memory" : "memory");
+    temp_init(&rows->temp, setting_folder(&conn->settings), conn->settings.temp_size,
+              least / WARM_SHARE);
+    rows->mem.temp = &rows->temp;
     arena_init(&rows->arena, &rows->mem);
     snapshot_init(&rows->snap, db->catalog, &rows->arena);
     rows->settings = conn->settings;
@@ -69,6 +76,7 @@ void rowset_release(struct rowset *rows) {
     compiled_release(rows->compiled);
     rowset_release(rows->instead);
     arena_fini(&rows->arena);
+    temp_fini(&rows->temp);
     mem_free(&db->mem, rows->result, (i64)sizeof *rows->result);
     mem_free(&db->mem, rows, (i64)sizeof *rows);
     database_release(db);

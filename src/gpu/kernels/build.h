@@ -473,6 +473,23 @@ KERNEL(k_intern_fill, struct kintern_fill, 256) {
     }
 }
 
+KERNEL(k_intern_show, struct kintern_show, 256) {
+    BUILD_ROWS(i, args.count) {
+        const u64 *entry = args.intern.entries + (u64)args.codes[i] * INTERN_WORDS;
+        const u64 room = (entry[1] + 7u) & ~7ULL;
+        const u64 at = atom_add_u64(args.used, room);
+        args.out[2 * i] = entry[1];
+        args.out[2 * i + 1] = at;
+        if (at + room <= args.heap_bytes) {
+            const u64 *from = (const u64 *)(args.intern.heap + entry[2]);
+            u64 *to = (u64 *)(args.heap + at);
+            NO_UNROLL for (u64 w = 0; w < room >> 3; w++) {
+                to[w] = from[w];
+            }
+        }
+    }
+}
+
 /* --- loops ----------------------------------------------------------------------------------- */
 
 /* What a lane of the warp knows of the loop: a relation, and a part of one. */
