@@ -173,7 +173,7 @@ static FALLIBLE check_rule(struct lq_bind *b, struct lq_rule *rule) {
         if (!other || other->component != rule->pred->component || other->rules.count == 0) {
             continue;
         }
-        if (uses.items[k].is_negative) {
+        if (uses.items[k].is_negative || other->fallback) {
             return refuse_cycle(b, rule, &uses.items[k], other);
         }
         rule->recursive = 1;
