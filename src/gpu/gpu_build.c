@@ -3,10 +3,11 @@
  * The form follows from what is known when the rows are there: direct addressing when the key range
  * is small against the rows; a bitmap with counts, which numbers the keys, up to 256 keys a row; else
  * open addressing at most half full, in slots of 4 + 4 bytes where the range allows it. One launch
- * assumes unique keys; when it meets a duplicate, of which a bitmap knows before, the index is built
- * as runs of row numbers: count, exclusive sums (the library's scan, as a job inside the step),
- * scatter. Before a hash table stands a bitmap of one column of its key, where its range allows it:
- * most keys that pipelines ask for are not there. */
+ * assumes unique keys, unless those of this step were repeated when the program ran before; when it
+ * meets a duplicate, of which a bitmap knows before, the index is built as runs of row numbers: count,
+ * exclusive sums (the library's scan, as a job inside the step), scatter. Before a hash table stands a
+ * bitmap of one column of its key, where its range allows it: most keys that pipelines ask for are not
+ * there. */
 #include "gpu/gpu_int.h"
 #include "prim/move.h"
 
@@ -26,6 +27,13 @@
 #define FOLDED_BITS_LEAST 8
 #define FOLDED_CACHE_PART 4
 #define FOLDED_LEAST_SLOTS (1LL << 16)
+/* One before a direct array is worth its launches for so many lookups, of which few find anything. */
+#ifdef WF_HARD
+#define DIRECT_FILTER_ASKED 4
+#else
+#define DIRECT_FILTER_ASKED 1000000
+#endif
+static const f64 DIRECT_FILTER_SHARE = 0.25;
 /* Of so many rows keys leave enough of the bits for shared memory unset. */
 #define NEAR_MOST_ROWS (NEAR_BITS / 5 * 3)
 /* Who asks in the order of keys reads it from end to end, whatever its size: it has bits enough for
@@ -46,6 +54,7 @@ struct build {
     struct weave_field field; /* that it is of */
     i64 set_count; /* bits of the filter */
     b8 folded;     /* keys share bits of it */
+    b8 repeats;    /* keys of this step were repeated before: it is not tried without */
     i64 most_matches;
     i64 launches;
     b8 waited; /* for all that was started */
@@ -123,6 +132,14 @@ static FALLIBLE choose_form(struct build *b, const struct step *step) {
     return ERR_OK;
 }
 
+static f64 expected_share(const struct build *b, u32 index) {
+    f64 bits = b->args.form == KINDEX_RANK   ? (f64)b->set_count / (f64)b->span
+               : b->args.form == KINDEX_BITS ? (f64)b->rows / (f64)b->span
+               : b->filter.bits              ? (f64)b->set_count / (f64)b->filter.count
+                                             : 1.0;
+    return gpu_var_share(b->x, index, b->rows, bits);
+}
+
 /* The opcode that makes what a register holds, whatever its width. */
 static const struct op *maker_of(const struct pipeline *pipe, u16 reg) {
     for (u32 i = pipe->op_count; i-- > 0;) {
@@ -198,9 +215,22 @@ static void fold_filter(struct build *b, u8 shift, bool in_order) {
     }
 }
 
+/* A direct array that has few of the keys that it is asked for has a bitmap of all. */
+static void filter_direct(struct build *b, u32 index) {
+    bool few = gpu_var_share(b->x, index, b->rows, 1.0) <= DIRECT_FILTER_SHARE;
+    if (few && b->x->program->vars[index].asked >= DIRECT_FILTER_ASKED &&
+        2 * (u64)b->rows <= b->span) {
+        b->filter = (struct kfilter){.count = b->span, .lo = b->args.key_lo, .mask = ~0ULL};
+    }
+}
+
 /* Of which column of its key a hash table has a bitmap: the one that has most values. */
 static void choose_filter(struct build *b, const struct step *step) {
     u64 most = (u64)MAX_OF(BITS_PER_ROW * b->rows, BITS_LEAST_SLOTS);
+    if (b->args.form == KINDEX_DIRECT) {
+        filter_direct(b, step->dst);
+        return;
+    }
     bool hashed = b->args.form == KINDEX_PAIRS || b->args.form == KINDEX_RUNS;
     u32 chosen = 0;
     u32 widest = 0;
@@ -379,6 +409,10 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
         TRY(zeroed(b, (b->args.form == KINDEX_PAIRS ? slots + 1 : 2 * slots) * 8, &b->gv->slots));
         b->args.slots = DEV(u64 *, b->gv->slots->addr);
     }
+    if (b->repeats && b->args.form == KINDEX_DIRECT) { /* there is no filter either */
+        *out_duplicate = true;
+        return ERR_OK;
+    }
     if (b->args.form != KINDEX_BITS) {
         TRY(start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args));
     }
@@ -424,6 +458,32 @@ static FALLIBLE build_runs(struct build *b) {
     return ERR_OK;
 }
 
+/* The place where the card notes that keys of the step are repeated: a program that runs again most
+ * likely finds them so. NULL: the program is not known again. */
+static u64 *repeats_at(struct build *b, const struct step *step, u64 *out_key) {
+    u64 id = b->x->program->id;
+    *out_key = hash_u64(id + ((u64)step->dst << 40)) | 1;
+    return id ? &b->g->card->repeats[*out_key / 2 % REPEATS_NOTED] : NULL;
+}
+
+static void expect_repeats(struct build *b, const struct step *step) {
+    u64 key;
+    mutex_lock(&b->g->card->lock);
+    const u64 *at = repeats_at(b, step, &key);
+    b->repeats = at && *at == key;
+    mutex_unlock(&b->g->card->lock);
+}
+
+static void note_repeats(struct build *b, const struct step *step, bool repeated) {
+    u64 key;
+    mutex_lock(&b->g->card->lock);
+    u64 *at = repeats_at(b, step, &key);
+    if (at && (repeated || *at == key)) {
+        *at = repeated ? key : 0;
+    }
+    mutex_unlock(&b->g->card->lock);
+}
+
 static FALLIBLE build_all(struct build *b, const struct step *step, struct step_metric *metric) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
@@ -443,10 +503,12 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     TRY(gpu_event(g, 0, &first, err));
     CU(g->api->event_record(first, g->streams[0]));
     bool duplicate = false;
+    expect_repeats(b, step);
     TRY(build_unique(b, &duplicate));
     if (duplicate) {
         TRY(build_runs(b));
     }
+    note_repeats(b, step, b->most_matches > 1);
     if (!b->waited) {
         TRY(record_end(b));
         CU(gpu_sync(g, g->streams[0]));
@@ -456,10 +518,7 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     metric->device_ns += (i64)((f64)ms * 1e6);
     b->gv->rows = b->rows;
     b->gv->most_matches = b->most_matches;
-    b->gv->share = b->args.form == KINDEX_RANK   ? (f64)b->set_count / (f64)b->span
-                   : b->args.form == KINDEX_BITS ? (f64)b->rows / (f64)b->span
-                   : b->filter.bits              ? (f64)b->set_count / (f64)b->filter.count
-                                                 : 1.0;
+    b->gv->share = expected_share(b, step->dst);
     b->gv->index =
         (struct kindex){.form = b->args.form,
                         .unique = !duplicate,
@@ -479,7 +538,7 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
 /* How it was done, for EXPLAIN ANALYZE. */
 static const char *build_name(const struct build *b) {
     static const char *const names[][2] = {
-        [KINDEX_DIRECT] = {"gpu direct"},
+        [KINDEX_DIRECT] = {"gpu direct", "gpu direct+bitmap"},
         [KINDEX_BITS] = {"gpu bitmap"},
         [KINDEX_RANK] = {"gpu numbered"},
         [KINDEX_PAIRS] = {"gpu hash", "gpu hash+bitmap"},

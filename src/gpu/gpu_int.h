@@ -337,6 +337,7 @@ struct gpu_fit { /* how many blocks of a launch a multiprocessor holds */
     i64 shared_bytes;
 };
 
+enum { REPEATS_NOTED = 1024 };
 /* What the workers of one card share. */
 struct gpu_card {
     const struct cu_api *api;
@@ -366,6 +367,7 @@ struct gpu_card {
     struct gpu_codes codes;
     struct gpu_host *host;
     struct gpu_moves moves;
+    u64 repeats[REPEATS_NOTED]; /* builds whose keys are repeated, by hash: gpu_build.c */
 };
 
 struct gpu_grid { /* of a launch */
@@ -616,6 +618,7 @@ struct agg_shape {
     i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
     u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
+    b8 numbered;   /* keys are bounded by this execution alone: numbers of an interner, codes */
 };
 void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct sink *sink,
                    const struct agg_room *room, struct agg_shape *out);
@@ -639,7 +642,8 @@ struct weave_index {
     b8 filter; /* a bitmap stands before it */
     u8 few;    /* of the keys that may be asked for are there: how few, below WEAVE_FEW */
     struct weave_field field;
-    b8 near; /* there are bits of it for shared memory */
+    b8 near;   /* there are bits of it for shared memory */
+    b8 narrow; /* keys of 32 bits are told by them whether its bitmap has them */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -660,6 +664,8 @@ struct weave { /* what the text depends on besides the opcodes */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };
 void gpu_weave_text(struct weave *w, struct text *out);
+/* Rows of a thread where groups are runs: what they give is kept in registers until these have ended. */
+i32 gpu_weave_run_rows(const struct gpu_plan *plan, const struct sink *sink);
 const char *gpu_part_text(const char *part); /* includes that a part of op.def needs; NULL: none */
 
 /* --- variables on the card (gpu_var.c) --- */
@@ -743,7 +749,7 @@ struct gpu_var {
     struct kindex index; /* INDEX: addresses on the card */
     struct gpu_block *slots, *heads, *index_rows, *filter, *near;
     i64 most_matches; /* of one key */
-    f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
+    f64 share;        /* of lookups that are expected to find their key */
     struct weave_field field; /* that the filter is of */
     struct gpu_block *lut;
     i64 lut_len;
@@ -756,6 +762,9 @@ struct gpu_var {
 FALLIBLE gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out);
 FALLIBLE gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out);
 void gpu_var_release(void *var);
+/* How many lookups in an index of so many rows are expected to find their key; `bits`: how many of
+ * the keys that may be asked for are there, for those of which nothing was expected. */
+f64 gpu_var_share(const struct exec *x, u32 index, i64 rows, f64 bits);
 /* Column `col` of a variable on the card, uploaded from its chunks when it is not there yet. */
 FALLIBLE gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kcol *out, i64 *moved);
 FALLIBLE gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, i64 *moved);
@@ -808,6 +817,9 @@ FALLIBLE gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text,
                          struct intern_size size, struct kintern *out, i64 *moved);
 /* After a step that adds: how much there is. */
 FALLIBLE gpu_intern_close(struct gpu *g, struct exec *x, u32 var, struct intern_size *out);
+/* Those of `count` numbers, to the host's dictionary, which is empty: entry i is that of codes[i]. */
+FALLIBLE gpu_intern_show(struct gpu *g, struct exec *x, u32 var, const i32 *codes, i64 count);
+bool gpu_has_fetch(const struct gpu_card *card); /* the kernels of fetching need no compiler */
 FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 
 /* --- steps (gpu_run.c, gpu_build.c) --- */

@@ -17,12 +17,18 @@ FALLIBLE logiql_bind(struct plan *plan, struct snapshot *snap, const struct rule
 #define LQ_ROWS "lang:rows"
 
 /* upkeep.c: a derived predicate whose rows are kept, with those that it derives together with. */
+enum lq_negation {
+    LQ_POSITIVE,  /* more rows derive more, */
+    LQ_NEGATED,   /* or less, in some rule, */
+    LQ_ABOUT_ALL, /* or something else: aggregated, negated within what is negated */
+};
 struct lq_input {
     const struct edition_entry *entry; /* a table, or a derived predicate */
-    b8 is_negative;                    /* a rule negates or aggregates it */
+    u8 negation;                       /* enum lq_negation */
 };
 struct lq_component {
     VEC(const struct object *) members;
+    VEC(const struct sv *) kinds; /* by member: of its columns; NULL = they hold no entities */
     VEC(struct lq_input) inputs; /* what their rules read besides each other */
     b8 recursive;
     b8 folds;  /* a rule aggregates or numbers */
@@ -43,6 +49,7 @@ struct lq_changed {
 struct lq_upkeep {
     u8 kind; /* enum lq_upkeep_kind */
     const struct object *const *members;
+    const struct sv *const *kinds; /* by member; see struct lq_component */
     i64 member_count;
     const struct snapshot_table *rows; /* of members; not of ALL */
     const struct snapshot_table *lost; /* GAINED: what each of them lost; a NULL table: nothing */

@@ -40,6 +40,7 @@ struct step_metric {
     i64 launches;
     i64 waits; /* of the host for the device */
     i64 bytes_spilled; /* wanted on the device, but in memory of the host: it had no room */
+    i64 temp_bytes;  /* of blocks that the step took of temporary space */
     i64 device_peak; /* bytes of the device's own memory in use, at most; 0 = it has none */
     struct kernel_use kernel; /* only where exec.profiles */
     i64 tablets_pruned_rows;
@@ -192,6 +193,8 @@ struct index *index_new(struct exec *x); /* in the execution's arena; thread-saf
 void index_release(struct memory *mem, struct index *index);
 /* Only keys, heads and rows, as kernels read them; see struct index. */
 FALLIBLE index_plain(struct exec *x, struct index *index);
+/* Whether the pipeline looks keys up in an index that memory holds a class at a time. */
+bool exec_passes(const struct exec *x, const struct pipeline *pipe);
 
 /* Rounds of a loop: a block that jumps back to itself. */
 struct rounds {
@@ -259,6 +262,11 @@ struct device {
     /* Brings a variable's rows to the host, or an index, table or interner it needs to this device.
      */
     FALLIBLE (*fetch)(struct device *dev, struct exec *x, u32 var);
+    /* Brings `count` strings of an interner, by their numbers, in place of all: they are numbered anew in
+     * the host's dictionary, which is empty. *out_done = false: it does not, all are to be brought. NULL
+     * where there is no `fetch`. */
+    FALLIBLE (*fetch_texts)(struct device *dev, struct exec *x, u32 var, const i32 *codes, i64 count,
+                            bool *out_done);
     /* Measured on first use, in a few milliseconds; NULL when the device does not know. */
     void (*rates)(struct device *dev, struct exec *x, struct device_rates *out);
     void (*close)(struct device *dev);

@@ -6,6 +6,7 @@
  * become known, and variables whose last use has passed are released. */
 #include "run/run.h"
 
+#include "base/temp.h"
 #include "run/run_int.h"
 
 void exec_fault(struct exec *x, u64 key) {
@@ -17,6 +18,9 @@ void exec_fault(struct exec *x, u64 key) {
 }
 
 wf_status exec_check(struct exec *x) {
+    if (x->mem->temp) {
+        temp_cool(x->mem->temp);
+    }
     struct stop stop = exec_stop(x);
     bool asked = stop_asked_of(&stop);
     bool halted = x->halted && atomic_load_explicit(x->halted, memory_order_relaxed);
@@ -28,6 +32,10 @@ wf_status exec_check(struct exec *x) {
                              : error_set(x->err, ERR_CANCELLED, -1, "another share failed");
     mutex_unlock(&x->lock);
     return status;
+}
+
+i64 exec_temp_bytes(const struct exec *x) {
+    return x->mem->temp ? atomic_load(&x->mem->temp->taken_bytes) : 0;
 }
 
 static bool guard_holds(const struct exec *x, const struct guard *guard) {
@@ -198,15 +206,21 @@ struct bring {
     const struct run_devices *devices;
     u32 space;
     wf_status status;
+    const struct step *answer; /* the step hands this out; NULL: it is another */
 };
 
 static FALLIBLE fetch(const struct bring *b, u32 var) {
     for (u32 i = 1; i < b->devices->count; i++) {
         struct device *device = b->devices->list[i];
         if (device->space == b->x->vars[var].copy_space) {
+            bool done = false;
             u32 number = device_take(b->devices, i);
             device = b->devices->list[number];
-            wf_status status = device->fetch(device, b->x, var);
+            wf_status status = ERR_OK;
+            if (b->answer && b->x->vars[var].kind == VAR_INTERN) {
+                status = shown_texts(b->x, device, b->answer, var, &done);
+            }
+            status = status || done ? status : device->fetch(device, b->x, var);
             device_give(b->devices, number);
             return status;
         }
@@ -304,7 +318,7 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
 /* All that the step reads to the host, where every share finds it. */
 static FALLIBLE run_shared(struct exec *x, const struct run_devices *devices, u32 step_no,
                            const struct step *step, const struct share_plan *shares) {
-    struct bring bring = {x, devices, 0, ERR_OK};
+    struct bring bring = {x, devices, 0, ERR_OK, NULL};
     step_inputs(x->program, step, bring_one, &bring);
     TRY(bring.status);
     return hybrid_run(x, devices, step_no, step, shares);
@@ -316,7 +330,8 @@ static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, u32 
     bool stays =
         step->kind == STEP_RESULT && setting_keeps_result(x->settings) && devices->count > 1;
     if (devices->count > 1 && !stays) {
-        struct bring bring = {x, devices, device->space, ERR_OK};
+        struct bring bring = {x, devices, device->space, ERR_OK,
+                              step->kind == STEP_RESULT ? step : NULL};
         step_inputs(x->program, step, bring_one, &bring);
         TRY(bring.status);
         forget_outputs(&bring, step);
@@ -369,6 +384,7 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     struct step_metric *metric = &x->metrics[step_no];
     metric->why = chosen.why;
     bool shared = chosen.shares && !streams;
+    i64 taken = exec_temp_bytes(x);
     i64 start = clock_ns();
     work_begin(x, step_no, step, streams);
     TRY(shared ? run_shared(x, devices, step_no, step, chosen.shares)
@@ -378,6 +394,7 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     }
     i64 ns = clock_ns() - start;
     metric->ns += ns;
+    metric->temp_bytes += exec_temp_bytes(x) - taken;
     if (!streams) { /* shares have been learnt from, and left on the host what they made */
         auto_ran(x, devices, shared ? 0 : metric->device_no, step_no, shared ? 0 : ns);
     }
@@ -385,6 +402,9 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
         TRY(raise_fault(x, step));
     }
     refresh_dicts(x);
+    if (x->mem->temp) {
+        TRY(temp_check(x->mem->temp, x->err));
+    }
     return arena_check(x->arena, x->err);
 }
 
@@ -462,7 +482,7 @@ static FALLIBLE rounds_device(struct exec *x, const struct run_devices *devices,
 static FALLIBLE run_rounds_on(struct exec *x, const struct run_devices *devices, u32 number,
                               struct rounds *r) {
     struct device *device = devices->list[number];
-    struct bring bring = {x, devices, device->space, ERR_OK};
+    struct bring bring = {x, devices, device->space, ERR_OK, NULL};
     for (u32 s = 0; s < r->block->step_count; s++) {
         step_inputs(x->program, &r->block->steps[s], bring_one, &bring);
         TRY(bring.status);

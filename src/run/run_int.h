@@ -75,6 +75,8 @@ void past_had(struct past *past, u32 var, i64 rows);
 f64 past_rounds(const struct past *past, u32 block); /* of the loop that ends with it */
 void past_went_round(struct past *past, u32 block, i64 rounds);
 
+/* Blocks of temporary space that it ever took. */
+i64 exec_temp_bytes(const struct exec *x);
 u32 step_total(const struct program *program);
 /* The step that hands over the answer; NULL when there is none. */
 const struct step *result_step(const struct program *program);
@@ -116,6 +118,9 @@ FALLIBLE fetch_open(struct exec *x, const struct step *step, u32 step_no, struct
 FALLIBLE fetch_next(struct fetcher *f, i64 want_bytes, i64 limit, bool *out_end);
 
 /* Calls visit(arg, var) for every variable the step reads; a variable may come twice. */
+/* Of an interner of the device the texts that the answer shows, where they are few; false: bring it whole. */
+FALLIBLE shown_texts(struct exec *x, struct device *device, const struct step *step, u32 var,
+                     bool *out_done);
 void step_inputs(const struct program *program, const struct step *step,
                  void (*visit)(void *arg, u32 var), void *arg);
 /* The same for those that it fills, changes or sorts. */

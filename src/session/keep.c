@@ -30,6 +30,7 @@ struct refresh {
     VEC(struct table *) aliases;
     i64 lost_rows, gained_rows;
     bool follows; /* however much has changed */
+    bool loses_all; /* something negated has more rows: any of ours may have gone */
 };
 
 /* --- how things stand --- */
@@ -75,6 +76,20 @@ static bool is_worn(const struct kept_state *state) {
     return false;
 }
 
+static i64 count_rows(const struct kept_state *state) {
+    i64 rows = 0;
+    for (i64 m = 0; m < state->row_count; m++) {
+        rows += state->rows[m]->live_rows;
+    }
+    return rows;
+}
+
+/* So little that all of it may be derived again: what constraints find, most of all. */
+static bool is_small(const struct kept_state *state) {
+    enum { MOST = 1000 };
+    return count_rows(state) <= MOST;
+}
+
 static enum standing how_it_stands(const struct refresh *r, const char **out_why) {
     enum standing all = r->old ? FRESH : COMPUTE;
     *out_why = "not computed yet";
@@ -84,7 +99,8 @@ static enum standing how_it_stands(const struct refresh *r, const char **out_why
             *out_why = "the snapshot is older";
             return ELSEWHERE;
         }
-        if (one != FRESH && r->shape->inputs[i].is_negative) {
+        u8 negation = r->shape->inputs[i].negation;
+        if (one != FRESH && (negation == LQ_ABOUT_ALL || (negation && !is_small(r->old)))) {
             *out_why = "what changed is negated or aggregated";
             one = COMPUTE;
         } else if (one == COMPUTE && all != COMPUTE) {
@@ -306,6 +322,7 @@ static FALLIBLE compute(struct refresh *r) {
     struct table_version **empty = NEW_ARRAY(&r->arena, struct table_version *, shape->member_count);
     struct lq_upkeep request = {.kind = LQ_ALL,
                                 .members = (const struct object *const *)shape->members,
+                                .kinds = shape->kinds,
                                 .member_count = shape->member_count};
     TRY(arena_check(&r->arena, &r->conn->err));
     wf_status status = empty_rows(r, empty);
@@ -321,6 +338,7 @@ static FALLIBLE compute(struct refresh *r) {
 static FALLIBLE find_changes(struct refresh *r, bool *out_lost, bool *out_many) {
     *out_lost = *out_many = false;
     for (i64 i = 0; i < r->shape->input_count && !*out_many; i++) {
+        bool negated = r->shape->inputs[i].negation == LQ_NEGATED;
         struct table *table = input_table(r, i);
         struct table_version *then = r->old->inputs[i];
         if (same_rows(then, r->now[i])) {
@@ -332,6 +350,8 @@ static FALLIBLE find_changes(struct refresh *r, bool *out_lost, bool *out_many) 
         *out_lost = *out_lost || lost > 0;
         *out_many = !r->follows && (lost * LOST_SHARE > then->live_rows ||
                                     r->added[i]->live_rows > then->live_rows);
+        *out_many = negated ? lost > 0 : *out_many; /* who knows what was kept from being derived */
+        r->loses_all = r->loses_all || (negated && r->added[i]->live_rows > 0);
     }
     return ERR_OK;
 }
@@ -393,6 +413,7 @@ static FALLIBLE find_lost(struct refresh *r, struct table_version **out, bool *o
     TRY(scene_open(r, r->old->inputs, r->lost));
     struct lq_upkeep request = {.kind = LQ_LOST,
                                 .members = (const struct object *const *)shape->members,
+                                .kinds = shape->kinds,
                                 .member_count = shape->member_count,
                                 .rows = member_rows(r, r->old->rows),
                                 .changes = r->changes.items,
@@ -414,6 +435,7 @@ static FALLIBLE find_gained(struct refresh *r, struct table_version *const *left
     TRY(scene_open(r, r->now, r->added));
     struct lq_upkeep request = {.kind = LQ_GAINED,
                                 .members = (const struct object *const *)shape->members,
+                                .kinds = shape->kinds,
                                 .member_count = count,
                                 .rows = member_rows(r, left),
                                 .lost = lost,
@@ -443,7 +465,7 @@ static FALLIBLE update(struct refresh *r, const char **out_why, bool *out_done) 
         *out_why = "much of what it reads has changed";
         return ERR_OK;
     }
-    if (lost && !r->follows && atomic_load(&shape->spread) > 0) {
+    if (lost && !r->loses_all && !r->follows && atomic_load(&shape->spread) > 0) {
         atomic_fetch_sub(&shape->spread, 1);
         *out_why = "what was deleted before spread";
         return ERR_OK;
@@ -451,7 +473,10 @@ static FALLIBLE update(struct refresh *r, const char **out_why, bool *out_done) 
     struct table_version **left = NEW_ARRAY(&r->arena, struct table_version *, shape->member_count);
     TRY(arena_check(&r->arena, &r->conn->err));
     wf_status status = ERR_OK;
-    if (lost) {
+    if (r->loses_all) {
+        status = empty_rows(r, left);
+        r->lost_rows = count_rows(r->old);
+    } else if (lost) {
         status = find_lost(r, left, &many);
     } else {
         for (i64 m = 0; m < shape->member_count; m++) {
@@ -491,14 +516,6 @@ static void print_names(struct text *out, const struct kept_shape *shape) {
     for (i64 m = 0; m < shape->member_count; m++) {
         text_print(out, "%s%s", m ? ", " : "", shape->members[m]->name);
     }
-}
-
-static i64 count_rows(const struct kept_state *state) {
-    i64 rows = 0;
-    for (i64 m = 0; m < state->row_count; m++) {
-        rows += state->rows[m]->live_rows;
-    }
-    return rows;
 }
 
 static void log_made(const struct refresh *r, enum standing standing, const char *why, i64 ns) {
@@ -645,12 +662,12 @@ FALLIBLE keep_describe(struct wf_connection *conn, struct snapshot *snap, struct
 /* --- for statements --- */
 
 static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
-                             const struct object *view, bool *out_kept, struct snapshot_table *out,
+                             const struct object *view, struct kept_rows *out,
                              struct error *err) {
     struct keeping *k = (struct keeping *)keeper;
     struct kept_shape *shape = NULL;
     UNUSED(err); /* the connection's */
-    *out_kept = false;
+    *out = (struct kept_rows){0};
     TRY(shape_find(k->conn, snap, view, &shape));
     i64 member = shape ? shape_member(shape, view) : -1;
     if (member < 0 || (k->c && !shape->worth)) {
@@ -658,10 +675,11 @@ static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
         return ERR_OK;
     }
     struct table *table = shape->tables[member];
-    for (i64 i = 0; i < snap->tables.count && !*out_kept; i++) {
+    out->kinds = shape->kinds[member];
+    for (i64 i = 0; i < snap->tables.count && !out->are_kept; i++) {
         if (snap->tables.items[i].table == table) {
-            *out = snap->tables.items[i];
-            *out_kept = true;
+            out->table = snap->tables.items[i];
+            out->are_kept = 1;
         }
     }
     bool noted = !k->c;
@@ -671,13 +689,13 @@ static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
     if (!noted) {
         VEC_PUSH(&k->c->arena, &k->c->kept, shape_retain(shape));
     }
-    if (k->c && !*out_kept) { /* as it was, or empty: what it is shows before the execution */
+    if (k->c && !out->are_kept) { /* as it was, or empty: what it is shows before the execution */
         struct kept_state *state = state_find(k->conn, shape);
         struct table_version *rows =
             state ? version_retain(state->rows[member]) : table_snapshot(table);
         snapshot_put(snap, table, rows);
-        *out = (struct snapshot_table){table, rows};
-        *out_kept = true;
+        out->table = (struct snapshot_table){table, rows};
+        out->are_kept = 1;
         version_release(rows);
         state_release(state);
     }
