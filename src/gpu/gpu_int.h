@@ -644,6 +644,7 @@ struct weave_index {
     struct weave_field field;
     b8 near;   /* there are bits of it for shared memory */
     b8 narrow; /* keys of 32 bits are told by them whether its bitmap has them */
+    b8 most;   /* lookups mostly find their key */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;

@@ -95,13 +95,13 @@ KERNEL(k_build_bits, struct kbits, 256) {
         u32 there = bit < args.to.count;
         rows += there;
         u32 bits = there ? 1u << (bit & 31u) : 0u;
-        u64 word = there ? bit >> 5 : ~0ULL;
+        u32 word = there ? (u32)(bit >> 5) : ~0u; /* no card has 2^32 of them */
         UNROLL for (u32 by = 1; by < 32; by *= 2) {
-            u64 their_word = w_up_u64(word, by);
+            u32 their_word = w_up_u32(word, by);
             u32 their_bits = w_up_u32(bits, by);
             bits |= t_lane() >= by && their_word == word ? their_bits : 0u;
         }
-        u64 next = w_from_u64(word, (t_lane() + 1u) & 31u);
+        u32 next = w_from_u32(word, (t_lane() + 1u) & 31u);
         if (bits && (t_lane() == 31u || next != word) &&
             (read_u32(&args.to.bits[word]) & bits) != bits) {
             atom_or_u32(&args.to.bits[word], bits);
