@@ -727,6 +727,8 @@ struct gpu_var {
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
     struct gpu_block *slots, *heads, *index_rows, *filter, *near;
+    i32 set_bits;     /* SET: of its keys; heads is what key_set_bits is on the host */
+    u8 set_best;      /* enum key_best */
     i64 most_matches; /* of one key */
     f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
     struct weave_field field; /* that the filter is of */

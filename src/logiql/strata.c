@@ -11,13 +11,14 @@ struct use {
     struct sv name;
     i32 position;
     b8 is_negative;
+    b8 is_folded; /* an aggregate of the rule ranges over it */
 };
 typedef VEC(struct use) use_list;
 
 static void uses_of_expr(struct arena *arena, const struct lq_expr *e, bool negative,
                          use_list *out) {
     if (e->kind == LQ_APPLY && !builtin_is_function(e->text)) {
-        struct use use = {e->text, e->position, negative};
+        struct use use = {.name = e->text, .position = e->position, .is_negative = negative};
         VEC_PUSH(arena, out, use);
     }
     for (i64 i = 0; i < e->args.count; i++) {
@@ -30,7 +31,8 @@ static void uses_of_conj(struct arena *arena, const lq_conj *conj, bool negative
         const struct lq_lit *lit = conj->items[i];
         const struct lq_atom *atom = lit->kind == LQ_ATOM ? lit->atom : NULL;
         if (atom && !builtin_is_atom(atom->name)) {
-            struct use use = {atom->name, atom->position, negative};
+            struct use use = {
+                .name = atom->name, .position = atom->position, .is_negative = negative};
             VEC_PUSH(arena, out, use);
         }
         for (i32 k = 0; atom && k < atom_arity(atom); k++) {
@@ -46,7 +48,11 @@ static void uses_of_conj(struct arena *arena, const lq_conj *conj, bool negative
 }
 
 static void uses_of_rule(struct arena *arena, const struct lq_rule *rule, use_list *out) {
-    uses_of_conj(arena, rule->body, rule->clause->fold != LQ_NO_FOLD, out);
+    i64 first = out->count;
+    uses_of_conj(arena, rule->body, false, out);
+    for (i64 i = first; i < out->count; i++) {
+        out->items[i].is_folded = rule->clause->fold != LQ_NO_FOLD;
+    }
     for (i32 i = 0; i < atom_arity(rule->head); i++) {
         uses_of_expr(arena, atom_arg(rule->head, i), false, out);
     }
@@ -161,8 +167,27 @@ static FALLIBLE refuse_cycle(struct lq_bind *b, const struct lq_rule *rule, cons
     error_set(b->err, ERR_INVALID_RECURSION, rule->own ? use->position : -1,
               "\"%.100s\" depends on what it %s: %.300s", rule->pred->name.ptr,
               rule->clause->fold ? "aggregates" : "negates", way.ptr);
-    error_hint(b->err, "Negation and aggregation must read what is complete before.");
+    error_hint(b->err, rule->clause->fold == LQ_AGG && !use->is_negative
+                           ? "Aggregation must read what is complete before; one min or max of a head may "
+                             "read that head."
+                           : "Negation and aggregation must read what is complete before.");
     return b->err->code;
+}
+
+/* A rule that takes min or max of what its head derives: the best value of a key is kept. All such
+ * rules of a predicate mean the same value. */
+static bool take_best(struct lq_rule *rule) {
+    struct lq_pred *pred = rule->pred;
+    i32 value = 0;
+    bool greatest = false;
+    if (!fold_can_be_best(rule, &value, &greatest) ||
+        (pred->best && (pred->value != value || pred->greatest != greatest))) {
+        return false;
+    }
+    pred->best = rule->best = 1;
+    pred->value = value;
+    pred->greatest = greatest;
+    return true;
 }
 
 static FALLIBLE check_rule(struct lq_bind *b, struct lq_rule *rule) {
@@ -173,7 +198,7 @@ static FALLIBLE check_rule(struct lq_bind *b, struct lq_rule *rule) {
         if (!other || other->component != rule->pred->component || other->rules.count == 0) {
             continue;
         }
-        if (uses.items[k].is_negative) {
+        if (uses.items[k].is_negative || (uses.items[k].is_folded && !take_best(rule))) {
             return refuse_cycle(b, rule, &uses.items[k], other);
         }
         rule->recursive = 1;
