@@ -138,8 +138,24 @@ bool list_objects(struct shell *shell, const char *kind, const char *pattern) {
 
 /* One row of CALL logiql_rules(). */
 struct rule_row {
-    char *stratum, *recursive, *predicate, *clause;
+    char *stratum, *recursive, *predicate, *clause, *kept;
 };
+
+/* "kept, stale"; "" where rows are computed whenever they are read. */
+static const char *kept_words(const struct rule_row *row) {
+    return strcmp(row->kept, "no") == 0      ? ""
+           : strcmp(row->kept, "later") == 0 ? "kept, not computed yet"
+           : strcmp(row->kept, "stale") == 0 ? "kept, stale"
+                                             : "kept, fresh";
+}
+
+static void print_predicate(const struct rule_row *row) {
+    bool recursive = strcmp(row->recursive, "yes") == 0;
+    const char *kept = kept_words(row);
+    bool both = recursive && kept[0];
+    printf("%s%s%s%s%s%s", row->predicate, recursive || kept[0] ? " (" : "",
+           recursive ? "recursive" : "", both ? "; " : "", kept, recursive || kept[0] ? ")" : "");
+}
 
 static char *text_of(const wf_batch *batch, int32_t col, int64_t row) {
     wf_text text = wf_batch_text(batch, col, row);
@@ -148,22 +164,24 @@ static char *text_of(const wf_batch *batch, int32_t col, int64_t row) {
     return copy;
 }
 
-/* Clauses one a line; `strata`: below the number of each stratum, with names instead. */
+/* Clauses one a line, the first of a predicate with what is kept of it; `strata`: below the number of
+ * each stratum, with names instead. */
 static void print_rules(const wf_batch *batch, const char *pattern, bool strata) {
     char *stratum = shell_alloc(1);
     char *predicate = shell_alloc(1);
     for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
         struct rule_row row = {text_of(batch, 0, i), text_of(batch, 1, i), text_of(batch, 2, i),
-                               text_of(batch, 3, i)};
+                               text_of(batch, 3, i), text_of(batch, 4, i)};
         bool shown = !pattern[0] || fnmatch(pattern, row.predicate, 0) == 0;
         bool fresh = strcmp(predicate, row.predicate) != 0;
         if (strata && shown && fresh) {
             bool first = strcmp(stratum, row.stratum) != 0;
-            printf(first ? "%s%s: %s%s" : "%s%s, %s%s", first && stratum[0] ? "\n" : "",
-                   first ? row.stratum : "", row.predicate,
-                   strcmp(row.recursive, "yes") == 0 ? " (recursive)" : "");
+            printf(first ? "%s%s: " : "%s%s, ", first && stratum[0] ? "\n" : "",
+                   first ? row.stratum : "");
+            print_predicate(&row);
         } else if (!strata && shown) {
-            printf("%s\n", row.clause);
+            const char *kept = fresh ? kept_words(&row) : "";
+            printf("%s%s%s\n", row.clause, kept[0] ? "  // " : "", kept);
         }
         if (shown) {
             free(stratum);
@@ -176,6 +194,7 @@ static void print_rules(const wf_batch *batch, const char *pattern, bool strata)
         }
         free(row.recursive);
         free(row.clause);
+        free(row.kept);
     }
     printf(strata && stratum[0] ? "\n" : "");
     free(stratum);

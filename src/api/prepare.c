@@ -20,7 +20,7 @@ static FALLIBLE prepare(struct wf_connection *conn, const char *sql, struct wf_s
     TRY(rowset_new(conn, &rows));
     connection_snapshot(conn, &rows->snap);
     struct param_facts params = {.count = st->param_count};
-    wf_status status = compile(conn, st->script, parsed, &rows->snap, &params, &st->compiled);
+    wf_status status = compile(conn, st->script, parsed, &rows->snap, &params, false, &st->compiled);
     rowset_release(rows);
     TRY(status);
     st->compile_count = 1;

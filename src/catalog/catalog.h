@@ -235,10 +235,19 @@ struct rule_binder {
      const struct rule_request *request, struct bound_relation *out, struct error *err);
 };
 
+/* Derived predicates whose rows somebody keeps, and is asked for by whoever makes plans of rules. */
+struct rule_keeper {
+    /* *out_kept: the rows of the view are those of *out, a table that the snapshot reads. */
+    FALLIBLE(*find)
+    (struct rule_keeper *keeper, struct snapshot *snap, const struct object *view, bool *out_kept,
+     struct snapshot_table *out, struct error *err);
+};
+
 enum { PATH_MAX_SCHEMAS = 16 };
 struct snapshot {
     struct file_reader *files;   /* NULL: no statement is being compiled */
     struct rule_binder *rules;   /* NULL, too */
+    struct rule_keeper *keeper;  /* NULL: derived predicates are computed */
     struct evaluator *evaluator; /* of constants; NULL, too */
     struct arena *arena;
     struct catalog *catalog;
@@ -257,6 +266,8 @@ void snapshot_fini(struct snapshot *snap); /* releases what it holds */
 FALLIBLE snapshot_open(struct snapshot *snap, struct error *err);
 /* The statement reads this version of the table instead of the edition's; retains both. */
 void snapshot_put(struct snapshot *snap, struct table *table, struct table_version *version);
+/* The same; a version that was put before gives way. */
+void snapshot_set(struct snapshot *snap, struct table *table, struct table_version *version);
 
 /* The object a name means: in the schema, or, when that is empty, along the search path. NULL when
  * there is none. Call snapshot_open first. */

@@ -37,6 +37,19 @@ void snapshot_put(struct snapshot *snap, struct table *table, struct table_versi
     VEC_PUSH(snap->arena, &snap->tables, entry);
 }
 
+void snapshot_set(struct snapshot *snap, struct table *table, struct table_version *version) {
+    for (i64 i = 0; i < snap->tables.count; i++) {
+        struct snapshot_table *entry = &snap->tables.items[i];
+        if (entry->table == table) {
+            struct table_version *old = entry->version;
+            entry->version = version_retain(version);
+            version_release(old);
+            return;
+        }
+    }
+    snapshot_put(snap, table, version);
+}
+
 struct snapshot_table snapshot_of(const struct snapshot *snap, const struct edition_entry *entry) {
     for (i64 i = snap->tables.count; i-- > 0;) {
         if (snap->tables.items[i].table == entry->object->table) {

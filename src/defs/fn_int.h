@@ -466,6 +466,9 @@ FN u64 fn_mix(u64 x) {
     x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
     return x ^ x >> 31;
 }
+FN i64 fn_mix_pair(i64 a, i64 b) { /* of one a: one to one */
+    return (i64)fn_mix(fn_mix((u64)a + 0x9e3779b97f4a7c15ULL) ^ (u64)b);
+}
 
 FN u64 fn_random_bits(i64 seed, i64 row, i32 call) {
     u64 x = fn_mix((u64)seed + 0x9e3779b97f4a7c15ULL * ((u64)row + 1));

@@ -154,6 +154,21 @@ FN u32 fn_find(str a, str b, u32 from) {
     return fn_find_bytes(fn_str_ptr(a), a.len, fn_str_ptr(b), b.len, from);
 }
 
+/* Eight bytes a turn: each is spread over all bits before the next one comes. */
+FN_SLOW i64 fn_mix_text(i64 a, str b) {
+    const u8 *at = fn_str_ptr(b);
+    u64 h = ((u64)a ^ b.len) * 0x9e3779b97f4a7c15ULL;
+    for (u32 i = 0; i < b.len; i += 8) {
+        u64 word = 0;
+        for (u32 k = i; k < b.len && k < i + 8; k++) {
+            word |= (u64)at[k] << 8 * (k - i);
+        }
+        h = (h ^ h >> 29 ^ word) * 0xbf58476d1ce4e5b9ULL;
+        h = (h ^ h >> 32) * 0x94d049bb133111ebULL;
+    }
+    return (i64)(h ^ h >> 31);
+}
+
 FN i32 fn_strpos(str a, str b) {
     u32 at = fn_find(a, b, 0);
     return at > a.len ? 0 : fn_length(fn_part(a, 0, at)) + 1;

@@ -199,7 +199,7 @@ struct kindex {
  * and where in the heap it is: eight bytes to a word, the first one highest. */
 #define INTERN_WORDS 3u
 enum { INTERN_ENTRIES, INTERN_BYTES, INTERN_COUNTS };
-#define BEST_WORDS 2
+enum { BEST_MARK, BEST_NUMBER, BEST_LEAD, BEST_BUSY, BEST_WORDS };
 
 struct kintern {
     u32 *slots; /* number + 1; 0 = free */

@@ -80,4 +80,11 @@ struct ksort_gather {
     const u32 *order;
 };
 
+/* Where rows come to be: out[order[i]] = i; without an order out[i] = i. */
+struct ksort_number {
+    const u32 *order;
+    u32 *out;
+    i64 rows;
+};
+
 #endif

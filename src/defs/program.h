@@ -330,6 +330,12 @@ struct program {
     struct program_col *cols;
 };
 
+/* The interner that holds a dictionary's strings; NO_VAR: it is a table's. */
+static inline u32 program_interner(const struct program *program, u32 dict) {
+    const struct dict_ref *ref = &program->dicts[dict];
+    return ref->table == NO_VAR ? ref->values : NO_VAR;
+}
+
 /* operands.c: what opcodes use, by the roles of op.def. */
 u32 op_field(const struct op *op, enum operand which);
 bool op_writes(const struct op *op);    /* whether it sets register dst */

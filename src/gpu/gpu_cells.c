@@ -52,10 +52,19 @@ static bool op_bounds(const struct exec *x, const struct pipeline *pipe, const s
     case OP_LOAD:
     case OP_LOADV: {
         u32 dict = pipe->regs[op->dst].dict;
-        if (!dict || x->program->dicts[dict - 1].table == NO_VAR) {
+        if (!dict || !x->dicts[dict - 1]) {
             return false;
         }
         *out = range_between(0, MAX_OF(x->dict_lens[dict - 1], 1) - 1);
+        return true;
+    }
+    case OP_INTERN:
+    case OP_INTERN2: { /* numbers that the table has room for: it was opened before */
+        const struct gpu_var *table = x->vars[op->imm].copy;
+        if (!table || !table->intern.entry_limit || !gpu_op_adds(op)) {
+            return false;
+        }
+        *out = range_between(0, (i128)table->intern.entry_limit - 1);
         return true;
     }
     case OP_I64_I32:

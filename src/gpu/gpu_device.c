@@ -42,6 +42,9 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
         return x->vars[step->src].rows < ROWS_NUMBERED ? NULL
                                                        : gpu_refusal(x->arena, REFUSE_ORDER, "");
     }
+    if (step->kind == STEP_RANK && program_interner(x->program, step->dict) != NO_VAR) {
+        return NULL;
+    }
     if (step->kind != STEP_PIPELINE) {
         return gpu_refusal(x->arena, REFUSE_STEP, "");
     }
@@ -140,6 +143,8 @@ static struct device_rates usable_rates(struct device *dev, struct exec *x) {
 #define SORT_DIGITS 8
 #define SORT_ROW_BYTES 24
 
+#define TEXT_WORDS 3 /* of a text */
+
 #define WINDOW_ROW_BYTES 64 /* per function: sums, frames, the result */
 #define FOLD_ROW_BYTES 48   /* keys, marks, numbers */
 
@@ -174,6 +179,9 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         places = rows * BUILD_ROW_PLACES;
     } else if (step_orders(step)) {
         read = order_bytes(x, step, (f64)vars[step->src].rows);
+    } else if (step->kind == STEP_RANK) {
+        f64 rows = (f64)vars[program_interner(x->program, step->dict)].rows;
+        read = rows * TEXT_WORDS * SORT_DIGITS * SORT_ROW_BYTES;
     } else {
         ASSERT(step->kind == STEP_PIPELINE);
         struct gpu_step *kept = NULL;
@@ -301,6 +309,9 @@ static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struc
     }
     if (step->kind == STEP_SORT) {
         return gpu_run_sort(g, x, step_no, step);
+    }
+    if (step->kind == STEP_RANK) {
+        return gpu_run_rank(g, x, step_no, step);
     }
     if (step->kind == STEP_WINDOW) {
         return gpu_run_window(g, x, step_no, step);

@@ -691,6 +691,7 @@ struct gpu_woven_form { /* a function, and what its text was made for */
     struct gpu_woven_form *next;
 };
 struct gpu_scan;
+enum { STEP_INTERNS = 8 }; /* whose size is remembered */
 struct gpu_step {
     u64 program_id;
     b8 counts;  /* for EXPLAIN ANALYZE */
@@ -702,6 +703,9 @@ struct gpu_step {
     _Atomic b8 elsewhere; /* it met a text that only the host reads */
     _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
     _Atomic i64 made_bytes, made_rows; /* of strings that it made last, and of the source */
+    struct {
+        _Atomic i64 entries, bytes;
+    } interned[STEP_INTERNS]; /* by the plan's number: what an interner held when it ended last */
     struct gpu_plan plan;
     struct gpu_woven_form *woven;
     struct gpu_scan *scans; /* the one used last first */
@@ -786,12 +790,15 @@ FALLIBLE gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *
 
 /* --- interners (gpu_intern.c) --- */
 
-/* The table on the card, with everything the host's holds; grow: at least twice as large as it was.
- */
-FALLIBLE gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text, bool grow,
-                         struct kintern *out, i64 *moved);
-/* After a step that adds: what it added; brought to the host where results need it. */
-FALLIBLE gpu_intern_close(struct gpu *g, struct exec *x, u32 var, i64 *moved);
+struct intern_size {
+    b8 grows;           /* it was too small: at least twice as large */
+    i64 entries, bytes; /* that are expected, of a new one; 0 = no idea */
+};
+/* The table on the card, with everything the host's holds. */
+FALLIBLE gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text,
+                         struct intern_size size, struct kintern *out, i64 *moved);
+/* After a step that adds: how much there is. */
+FALLIBLE gpu_intern_close(struct gpu *g, struct exec *x, u32 var, struct intern_size *out);
 FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 
 /* --- steps (gpu_run.c, gpu_build.c) --- */
@@ -799,6 +806,7 @@ FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 FALLIBLE gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_rank(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);

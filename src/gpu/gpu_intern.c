@@ -1,10 +1,10 @@
 /* gpu_intern.c: interners on the card: tables that number strings or pairs (kernels/intern.h).
  *
  * Numbers mean the same on both sides: an entry's number is its place in the order of adding. Going
- * to the card, the host's entries are copied and a kernel files them. Coming back, entries that the
- * host does not have are added there in their order. That happens at once where the numbers are
- * codes of a dictionary that results refer to, else when a host step asks. A step that runs out of
- * room is run again with a larger table: what it added until then are keys of its rows and stays.
+ * to the card, the host's entries are copied and a kernel files them. Coming back, when a host step
+ * or the answer asks, entries that the host does not have are added there in their order. A step
+ * that runs out of room is run again with a larger table: what it added until then are keys of its
+ * rows and stays.
  */
 #include "gpu/gpu_int.h"
 
@@ -14,16 +14,6 @@ enum { BLOCK_SLOTS, BLOCK_ENTRIES, BLOCK_HEAP, BLOCK_COUNTS };
 #define ENTRIES_MOST (1LL << 30)
 #define ENTRY_BYTES ((i64)(INTERN_WORDS * 8))
 #define TEXT_BYTES 24 /* room per entry at first */
-
-static bool is_dictionary(const struct exec *x, u32 var) {
-    for (u32 i = 0; i < x->program->dict_count; i++) {
-        const struct dict_ref *ref = &x->program->dicts[i];
-        if (ref->table == NO_VAR && ref->values == var) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static FALLIBLE open_host(struct exec *x, u32 var, bool is_text, i64 *out_len) {
     struct variable *v = &x->vars[var];
@@ -154,13 +144,16 @@ static void host_entries(const struct variable *v, bool is_text, i64 len, u64 *e
 }
 
 static FALLIBLE from_host(struct gpu *g, struct exec *x, const struct variable *v,
-                          struct gpu_var *gv, bool is_text, i64 len, i64 *moved) {
+                          struct gpu_var *gv, bool is_text, struct intern_size size,
+                          i64 *moved) {
+    i64 len = is_text ? dict_len(v->dict) : pair_map_len(v->pairs);
     i64 bytes = 0;
     for (i64 i = 0; is_text && i < len; i++) {
         bytes += ALIGN_UP(dict_get(v->dict, (i32)i).len, 8);
     }
     drop_blocks(g, gv->intern_blocks);
-    TRY(new_table(g, x, 2 * len, 2 * bytes + 8, gv->intern_blocks, &gv->intern));
+    TRY(new_table(g, x, MAX_OF(2 * len, size.entries), MAX_OF(2 * bytes, size.bytes) + 8,
+                  gv->intern_blocks, &gv->intern));
     i64 all = len * ENTRY_BYTES + bytes;
     u64 *copy = mem_alloc(x->mem, all);
     if (!copy) {
@@ -186,21 +179,32 @@ static FALLIBLE from_host(struct gpu *g, struct exec *x, const struct variable *
     return status;
 }
 
-wf_status gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text, bool grow,
-                          struct kintern *out, i64 *moved) {
+/* No more than a part of what is free, whoever expected it. */
+static struct intern_size bounded(const struct gpu *g, struct intern_size size) {
+    enum { SHARE = 4 };
+    i64 entries = gpu_heap_available(g->card) / SHARE / (ENTRY_BYTES + 16);
+    i64 bytes = gpu_heap_available(g->card) / SHARE;
+    size.entries = MIN_OF(size.entries, MIN_OF(entries, ENTRIES_MOST));
+    size.bytes = MIN_OF(size.bytes, bytes);
+    return size;
+}
+
+wf_status gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text,
+                          struct intern_size size, struct kintern *out, i64 *moved) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = NULL;
     i64 len = 0;
     TRY(open_host(x, var, is_text, &len));
     TRY(gpu_var_get(g, x, var, &gv));
-    i64 first = g->api->is_simt ? ENTRIES_FIRST_SIMT : ENTRIES_FIRST;
+    size = bounded(g, size);
     if (len > gv->intern_count) {
-        TRY(from_host(g, x, v, gv, is_text, len, moved));
+        TRY(from_host(g, x, v, gv, is_text, size, moved));
     } else if (!gv->intern_blocks[BLOCK_COUNTS]) {
-        TRY(new_table(g, x, first, is_text ? first * TEXT_BYTES : 8, gv->intern_blocks,
-                      &gv->intern));
+        i64 entries = MAX_OF(g->api->is_simt ? ENTRIES_FIRST_SIMT : ENTRIES_FIRST, size.entries);
+        i64 bytes = MAX_OF(entries * TEXT_BYTES, size.bytes);
+        TRY(new_table(g, x, entries, is_text ? bytes : 8, gv->intern_blocks, &gv->intern));
         TRY(fill(g, x, gv, is_text));
-    } else if (grow) {
+    } else if (size.grows) {
         TRY(resize(g, x, gv, is_text, (i64)gv->intern.entry_limit * 4,
                    (i64)gv->intern.heap_bytes * (is_text ? 4 : 1)));
     }
@@ -286,7 +290,7 @@ wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
     return ERR_OK;
 }
 
-wf_status gpu_intern_close(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
+wf_status gpu_intern_close(struct gpu *g, struct exec *x, u32 var, struct intern_size *out) {
     struct error *err = x->err;
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->copy;
@@ -301,5 +305,6 @@ wf_status gpu_intern_close(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
     gv->intern_bytes = (i64)MIN_OF(counts[INTERN_BYTES], gv->intern.heap_bytes);
     v->on_host = 0;
     v->rows = gv->intern_count;
-    return is_dictionary(x, var) ? gpu_intern_fetch(g, x, var, moved) : ERR_OK;
+    *out = (struct intern_size){.entries = gv->intern_count, .bytes = gv->intern_bytes};
+    return ERR_OK;
 }

@@ -787,26 +787,47 @@ static FALLIBLE collect(struct job *j) {
 }
 
 /* How the pipeline uses an interner. */
-static void intern_use(const struct job *j, i64 number, bool *out_text, bool *out_adds) {
-    *out_text = *out_adds = false;
+struct intern_use {
+    bool text, adds, best;
+};
+static struct intern_use intern_use(const struct job *j, i64 number) {
+    struct intern_use use = {0};
     for (u32 i = 0; i < j->pipe->op_count; i++) {
         const struct op *op = &j->pipe->ops[i];
         bool names = op_infos[op->code].roles[OPERAND_IMM] == ROLE_interner;
         if (names && j->plan.op_imm[i] == number) {
-            *out_text = *out_text || op->code == OP_INTERN;
-            *out_adds = *out_adds || gpu_op_adds(op);
+            use.text = use.text || op->code == OP_INTERN;
+            use.adds = use.adds || gpu_op_adds(op);
+            use.best = use.best || (op->code == OP_INTERN && op->b > 1);
         }
     }
+    return use;
+}
+
+/* As much as it held when the step ran last; before that, keys of as many groups as the plan expects. */
+static struct intern_size intern_size(const struct job *j, i64 number, struct intern_use use) {
+    struct intern_size size = {.grows = use.adds && j->interns_full};
+    if (!use.adds) {
+        return size;
+    }
+    if (number < STEP_INTERNS) {
+        size.entries = atomic_load(&j->kept->interned[number].entries);
+        size.bytes = atomic_load(&j->kept->interned[number].bytes);
+    }
+    for (u32 k = 0; !size.entries && !use.best && !j->g->api->is_simt && k < j->plan.agg_count; k++) {
+        size.entries = MIN_OF(j->plan.aggs[k]->groups, j->source_rows);
+    }
+    size.entries += size.entries / 8;
+    size.bytes += size.bytes / 8;
+    return size;
 }
 
 static FALLIBLE open_interns(struct job *j) {
     const struct u32_list *interns = &j->plan.interns;
     j->interns = NEW_ARRAY(j->x->arena, struct kintern, interns->count + 1);
     for (i64 i = 0; i < interns->count; i++) {
-        bool is_text;
-        bool adds;
-        intern_use(j, i, &is_text, &adds);
-        TRY(gpu_intern_open(j->g, j->x, interns->items[i], is_text, adds && j->interns_full,
+        struct intern_use use = intern_use(j, i);
+        TRY(gpu_intern_open(j->g, j->x, interns->items[i], use.text, intern_size(j, i, use),
                             &j->interns[i], &j->metric->bytes_moved));
     }
     j->interns_full = j->g->known.interns_full = 0;
@@ -830,13 +851,14 @@ static FALLIBLE clear_bests(struct job *j) {
 
 static FALLIBLE close_interns(struct job *j) {
     for (i64 i = 0; i < j->plan.interns.count; i++) {
-        bool is_text;
-        bool adds;
-        intern_use(j, i, &is_text, &adds);
-        if (adds) {
-            i64 fetched = 0;
-            TRY(gpu_intern_close(j->g, j->x, j->plan.interns.items[i], &fetched));
-            gpu_job_fetched(j, fetched);
+        struct intern_size held;
+        if (!intern_use(j, i).adds) {
+            continue;
+        }
+        TRY(gpu_intern_close(j->g, j->x, j->plan.interns.items[i], &held));
+        if (i < STEP_INTERNS) {
+            atomic_store(&j->kept->interned[i].entries, held.entries);
+            atomic_store(&j->kept->interned[i].bytes, held.bytes);
         }
     }
     return ERR_OK;

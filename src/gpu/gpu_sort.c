@@ -1,4 +1,4 @@
-/* gpu_sort.c: STEP_SORT on the card.
+/* gpu_sort.c: STEP_SORT and STEP_RANK on the card.
  *
  * The keys of a row become 64-bit words, as few as the ranges of the data allow (ksort.h), which the
  * library's radix sort orders with the rows' numbers, the last word first; then all columns are
@@ -8,7 +8,8 @@
  *
  * Text takes part with a few pieces; where neighbours agree in all of those, but not in all of
  * their text, the sort is done again with more. Codes of an interner on the card are texts, too;
- * others are ordered by the ranks of their texts, which the host knows.
+ * others are ordered by the ranks of their texts, which the host knows. Ranks of an interner's texts
+ * are where its numbers come to be when sorted like such codes.
  *
  * The variable's columns are replaced when everything has worked: a sort that fails leaves them. */
 #include "gpu/gpu_order.h"
@@ -39,6 +40,7 @@ struct sorter {
     struct gpu_var *gv;
     i64 n, want;
     u32 col_count; /* columns that are wanted */
+    u32 key_count;
     struct ksort_part *keys; /* one per key, as measured */
     u32 *text_bytes;         /* of text: the longest, without what all begin with */
     i64 pieces;              /* of a text, at most */
@@ -174,7 +176,7 @@ static u128 pair(const u64 *words) {
 
 /* The bounds of every key, of what each block found. */
 static FALLIBLE measure(struct sorter *s) {
-    u32 keys = s->step->key_count;
+    u32 keys = s->key_count;
     i64 per_key = MIN_OF(order_blocks(&s->o, s->n), BOUND_BLOCKS);
     i64 bytes = per_key * keys * SORT_BOUND_WORDS * 8;
     u64 found_addr = 0;
@@ -209,7 +211,7 @@ static FALLIBLE measure(struct sorter *s) {
 
 /* Those of the kind: few rows are sorted sooner than measured. */
 static void assume(struct sorter *s) {
-    for (u32 k = 0; k < s->step->key_count; k++) {
+    for (u32 k = 0; k < s->key_count; k++) {
         struct ksort_part *key = &s->keys[k];
         u128 hi = ~(u128)0;
         switch (key->value) {
@@ -288,7 +290,7 @@ static void add_key(struct sorter *s, u32 k) {
 static FALLIBLE make_parts(struct sorter *s) {
     s->parts.count = s->levels.count = 0;
     s->cut = 0;
-    for (u32 k = 0; k < s->step->key_count; k++) {
+    for (u32 k = 0; k < s->key_count; k++) {
         add_key(s, k);
     }
     if (s->selected || !s->parts.count) {
@@ -483,18 +485,22 @@ static FALLIBLE is_settled(struct sorter *s, bool *out) {
     return ERR_OK;
 }
 
-static FALLIBLE sort_keys(struct sorter *s) {
-    bool text = false;
+static FALLIBLE open_keys(struct sorter *s) {
     bool column = false; /* of text */
-    for (u32 k = 0; k < s->step->key_count; k++) {
+    for (u32 k = 0; k < s->key_count; k++) {
         TRY(open_key(s, &s->step->keys[k], &s->keys[k]));
-        text = text || s->keys[k].value == SORT_STR;
         column = column || (s->keys[k].value == SORT_STR && !s->keys[k].entries);
     }
-    if (column) {
-        TRY(order_texts(&s->o, s->gv));
+    return column ? order_texts(&s->o, s->gv) : ERR_OK;
+}
+
+/* By keys that have been opened. */
+static FALLIBLE sort_keys(struct sorter *s) {
+    bool text = false;
+    for (u32 k = 0; k < s->key_count; k++) {
+        text = text || s->keys[k].value == SORT_STR;
     }
-    s->part_room = s->step->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
+    s->part_room = s->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
     TRY(order_block(&s->o, s->part_room, &s->parts_addr));
     if (text || s->n > FEW_ROWS) {
         TRY(measure(s));
@@ -592,6 +598,7 @@ static FALLIBLE sort_all(struct sorter *s) {
     s->gv = x->vars[s->step->src].copy;
     CU(g->api->event_record(first, g->streams[0]));
     if (s->want > 0) {
+        TRY(open_keys(s));
         TRY(sort_keys(s));
     }
     TRY(gather(s));
@@ -608,6 +615,7 @@ wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct 
                        .x = x,
                        .step = step,
                        .n = x->vars[step->src].rows,
+                       .key_count = step->key_count,
                        .pieces = PIECES_FIRST};
     s.rows = s.n;
     s.want = step->limit >= 0 && step->limit_lit == NO_LIT ? MIN_OF(step->limit, s.n) : s.n;
@@ -635,5 +643,82 @@ wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct 
     }
     order_drop(&s.o, 0);
     s.o.metric->launches += s.o.launches;
+    return status;
+}
+
+/* --- ranks --- */
+
+static FALLIBLE number(struct sorter *s, const u32 *order, u64 out) {
+    struct ksort_number args = {order, DEV(u32 *, out), s->n};
+    return s->n ? order_start(&s->o, KERNEL_SORT_NUMBER, order_blocks(&s->o, s->n), SORT_THREADS, &args)
+                : ERR_OK;
+}
+
+/* A table of `s->n` numbers on the card, which nobody but kernels has. */
+static FALLIBLE new_table(struct sorter *s, u32 var, u64 *out) {
+    struct gpu *g = s->o.g;
+    struct variable *v = &s->x->vars[var];
+    struct gpu_var *gv = NULL;
+    variable_reset(v);
+    TRY(gpu_var_new(g, s->x, var, 0, &gv));
+    TRY(gpu_alloc(g, MAX_OF(s->n, 1) * 4, &gv->lut, s->x->err));
+    v->rows = v->lut_len = gv->rows = s->n;
+    *out = gv->lut->addr;
+    return ERR_OK;
+}
+
+static FALLIBLE rank_all(void *arg) {
+    struct sorter *s = arg;
+    struct gpu *g = s->o.g;
+    struct error *err = s->x->err;
+    u64 ranks = 0;
+    u64 codes = 0;
+    u64 numbers = 0;
+    TRY(order_block(&s->o, s->n * 4, &numbers));
+    TRY(number(s, NULL, numbers));
+    s->keys[0] = (struct ksort_part){.data = DEV(const u8 *, numbers),
+                                     .entries = s->gv->intern.entries,
+                                     .heap = s->gv->intern.heap,
+                                     .value = SORT_STR};
+    s->order = DEV(const u32 *, numbers);
+    if (s->n > 1) {
+        s->order = NULL;
+        TRY(sort_keys(s));
+    }
+    TRY(new_table(s, s->step->dst, &ranks));
+    TRY(number(s, s->order, ranks));
+    if (s->step->dst2 != NO_VAR) {
+        TRY(new_table(s, s->step->dst2, &codes));
+        u64 order = (u64)(size_t)s->order;
+        CU(s->n ? g->api->copy_device(codes, order, (size_t)s->n * 4, g->streams[0]) : 0);
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_run_rank(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    u32 var = program_interner(x->program, step->dict);
+    struct step_metric *metric = &x->metrics[step_no];
+    struct kintern opened;
+    TRY(gpu_intern_open(g, x, var, true, (struct intern_size){0}, &opened, &metric->bytes_moved));
+    struct gpu_var *gv = x->vars[var].copy;
+    struct ksort_part key;
+    u32 text_bytes = 0;
+    struct sorter s = {.o = {.g = g, .x = x, .metric = metric},
+                       .x = x,
+                       .step = step,
+                       .gv = gv,
+                       .n = gv->intern_count,
+                       .want = gv->intern_count,
+                       .rows = gv->intern_count,
+                       .key_count = 1,
+                       .keys = &key,
+                       .text_bytes = &text_bytes,
+                       .pieces = PIECES_FIRST};
+    wf_status status = order_timed(&s.o, rank_all, &s);
+    order_end(&s.o, status);
+    metric->rows_in += s.n;
+    metric->rows_out += s.n;
+    metric->bytes_read += gv->intern_bytes + s.n * INTERN_WORDS * 8;
+    metric->bytes_written += s.n * 8;
     return status;
 }

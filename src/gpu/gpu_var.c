@@ -449,6 +449,26 @@ static FALLIBLE fetch_set(struct gpu *g, struct exec *x, struct variable *v,
     return ERR_OK;
 }
 
+/* A table of numbers. */
+static FALLIBLE fetch_lut(struct gpu *g, struct exec *x, struct variable *v,
+                          const struct gpu_var *gv) {
+    struct error *err = x->err;
+    if (gv->epoch != g->card->epoch) {
+        FAIL(err, GPU, "a lookup table was lost when the GPU was reset");
+    }
+    v->lut_bytes = MAX_OF(v->lut_len, 1) * (i64)sizeof(i32);
+    v->lut = mem_alloc(x->mem, v->lut_bytes);
+    if (!v->lut) {
+        i64 bytes = v->lut_bytes;
+        v->lut_bytes = 0;
+        return memory_refused(x->mem, err, bytes);
+    }
+    CU(g->api->copy_to_host(v->lut, gv->lut->addr, (size_t)v->lut_bytes, g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    v->on_host = 1;
+    return ERR_OK;
+}
+
 wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->copy;
@@ -459,6 +479,9 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     }
     if (gv && v->kind == VAR_SET && !v->on_host) {
         return fetch_set(g, x, v, gv);
+    }
+    if (gv && v->kind == VAR_LUT && !v->on_host && !v->lut) {
+        return fetch_lut(g, x, v, gv);
     }
     if (!gv || v->on_host || (v->kind != VAR_ROWS && v->kind != VAR_AGG)) {
         return ERR_OK;

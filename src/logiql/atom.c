@@ -131,8 +131,18 @@ static void note_fact(struct lq_bind *b, struct lq_scope *scope, const struct lq
 static FALLIBLE source_rel(struct lq_bind *b, struct lq_scope *scope, struct lq_pred *pred,
                            const struct lq_atom *atom, struct rel **out) {
     i32 position = lq_at(b, atom->position);
+    struct rel *part = NULL;
+    if (b->part && !scope->outer) {
+        bool same = pred->origin == ORIGIN_COLUMN && same_row(scope, pred, atom);
+        TRY(part_rel(b, scope, pred, same, &part));
+    }
+    if (part && pred->origin != ORIGIN_COLUMN) {
+        *out = part;
+        return ERR_OK;
+    }
     switch (pred->origin) {
     case ORIGIN_RULES:
+    case ORIGIN_KEPT:
         *out = pred_read(b, pred);
         return ERR_OK;
     case ORIGIN_VIEW:
@@ -141,7 +151,7 @@ static FALLIBLE source_rel(struct lq_bind *b, struct lq_scope *scope, struct lq_
         return empty_rel(b, pred, out);
     case ORIGIN_COLUMN: {
         struct rel *scan = same_row(scope, pred, atom);
-        *out = scan ? scan : scan_of(b, pred, position);
+        *out = scan ? scan : part ? part : scan_of(b, pred, position);
         if (!scan) {
             struct lq_read read = {.table_id = pred->entry->object->table->id, .scan = *out};
             for (i32 i = 0; i < pred->key_count; i++) {

@@ -12,7 +12,7 @@ struct test {
     u8 compare;
     b8 done;
     const struct lq_expr *left, *right;
-    struct expr *col;
+    struct lq_value col;
     const struct lq_atom *atom; /* one that is built in */
     i32 position;
 };
@@ -25,19 +25,31 @@ struct goal {
 
 /* --- variables --- */
 
-struct expr *variable_find(const struct lq_scope *scope, struct sv name) {
+static const struct lq_variable *find(const struct lq_scope *scope, struct sv name) {
     for (; scope; scope = scope->outer) {
         for (i64 i = 0; i < scope->vars.count; i++) {
             if (sv_eq(scope->vars.items[i].name, name)) {
-                return scope->vars.items[i].expr;
+                return &scope->vars.items[i];
             }
         }
     }
     return NULL;
 }
 
-void variable_set(struct lq_bind *b, struct lq_scope *scope, struct sv name, struct expr *expr) {
-    struct lq_variable variable = {name, expr};
+struct expr *variable_find(const struct lq_scope *scope, struct sv name) {
+    const struct lq_variable *variable = find(scope, name);
+    return variable ? variable->value.expr : NULL;
+}
+
+struct sv variable_kind(const struct lq_scope *scope, struct sv name) {
+    const struct lq_variable *variable = find(scope, name);
+    return variable ? variable->value.kind : (struct sv){NULL, 0};
+}
+
+void variable_set(struct lq_bind *b, struct lq_scope *scope, struct sv name,
+                  struct lq_value value) {
+    struct lq_variable variable = {name, value};
+    struct expr *expr = value.expr;
     VEC_PUSH(b->arena, &scope->vars, variable);
     if (expr_can_raise(expr) || expr_nullable(b->plan, expr)) {
         VEC_PUSH(b->arena, &scope->conds, expr_not_null(b, expr_defined(b, expr)));
@@ -173,6 +185,21 @@ static void join_atom(struct lq_bind *b, struct lq_scope *scope, struct rel *rel
     scope->rel->rows = rows > I64_MAX ? I64_MAX : (i64)rows;
 }
 
+/* A literal that stands for an entity of a table: its refmode is one more atom. */
+static FALLIBLE name_entity(struct lq_bind *b, struct goal *goal, struct sv kind,
+                            const struct lq_expr **io) {
+    struct lq_atom *atom = NULL;
+    struct lq_expr *variable = variable_new(b, arena_printf(b->arena, "$%d", ++b->fresh));
+    variable->position = (*io)->position;
+    TRY(entity_atom(b, kind, *io, variable, &atom));
+    VEC_PUSH(b->arena, &goal->atoms, atom);
+    if (b->rule) {
+        VEC_PUSH(b->arena, &b->rule->pred->also, pred_look(b, kind));
+    }
+    *io = variable;
+    return ERR_OK;
+}
+
 static FALLIBLE bind_atom(struct lq_bind *b, struct lq_scope *scope, struct goal *goal,
                           const struct lq_atom *atom) {
     struct rel *rel = NULL;
@@ -180,6 +207,7 @@ static FALLIBLE bind_atom(struct lq_bind *b, struct lq_scope *scope, struct goal
     i64 reads = scope->reads.count;
     bool keyed = false;
     TRY(atom_rel(b, scope, atom, &rel, &cols));
+    const struct lq_pred *pred = pred_known(b, atom->name);
     for (i64 i = 0; i < reads; i++) {
         keyed = keyed || scope->reads.items[i].scan == rel;
     }
@@ -191,7 +219,11 @@ static FALLIBLE bind_atom(struct lq_bind *b, struct lq_scope *scope, struct goal
         if (arg->kind == LQ_ANY || (keyed && i < atom->keys.count)) {
             continue;
         }
-        struct expr *col = expr_col(b->plan, cols[i], lq_at(b, arg->position));
+        struct lq_value col = {expr_col(b->plan, cols[i], lq_at(b, arg->position)),
+                               kind_of(pred, i)};
+        if (col.kind.len > 0 && is_literal(arg) && kind_is_stored(b, col.kind)) {
+            TRY(name_entity(b, goal, col.kind, &arg));
+        }
         if (arg->kind == LQ_VARIABLE && !variable_find(scope, arg->text)) {
             variable_set(b, scope, arg->text, col);
             continue;
@@ -207,17 +239,18 @@ static FALLIBLE bind_atom(struct lq_bind *b, struct lq_scope *scope, struct goal
 
 /* The variable of `e` gets the value that makes it `value`; false when that cannot be said. */
 static FALLIBLE solve(struct lq_bind *b, struct lq_scope *scope, const struct lq_expr *e,
-                      struct expr *value, bool *out_done) {
+                      struct lq_value of, bool *out_done) {
+    struct expr *value = of.expr;
     *out_done = false;
     if (e->kind == LQ_VARIABLE) {
-        variable_set(b, scope, e->text, value);
+        variable_set(b, scope, e->text, of);
         *out_done = true;
         return ERR_OK;
     }
-    bool exact = type_is_exact(value->type);
+    bool exact = type_is_exact(value->type) && of.kind.len == 0;
     if (e->kind == LQ_NEGATE && exact) {
         TRY(operator_unary(b->t, "-", value, value->position, &value));
-        return solve(b, scope, e->args.items[0], value, out_done);
+        return solve(b, scope, e->args.items[0], (struct lq_value){.expr = value}, out_done);
     }
     if (e->kind != LQ_BINARY || !exact || (e->op != '+' && e->op != '-')) {
         return ERR_OK;
@@ -237,7 +270,8 @@ static FALLIBLE solve(struct lq_bind *b, struct lq_scope *scope, const struct lq
         TRY(coerce_to(b->t, left, type_of(TYPE_BIGINT), &left));
     }
     TRY(operator_binary(b->t, adds ? "+" : "-", left, right, lq_at(b, e->position), &value));
-    return solve(b, scope, e->args.items[left_open ? 0 : 1], value, out_done);
+    return solve(b, scope, e->args.items[left_open ? 0 : 1], (struct lq_value){.expr = value},
+                 out_done);
 }
 
 /* int(x): says what x is. */
@@ -251,6 +285,15 @@ static FALLIBLE try_atom(struct lq_bind *b, struct lq_scope *scope, struct test 
     struct expr *args[8] = {NULL};
     struct expr *cond = NULL;
     i32 count = atom_arity(test->atom);
+    for (i32 i = 0; i < count; i++) {
+        const struct lq_expr *arg = atom_arg(test->atom, i);
+        struct sv kind = expr_kind(b, scope, arg);
+        if (kind.len > 0) {
+            FAIL_AT(b->err, DATATYPE_MISMATCH, lq_at(b, arg->position),
+                    "%.*s takes values, no entity of %.*s", (int)MIN_OF(test->atom->name.len, 100),
+                    test->atom->name.ptr, (int)MIN_OF(kind.len, 100), kind.ptr);
+        }
+    }
     for (i32 i = 0; i < count; i++) {
         if (!is_bound(scope, atom_arg(test->atom, i))) {
             return ERR_OK;
@@ -268,32 +311,60 @@ static FALLIBLE try_atom(struct lq_bind *b, struct lq_scope *scope, struct test 
     return ERR_OK;
 }
 
-static FALLIBLE try_test(struct lq_bind *b, struct lq_scope *scope, struct test *test) {
-    if (test->atom) {
-        return try_atom(b, scope, test);
+/* One side of a comparison: a literal may stand for an entity, which the other side is. */
+static FALLIBLE bind_side(struct lq_bind *b, struct lq_scope *scope, struct goal *goal,
+                          const struct lq_expr *e, struct sv other, struct lq_value *out) {
+    if (other.len == 0 || !is_literal(e)) {
+        out->kind = expr_kind(b, scope, e);
+        return expr_bind(b, scope, e, &out->expr);
     }
-    bool left = test->col || is_bound(scope, test->left);
-    bool right = is_bound(scope, test->right);
-    struct expr *l = test->col;
-    struct expr *r = NULL;
-    if (left && !l) {
-        TRY(expr_bind(b, scope, test->left, &l));
+    out->kind = other;
+    if (!kind_is_stored(b, other)) {
+        return entity_literal(b, other, e, &out->expr);
     }
+    i64 first = goal->atoms.count;
+    TRY(name_entity(b, goal, other, &e));
+    TRY(bind_atom(b, scope, goal, goal->atoms.items[first]));
+    return expr_bind(b, scope, e, &out->expr);
+}
+
+static FALLIBLE compare_sides(struct lq_bind *b, struct lq_scope *scope, const struct test *test,
+                              struct lq_value l, struct lq_value r) {
+    struct expr *cond = NULL;
+    TRY(values_meet(b, l, r, test->position));
+    if (l.kind.len > 0 && test->compare != LQ_EQ && test->compare != LQ_NE) {
+        FAIL_AT(b->err, DATATYPE_MISMATCH, test->position, "entities of %.*s have no order",
+                (int)MIN_OF(l.kind.len, 100), l.kind.ptr);
+    }
+    TRY(expr_compare(b, test->compare, l.expr, r.expr, test->position, &cond));
+    VEC_PUSH(b->arena, &scope->conds, cond);
+    return ERR_OK;
+}
+
+/* Binding a side may add atoms, and tests with them: the one at hand is a copy. */
+static FALLIBLE try_test(struct lq_bind *b, struct lq_scope *scope, struct goal *goal, i64 at) {
+    struct test test = goal->tests.items[at];
+    if (test.atom) {
+        return try_atom(b, scope, &goal->tests.items[at]);
+    }
+    bool left = test.col.expr || is_bound(scope, test.left);
+    bool right = is_bound(scope, test.right);
+    struct lq_value l = test.col;
+    struct lq_value r = {NULL, {NULL, 0}};
+    struct sv kind = left && !l.expr ? expr_kind(b, scope, test.left) : l.kind;
     if (right) {
-        TRY(expr_bind(b, scope, test->right, &r));
+        TRY(bind_side(b, scope, goal, test.right, kind, &r));
     }
-    if (left && right) {
-        struct expr *cond = NULL;
-        TRY(expr_compare(b, test->compare, l, r, test->position, &cond));
-        VEC_PUSH(b->arena, &scope->conds, cond);
-        test->done = 1;
-        return ERR_OK;
+    if (left && !l.expr) {
+        TRY(bind_side(b, scope, goal, test.left, r.kind, &l));
     }
-    bool done = false;
-    if (test->compare == LQ_EQ && (left || right)) {
-        TRY(solve(b, scope, left ? test->right : test->left, left ? l : r, &done));
+    bool done = left && right;
+    if (done) {
+        TRY(compare_sides(b, scope, &test, l, r));
+    } else if (test.compare == LQ_EQ && (left || right)) {
+        TRY(solve(b, scope, left ? test.right : test.left, left ? l : r, &done));
     }
-    test->done = done;
+    goal->tests.items[at].done = done;
     return ERR_OK;
 }
 
@@ -302,10 +373,9 @@ static FALLIBLE settle_tests(struct lq_bind *b, struct lq_scope *scope, struct g
     while (moved) {
         moved = false;
         for (i64 i = 0; i < goal->tests.count; i++) {
-            struct test *test = &goal->tests.items[i];
-            if (!test->done) {
-                TRY(try_test(b, scope, test));
-                moved = moved || test->done;
+            if (!goal->tests.items[i].done) {
+                TRY(try_test(b, scope, goal, i));
+                moved = moved || goal->tests.items[i].done;
             }
         }
     }
@@ -426,6 +496,7 @@ FALLIBLE body_bind(struct lq_bind *b, struct lq_scope *scope, const lq_conj *con
         lift_all(b, &goal, extra);
     }
     for (i64 i = 0; i < goal.atoms.count; i++) {
+        scope->atom = i;
         TRY(bind_atom(b, scope, &goal, goal.atoms.items[i]));
     }
     TRY(settle_tests(b, scope, &goal));

@@ -208,7 +208,8 @@ static bool conversion(struct sv name, struct type *from, struct type *to) {
 
 bool builtin_is_function(struct sv name) {
     struct type from, to;
-    return find(functions, COUNT_OF(functions), name) || conversion(name, &from, &to);
+    return find(functions, COUNT_OF(functions), name) || conversion(name, &from, &to) ||
+           sv_eq(name, SV("lang:new"));
 }
 
 bool builtin_is_atom(struct sv name) {

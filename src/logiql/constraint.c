@@ -104,7 +104,7 @@ FALLIBLE constraint_rule(struct lq_bind *b, const struct lq_clause *clause,
     return arena_check(b->arena, b->err);
 }
 
-static struct lq_expr *variable_new(struct lq_bind *b, const char *name) {
+struct lq_expr *variable_new(struct lq_bind *b, const char *name) {
     struct lq_expr *e = NEW(b->arena, struct lq_expr);
     *e = (struct lq_expr){.kind = LQ_VARIABLE, .position = -1, .text = sv_from(name)};
     return e;

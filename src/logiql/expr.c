@@ -60,6 +60,22 @@ FALLIBLE classes_meet(struct lq_bind *b, struct expr *left, struct expr *right, 
     return b->err->code;
 }
 
+static const char *value_name(struct lq_value value, char buf[32]) {
+    return value.kind.len > 0 ? value.kind.ptr : class_name(value.expr->type, buf);
+}
+
+FALLIBLE values_meet(struct lq_bind *b, struct lq_value left, struct lq_value right, i32 position) {
+    char left_name[32], right_name[32];
+    if (left.kind.len == 0 && right.kind.len == 0) {
+        return classes_meet(b, left.expr, right.expr, position);
+    }
+    if (!sv_eq(left.kind, right.kind)) {
+        FAIL_AT(b->err, DATATYPE_MISMATCH, position, "type clash: %.100s and %.100s",
+                value_name(left, left_name), value_name(right, right_name));
+    }
+    return ERR_OK;
+}
+
 FALLIBLE expr_compare(struct lq_bind *b, u8 compare, struct expr *left, struct expr *right,
                       i32 position, struct expr **out) {
     static const u16 funcs[] = {FUNC_EQ, FUNC_NE, FUNC_LT, FUNC_LE, FUNC_GT, FUNC_GE};
@@ -152,6 +168,12 @@ static FALLIBLE bind_raw(struct lq_bind *b, const struct lq_scope *scope, const 
             FAIL_AT(b->err, UNDEFINED_COLUMN, position, "variable %.*s is not bound",
                     (int)MIN_OF(e->text.len, 100), e->text.ptr);
         }
+        struct sv kind = variable_kind(scope, e->text);
+        if (kind.len > 0 && depth > 0) {
+            FAIL_AT(b->err, DATATYPE_MISMATCH, position,
+                    "nothing can be computed of an entity of %.*s", (int)MIN_OF(kind.len, 100),
+                    kind.ptr);
+        }
         return ERR_OK;
     }
     if (e->kind == LQ_PREDICATE) {
@@ -159,6 +181,9 @@ static FALLIBLE bind_raw(struct lq_bind *b, const struct lq_scope *scope, const 
     }
     if (e->kind < LQ_PREDICATE) {
         return bind_literal(b, e, position, out);
+    }
+    if (e->kind == LQ_APPLY && sv_eq(e->text, SV("lang:new"))) {
+        return entity_call(b, scope, e, out);
     }
     if (e->args.count > COUNT_OF(args)) {
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "too many arguments");

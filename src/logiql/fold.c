@@ -39,6 +39,28 @@ static FALLIBLE function_of(struct lq_bind *b, const struct lq_call *call, struc
     return b->err->code;
 }
 
+static struct sv *head_kinds(struct lq_bind *b, const struct lq_scope *scope,
+                             const struct lq_atom *head) {
+    struct sv *kinds = NEW_ARRAY(b->arena, struct sv, atom_arity(head) + 1);
+    for (i32 i = 0; i < atom_arity(head); i++) {
+        kinds[i] = expr_kind(b, scope, atom_arg(head, i));
+    }
+    return kinds;
+}
+
+/* Entities can be counted, and there is nothing else to be done with them. */
+static FALLIBLE check_argument(struct lq_bind *b, const struct lq_scope *scope,
+                               const struct lq_call *call) {
+    struct sv kind =
+        call->args.count == 1 ? expr_kind(b, scope, call->args.items[0]) : (struct sv){NULL, 0};
+    if (kind.len > 0 && !sv_eq(call->name, SV("count_distinct"))) {
+        FAIL_AT(b->err, DATATYPE_MISMATCH, lq_at(b, call->position),
+                "%.*s takes values, no entity of %.*s", (int)MIN_OF(call->name.len, 100),
+                call->name.ptr, (int)MIN_OF(kind.len, 100), kind.ptr);
+    }
+    return ERR_OK;
+}
+
 /* A head's argument that is a variable of the body. */
 static FALLIBLE head_variable(struct lq_bind *b, const struct lq_scope *scope,
                               const struct lq_expr *arg, struct expr **out) {
@@ -63,6 +85,7 @@ static FALLIBLE add_call(struct lq_bind *b, const struct lq_scope *scope, struct
     struct expr *args[1] = {NULL};
     struct type type;
     TRY(function_of(b, call, &made));
+    TRY(check_argument(b, scope, call));
     if (call->args.count == 1) {
         TRY(expr_bind(b, scope, call->args.items[0], &args[0]));
         args[0] = expr_defined(b, args[0]);
@@ -131,6 +154,7 @@ FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     struct rel *agg = rel_new(b->plan, REL_AGG, scope_rel(b, &scope), NULL);
     i32 count = atom_arity(rule->head);
     out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    out->kinds = head_kinds(b, &scope, rule->head);
     for (i32 i = 0; i < count; i++) {
         const struct lq_expr *arg = atom_arg(rule->head, i);
         if (call_of(clause, arg)) {
@@ -198,6 +222,7 @@ FALLIBLE fold_best(struct lq_bind *b, const struct lq_rule *rule, struct lq_boun
     TRY(body_bind(b, &scope, rule->body, &extra));
     TRY(check_calls(b, &scope, clause));
     out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    out->kinds = head_kinds(b, &scope, rule->head);
     for (i32 i = 0; i < count; i++) {
         const struct lq_expr *arg = atom_arg(rule->head, i);
         const struct lq_call *call = call_of(clause, arg);
@@ -205,6 +230,7 @@ FALLIBLE fold_best(struct lq_bind *b, const struct lq_rule *rule, struct lq_boun
             TRY(head_variable(b, &scope, arg, &out->exprs[i]));
             continue;
         }
+        TRY(check_argument(b, &scope, call));
         TRY(expr_bind(b, &scope, call->args.items[0], &out->exprs[i]));
         out->exprs[i] = expr_defined(b, out->exprs[i]);
         if (expr_nullable(b->plan, out->exprs[i])) {
@@ -314,6 +340,7 @@ FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     struct rel *window = number_rows(b, rel, rule->clause, &head, rule->clause->orders.count);
     u32 number = window->out.items[window->out.count - 1];
     out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    out->kinds = head_kinds(b, &scope, rule->head);
     i64 at = 0;
     for (i32 i = 0; i < count; i++) {
         if (i != head.index) {
@@ -359,6 +386,7 @@ static FALLIBLE run_total(struct lq_bind *b, const struct lq_rule *rule,
     struct agg_call sum = {.agg = AGG_SUM, .position = lq_at(b, call->position)};
     struct type type;
     TRY(series_order(b, scope, call, &along));
+    TRY(check_argument(b, scope, call));
     TRY(expr_bind(b, scope, call->args.items[0], &args[0]));
     args[0] = expr_defined(b, args[0]);
     bool whole = type_is_integer(args[0]->type);
@@ -395,6 +423,7 @@ FALLIBLE fold_series(struct lq_bind *b, const struct lq_rule *rule, struct lq_bo
     TRY(check_calls(b, &scope, rule->clause));
     struct rel *rel = scope_rel(b, &scope);
     out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    out->kinds = head_kinds(b, &scope, rule->head);
     struct lq_scope done = {0};
     for (i32 i = 0; i < count; i++) {
         const struct lq_expr *arg = atom_arg(rule->head, i);

@@ -13,16 +13,69 @@
 FALLIBLE logiql_bind(struct plan *plan, struct snapshot *snap, const struct rule_request *request,
                      struct bound_relation *out, struct error *err);
 
+/* The query of the system's own: entities are numbers in it. */
+#define LQ_ROWS "lang:rows"
+
+/* upkeep.c: a derived predicate whose rows are kept, with those that it derives together with. */
+struct lq_input {
+    const struct edition_entry *entry; /* a table, or a derived predicate */
+    b8 is_negative;                    /* a rule negates or aggregates it */
+};
+struct lq_component {
+    VEC(const struct object *) members;
+    VEC(struct lq_input) inputs; /* what their rules read besides each other */
+    b8 recursive;
+    b8 folds; /* a rule aggregates or numbers */
+    b8 closed; /* everything it reads has versions, and its rows can be those of a table */
+};
+FALLIBLE logiql_component(struct arena *arena, struct snapshot *snap, const struct object *view,
+                          struct lq_component *out, struct error *err);
+
+/* Plans that compute the members' rows, or bring kept ones up to date. LOST: rows of theirs that may
+ * have gone with rows that inputs have no more: everything is read as it was before. GAINED: rows
+ * that are new, or were lost and are there nevertheless: everything is read as it is now, members
+ * without what they lost. What changed of a table is a table of its own. */
+enum lq_upkeep_kind { LQ_ALL, LQ_LOST, LQ_GAINED };
+struct lq_changed {
+    u64 table_id;               /* of which */
+    struct snapshot_table rows; /* that are gone (LOST), or new (GAINED) */
+};
+struct lq_upkeep {
+    u8 kind; /* enum lq_upkeep_kind */
+    const struct object *const *members;
+    i64 member_count;
+    const struct snapshot_table *rows; /* of members; not of ALL */
+    const struct snapshot_table *lost; /* GAINED: what each of them lost; a NULL table: nothing */
+    const struct lq_changed *changes;
+    i64 change_count;
+    i64 enough; /* LOST: so many rows of the first member are too many to go on; 0 = none are */
+};
+/* One member: its columns; LOST: numbers of rows. Several: its number before them, and columns of all
+ * members in their order, NULL but for its own; LOST: its number and the row's. */
+FALLIBLE logiql_upkeep(struct plan *plan, struct snapshot *snap, const struct lq_upkeep *request,
+                       struct error *err);
+
 /* What a script without queries does, in this order. Texts are clauses for _ whose relation has the
  * rows in question, but INSTALL's: all clauses of the predicate. */
 enum lq_action_kind {
-    LQ_CREATE,  /* a table */
+    LQ_CREATE,  /* a table; text: what LogiQL declared of it */
     LQ_INSTALL, /* a derived predicate, new or another than before */
+    LQ_MAKE,    /* entities that are not there yet; slots[0] says of what */
     LQ_ADD,     /* rows to a table, but those that are there */
     LQ_TAKE,    /* rows of a table go: those that agree in the first columns */
     LQ_PUT,     /* rows to a table; those with the same key give way */
     LQ_SETTING, /* name and text */
     LQ_FILE     /* a view of the file `text`; columns behind those of the key are its own */
+};
+/* Where a column of changed rows comes from: a column of the source, or the table of a maker, whose
+ * row with these keys has the entity's number. */
+struct lq_slot {
+    i32 col;           /* of the source */
+    const char *table; /* NULL = the source */
+    const char *id;    /* the column of the number */
+    i32 key_count;
+    const char **key_names;
+    struct lq_slot *keys;
 };
 struct lq_action {
     u8 kind; /* enum lq_action_kind */
@@ -35,6 +88,11 @@ struct lq_action {
     i32 key_count; /* first columns that decide the others; all = a set; 0 of a table: one row */
     const char **names;
     struct type *types;
+    const char **refers;     /* CREATE: tables of entities that columns refer to; NULL = none */
+    b8 is_unique;            /* CREATE: so is its last column */
+    struct lq_slot *slots;   /* of col_count columns; NULL: all are the source's */
+    i32 source_count;        /* columns of the source, where there are slots */
+    const char *entity;      /* MAKE: the table of all entities of the kind, if it is another one */
     VEC(const char *) reads; /* INSTALL: names of objects it reads; those before it are there */
     b8 replaces;             /* INSTALL: an empty table of that name */
     b8 has_body; /* ADD, TAKE, PUT: rows come from other predicates; FILE: names in its first line */

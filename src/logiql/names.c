@@ -145,6 +145,7 @@ static void pred_columns(struct lq_bind *b, struct lq_pred *pred, i32 count) {
     pred->arity = count;
     pred->names = NEW_ARRAY(b->arena, const char *, count + 1);
     pred->types = NEW_ARRAY(b->arena, struct type, count + 1);
+    pred->kinds = NEW_ARRAY(b->arena, struct sv, count + 1);
 }
 
 /* A key of the first columns, with one column behind it, makes a functional predicate; so does one
@@ -183,12 +184,38 @@ static FALLIBLE from_rules(struct lq_bind *b, struct lq_pred *pred, const struct
              program.mistakes.items[0].message);
     }
     for (i64 i = 0; i < program.clauses.count; i++) {
-        const struct lq_clause *clause = program.clauses.items[i];
-        struct lq_pred *declared;
-        if (is_declaration(b->arena, clause)) {
-            TRY(declare(b, clause, &declared));
-        } else {
-            TRY(clause_rules(b, clause, false));
+        bool done = false;
+        TRY(declaration_kept(b, program.clauses.items[i], pred, &done));
+        if (!done) {
+            TRY(clause_rules(b, program.clauses.items[i], false));
+        }
+    }
+    return ERR_OK;
+}
+
+static bool is_member(const struct lq_bind *b, const struct object *view) {
+    for (i64 i = 0; i < b->member_count; i++) {
+        if (b->members[i]->oid == view->oid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Rows that somebody keeps are read where they are; what its rules say besides stays known. */
+static FALLIBLE from_kept(struct lq_bind *b, struct lq_pred *pred, const struct object *view) {
+    struct rule_keeper *keeper = b->snap->keeper;
+    bool kept = false;
+    if (!keeper || is_member(b, view)) {
+        return ERR_OK;
+    }
+    TRY(keeper->find(keeper, b->snap, view, &kept, &pred->kept, b->err));
+    if (kept) {
+        pred->origin = ORIGIN_KEPT;
+        pred->rules.count = 0;
+        pred->types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
+        for (i32 i = 0; i < pred->arity; i++) {
+            pred->types[i] = pred->kept.table->cols[i].type;
         }
     }
     return ERR_OK;
@@ -201,9 +228,11 @@ static FALLIBLE from_object(struct lq_bind *b, struct sv name, const struct edit
     pred->entry = entry;
     if (object->kind == OBJECT_TABLE) {
         from_table(b, pred, object);
+        return object->logical && object->text ? from_rules(b, pred, object) : ERR_OK;
     } else if (object->kind == OBJECT_VIEW && object->logical) {
         pred->origin = ORIGIN_RULES;
-        return from_rules(b, pred, object);
+        TRY(from_rules(b, pred, object));
+        return from_kept(b, pred, object);
     } else if (object->kind == OBJECT_VIEW) {
         pred->origin = ORIGIN_VIEW;
         from_sql_view(b, pred, object);
@@ -216,7 +245,9 @@ static FALLIBLE from_object(struct lq_bind *b, struct sv name, const struct edit
 
 FALLIBLE pred_of_view(struct lq_bind *b, const struct object *view, struct lq_pred **out) {
     struct lq_pred *pred = *out = pred_new(b, sv_from(view->name), ORIGIN_RULES);
-    return from_rules(b, pred, view);
+    pred->entry = edition_find_oid(b->snap->edition, view->oid);
+    TRY(from_rules(b, pred, view));
+    return from_kept(b, pred, view);
 }
 
 /* table:column, where the table has a primary key. */
@@ -243,8 +274,12 @@ static bool from_column(struct lq_bind *b, struct sv name, struct lq_pred **out)
         pred->key = key;
         pred->value_col = c;
         pred->key_count = (i32)key->col_count;
+        const struct lq_pred *whole = pred_look(b, table_name);
+        bool names = whole && whole->is_entity && sv_eq(whole->refmode, pred->name);
+        pred->identifies = names ? whole->name : (struct sv){NULL, 0};
         for (i32 i = 0; i < pred->arity; i++) {
             u32 col = i < pred->key_count ? key->cols[i] : c;
+            pred->kinds[i] = whole ? kind_of(whole, (i32)col) : (struct sv){NULL, 0};
             pred->names[i] = arena_sv(b->arena, sv_from(table->cols[col].name)).ptr;
             pred->types[i] = table->cols[col].type;
         }

@@ -28,6 +28,7 @@ static struct type wide_type(struct type type) {
 /* Columns that a rule only hands on keep their types; `computed` are those that others are for. */
 static void note_types(struct lq_bind *b, struct lq_pred *pred, const struct lq_bound *bound) {
     pred->types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
+    pred->kinds = bound->kinds;
     for (i32 i = 0; i < pred->arity; i++) {
         pred->types[i] = wide_type(bound->exprs[i]->type);
     }
@@ -98,29 +99,48 @@ static FALLIBLE find_types(struct lq_bind *b, members *all) {
     return ERR_OK;
 }
 
-/* A rule's rows in the types of its relation. */
-static FALLIBLE bind_term(struct lq_bind *b, struct lq_rule *rule, struct rel **out) {
+/* A value of the head in the type of its column; where it has none there is no tuple. */
+static FALLIBLE head_value(struct lq_bind *b, const struct lq_rule *rule, i32 i,
+                           struct lq_bound *bound, struct lq_scope *scope) {
+    struct lq_pred *pred = rule->pred;
+    struct expr *like = expr_null(b->t, pred->types[i], -1);
+    like->kind = EXPR_COL; /* of that type: only literals adapt */
+    i32 position = rule->own ? atom_arg(rule->head, i)->position : -1;
+    struct lq_value mine = {bound->exprs[i], bound->kinds[i]};
+    TRY(values_meet(b, mine, (struct lq_value){like, kind_of(pred, i)}, position));
+    struct expr *cast = bound->exprs[i];
+    if (cast->kind == EXPR_CALL && cast->func == FUNC_DEFINED) {
+        cast = cast->args[0]; /* one wrapping is enough */
+    }
+    TRY(coerce_to(b->t, cast, pred->types[i], &cast));
+    cast = bound->exprs[i] = expr_defined(b, cast);
+    if (expr_can_raise(cast)) {
+        VEC_PUSH(b->arena, &scope->conds, expr_not_null(b, cast));
+    }
+    return ERR_OK;
+}
+
+FALLIBLE rule_term(struct lq_bind *b, const struct lq_rule *rule, struct rel *among,
+                   struct rel **out) {
     struct lq_pred *pred = rule->pred;
     struct lq_bound bound;
     struct lq_scope scope = {0};
     TRY(rule_bind(b, rule, &bound));
     for (i32 i = 0; i < pred->arity; i++) {
-        struct expr *like = expr_null(b->t, pred->types[i], -1);
-        like->kind = EXPR_COL; /* of that type: only literals adapt */
-        i32 position = rule->own ? atom_arg(rule->head, i)->position : -1;
-        TRY(classes_meet(b, bound.exprs[i], like, position));
-        struct expr *cast = bound.exprs[i];
-        if (cast->kind == EXPR_CALL && cast->func == FUNC_DEFINED) {
-            cast = cast->args[0]; /* one wrapping is enough */
-        }
-        TRY(coerce_to(b->t, cast, pred->types[i], &cast));
-        cast = expr_defined(b, cast);
-        if (expr_can_raise(cast)) {
-            VEC_PUSH(b->arena, &scope.conds, expr_not_null(b, cast));
-        }
-        bound.exprs[i] = cast;
+        TRY(head_value(b, rule, i, &bound, &scope));
     }
     scope.rel = bound.rel;
+    if (among) {
+        i128 rows = (i128)bound.rel->rows * among->rows;
+        scope.rel = rel_join(b->plan, JOIN_CROSS, bound.rel, among);
+        scope.rel->rows = rows > I64_MAX ? I64_MAX : (i64)rows;
+    }
+    for (i32 i = 0; among && i < pred->arity; i++) {
+        struct expr *same = NULL;
+        TRY(expr_compare(b, LQ_EQ, bound.exprs[i], expr_col(b->plan, among->out.items[i], -1), -1,
+                         &same));
+        VEC_PUSH(b->arena, &scope.conds, same);
+    }
     *out = lq_project(b, scope_rel(b, &scope), bound.exprs, pred->names, pred->arity);
     return ERR_OK;
 }
@@ -167,7 +187,7 @@ FALLIBLE recursion_bind(struct lq_bind *b, struct lq_pred *first) {
         for (i64 r = 0; r < pred->rules.count; r++) {
             struct lq_rule *rule = pred->rules.items[r];
             struct rel *term = NULL;
-            TRY(bind_term(b, rule, &term));
+            TRY(rule_term(b, rule, NULL, &term));
             TRY(check_order(b, &all, rule, term));
             if (rule->recursive) {
                 fix_rule(draft, pred->relation, term);

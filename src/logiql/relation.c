@@ -35,7 +35,7 @@ struct rel *lq_distinct(struct lq_bind *b, struct rel *rel) {
     return agg;
 }
 
-static struct rel *unite(struct lq_bind *b, struct rel *left, struct rel *right) {
+struct rel *rel_unite(struct lq_bind *b, struct rel *left, struct rel *right) {
     struct rel *rel = rel_new(b->plan, REL_UNION, left, right);
     for (i64 i = 0; i < left->out.count; i++) {
         u32 col = plan_col_like(b->plan, left->out.items[i]);
@@ -107,6 +107,7 @@ static FALLIBLE bind_plain(struct lq_bind *b, const struct lq_rule *rule, struct
     }
     TRY(body_bind(b, &scope, rule->body, &args));
     out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    out->kinds = NEW_ARRAY(b->arena, struct sv, count + 1);
     for (i32 i = 0; i < count; i++) {
         const struct lq_expr *open = first_unbound(&scope, args.items[i]);
         if (open && open->kind == LQ_VARIABLE) {
@@ -117,7 +118,14 @@ static FALLIBLE bind_plain(struct lq_bind *b, const struct lq_rule *rule, struct
                        "An atom that is not negated, or an equation, must give its values.");
             return b->err->code;
         }
-        TRY(expr_bind(b, &scope, args.items[i], &out->exprs[i]));
+        struct sv kind = rule->pred->declared ? kind_of(rule->pred, i) : (struct sv){NULL, 0};
+        if (kind.len > 0 && is_literal(args.items[i])) {
+            out->kinds[i] = kind;
+            TRY(entity_literal(b, kind, args.items[i], &out->exprs[i]));
+        } else {
+            out->kinds[i] = expr_kind(b, &scope, args.items[i]);
+            TRY(expr_bind(b, &scope, args.items[i], &out->exprs[i]));
+        }
         if (out->exprs[i]->kind == EXPR_CONST && type_is_integer(out->exprs[i]->type)) {
             TRY(coerce_to(b->t, out->exprs[i], type_of(TYPE_BIGINT), &out->exprs[i]));
         }
@@ -168,8 +176,11 @@ static FALLIBLE unify_column(struct lq_bind *b, const struct lq_pred *pred, i32 
         exprs[r] = bounds[r].exprs[i];
         i32 position = rule->own ? atom_arg(rule->head, i)->position : -1;
         bool literal = exprs[r]->kind == EXPR_CONST || with->kind == EXPR_CONST;
-        if (!pred->declared || !literal || class_of(exprs[r]->type) != class_of(with->type)) {
-            TRY(classes_meet(b, exprs[r], with, position));
+        struct lq_value mine = {exprs[r], bounds[r].kinds[i]};
+        struct lq_value other = {with, pred->declared ? kind_of(pred, i) : bounds[0].kinds[i]};
+        if (!pred->declared || !literal || mine.kind.len > 0 || other.kind.len > 0 ||
+            class_of(exprs[r]->type) != class_of(with->type)) {
+            TRY(values_meet(b, mine, other, position));
         }
         if (pred->declared) {
             TRY(coerce_to(b->t, exprs[r], pred->types[i], &exprs[r]));
@@ -186,9 +197,11 @@ static FALLIBLE unify_column(struct lq_bind *b, const struct lq_pred *pred, i32 
     return ERR_OK;
 }
 
-static FALLIBLE take_columns(struct lq_bind *b, struct lq_pred *pred, const struct rel *rel) {
+static FALLIBLE take_columns(struct lq_bind *b, struct lq_pred *pred, const struct rel *rel,
+                             const struct lq_bound *bound) {
     if (!pred->declared) {
         pred->types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
+        pred->kinds = bound->kinds;
         for (i32 i = 0; i < pred->arity; i++) {
             pred->types[i] = b->plan->cols.items[rel->out.items[i]].type;
         }
@@ -235,14 +248,17 @@ static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
     struct rel *all = constant ? values_of(b, pred, bounds) : NULL;
     for (i64 r = 0; r < count && !constant; r++) {
         struct rel *rel = lq_project(b, bounds[r].rel, bounds[r].exprs, pred->names, pred->arity);
-        all = all ? unite(b, all, rel) : rel;
+        all = all ? rel_unite(b, all, rel) : rel;
     }
     pred->rel = count == 1 && bounds[0].is_set ? all : lq_distinct(b, all);
     pred->one_value = count == 1 && bounds[0].one_value;
-    return take_columns(b, pred, pred->rel);
+    return take_columns(b, pred, pred->rel, &bounds[0]);
 }
 
 struct rel *pred_read(struct lq_bind *b, struct lq_pred *pred) {
+    if (pred->origin == ORIGIN_KEPT) {
+        return scan_new(b->plan, &pred->kept, pred->name.ptr, -1);
+    }
     if (pred->draft) {
         return fix_atom(pred->draft, pred->relation);
     }
@@ -267,10 +283,9 @@ FALLIBLE relations_bind(struct lq_bind *b) {
 
 /* --- for others --- */
 
-static FALLIBLE add_clause(struct lq_bind *b, const struct lq_clause *clause) {
-    struct lq_pred *pred;
-    if (is_declaration(b->arena, clause)) {
-        return declare(b, clause, &pred);
+static FALLIBLE add_clause(struct lq_bind *b, struct lq_clause *clause) {
+    if (clause->taken) {
+        return ERR_OK;
     }
     if (clause->kind == LQ_CONSTRAINT) {
         FAIL_AT(b->err, NOT_SUPPORTED, clause->position,
@@ -282,6 +297,8 @@ static FALLIBLE add_clause(struct lq_bind *b, const struct lq_clause *clause) {
             FAIL_AT(b->err, SYNTAX, head->position, "a query changes nothing");
         }
     }
+    TRY(clause_makes(b, clause));
+    clause_solve_makes(b, clause);
     return clause_rules(b, clause, true);
 }
 
@@ -296,10 +313,13 @@ static FALLIBLE bind_text(struct lq_bind *b, struct sv text, struct lq_pred **ou
         }
         return b->err->code;
     }
+    lq_preds declared = {0};
+    TRY(declarations_add(b, &program, &declared));
     for (i64 i = 0; i < program.clauses.count; i++) {
         TRY(add_clause(b, program.clauses.items[i]));
     }
     *out = pred_known(b, SV("_"));
+    *out = *out ? *out : pred_known(b, SV(LQ_ROWS));
     if (!*out || (*out)->rules.count == 0) {
         error_set(b->err, ERR_SYNTAX, -1, "there is no query");
         error_hint(b->err, "A query is a clause for _, as in _(x, y) <- edge(x, y).");
@@ -325,5 +345,8 @@ FALLIBLE logiql_bind(struct plan *plan, struct snapshot *snap, const struct rule
     TRY(relations_bind(b));
     out->rel = pred_read(b, pred);
     out->names = pred->names;
+    if (!request->view && !sv_eq(pred->name, SV(LQ_ROWS))) {
+        TRY(entities_shown(b, pred, &out->rel));
+    }
     return arena_check(plan->arena, err);
 }

@@ -1,4 +1,4 @@
-/* rule.c: clauses to rules: one head over one conjunction each; declarations.
+/* rule.c: clauses to rules: one head over one conjunction each.
  *
  * `a ; b` becomes two rules, and so do several heads. Below a negation alternatives become several
  * negations, so that what is negated is a conjunction everywhere. */
@@ -108,8 +108,8 @@ FALLIBLE lq_expand(struct lq_bind *b, const struct lq_formula *formula, lq_conjs
 }
 
 /* What a head says of its predicate must agree with what others say. */
-static FALLIBLE check_form(struct lq_bind *b, struct lq_pred *pred, const struct lq_atom *head,
-                           i32 position) {
+FALLIBLE pred_check_form(struct lq_bind *b, struct lq_pred *pred, const struct lq_atom *head,
+                         i32 position) {
     i32 arity = atom_arity(head);
     bool functional = head->form != LQ_PLAIN;
     if (pred->arity >= 0 && pred->arity != arity) {
@@ -155,7 +155,7 @@ static FALLIBLE add_rule(struct lq_bind *b, const struct lq_clause *clause,
         pred = pred_new(b, head->name, ORIGIN_RULES);
     }
     pred->origin = ORIGIN_RULES;
-    TRY(check_form(b, pred, head, position));
+    TRY(pred_check_form(b, pred, head, position));
     if (!pred->declared) {
         name_columns(b, pred, head);
     }
@@ -183,117 +183,5 @@ FALLIBLE clause_rules(struct lq_bind *b, const struct lq_clause *clause, bool ow
             TRY(add_rule(b, clause, clause->heads.items[h], bodies.items[i], own));
         }
     }
-    return ERR_OK;
-}
-
-/* --- declarations: p(x, y) -> int(x), string(y). --- */
-
-/* The atom on the left of the arrow, where there is nothing else; f[k] = v is read as an equation. */
-static const struct lq_atom *declared_atom(struct arena *arena, const struct lq_clause *clause) {
-    const struct lq_formula *formula = clause->body;
-    bool one = formula && formula->any.count == 1 && formula->any.items[0]->count == 1;
-    const struct lq_lit *lit = one ? formula->any.items[0]->items[0] : NULL;
-    if (!lit || lit->kind == LQ_ATOM) {
-        return lit ? lit->atom : NULL;
-    }
-    if (lit->kind != LQ_COMPARE || lit->compares.count != 1 || lit->compares.items[0] != LQ_EQ ||
-        lit->terms.items[0]->kind != LQ_APPLY) {
-        return NULL;
-    }
-    const struct lq_expr *left = lit->terms.items[0];
-    struct lq_atom *atom = NEW(arena, struct lq_atom);
-    *atom = (struct lq_atom){.form = LQ_KEYED, .position = left->position, .name = left->text};
-    atom->keys = left->args;
-    VEC_PUSH(arena, &atom->values, lit->terms.items[1]);
-    return atom;
-}
-
-static bool is_type_atom(const struct lq_lit *lit, struct type *out) {
-    if (lit->kind != LQ_ATOM || atom_arity(lit->atom) != 1 ||
-        atom_arg(lit->atom, 0)->kind != LQ_VARIABLE) {
-        return false;
-    }
-    return lq_type_named(lit->atom->name, out);
-}
-
-static bool all_variables(const struct lq_atom *atom) {
-    for (i32 i = 0; i < atom_arity(atom); i++) {
-        if (atom_arg(atom, i)->kind != LQ_VARIABLE) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool is_declaration(struct arena *arena, const struct lq_clause *clause) {
-    struct type type;
-    const struct lq_atom *atom = declared_atom(arena, clause);
-    if (clause->kind != LQ_CONSTRAINT || !atom || atom->delta || !all_variables(atom) ||
-        !clause->claim || clause->claim->any.count != 1) {
-        return false;
-    }
-    const lq_conj *claims = clause->claim->any.items[0];
-    for (i64 i = 0; i < claims->count; i++) {
-        if (!is_type_atom(claims->items[i], &type)) {
-            return false;
-        }
-    }
-    return claims->count > 0;
-}
-
-static FALLIBLE declared_type(struct lq_bind *b, const struct lq_clause *clause, struct sv name,
-                              i32 position, struct type *out) {
-    const lq_conj *claims = clause->claim->any.items[0];
-    for (i64 i = 0; i < claims->count; i++) {
-        if (sv_eq(atom_arg(claims->items[i]->atom, 0)->text, name)) {
-            (void)is_type_atom(claims->items[i], out);
-            return ERR_OK;
-        }
-    }
-    FAIL_AT(b->err, INDETERMINATE_TYPE, position, "the declaration says no type of %.*s",
-            (int)MIN_OF(name.len, 100), name.ptr);
-}
-
-FALLIBLE declared_name(struct lq_bind *b, const struct lq_clause *clause, struct sv *out) {
-    *out = declared_atom(b->arena, clause)->name;
-    return arena_check(b->arena, b->err);
-}
-
-FALLIBLE declaration_fits(struct lq_bind *b, const struct lq_clause *clause,
-                          const struct lq_pred *pred) {
-    const struct lq_atom *atom = declared_atom(b->arena, clause);
-    struct lq_pred copy = *pred;
-    TRY(check_form(b, &copy, atom, atom->position));
-    for (i32 i = 0; i < pred->arity; i++) {
-        const struct lq_expr *arg = atom_arg(atom, i);
-        struct type type;
-        TRY(declared_type(b, clause, arg->text, arg->position, &type));
-        TRY(classes_meet(b, expr_null(b->t, pred->types[i], -1), expr_null(b->t, type, -1),
-                         arg->position));
-    }
-    return ERR_OK;
-}
-
-FALLIBLE declare(struct lq_bind *b, const struct lq_clause *clause, struct lq_pred **out) {
-    const struct lq_atom *atom = declared_atom(b->arena, clause);
-    struct lq_pred *pred = pred_known(b, atom->name);
-    pred = *out = pred ? pred : pred_new(b, atom->name, ORIGIN_LATER);
-    TRY(check_form(b, pred, atom, atom->position));
-    VEC_PUSH(b->arena, &pred->declarations, clause);
-    struct type *types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
-    for (i32 i = 0; i < pred->arity; i++) {
-        const struct lq_expr *arg = atom_arg(atom, i);
-        TRY(declared_type(b, clause, arg->text, arg->position, &types[i]));
-    }
-    for (i32 i = 0; pred->declared && i < pred->arity; i++) {
-        if (!type_eq(types[i], pred->types[i])) {
-            FAIL_AT(b->err, DATATYPE_MISMATCH, atom->position,
-                    "predicate \"%.100s\" is declared with other types before", pred->name.ptr);
-        }
-    }
-    pred->types = types;
-    pred->declared = 1;
-    pred->position = pred->position < 0 ? atom->position : pred->position;
-    pred->names = head_names(b->arena, atom);
     return ERR_OK;
 }

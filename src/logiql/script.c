@@ -4,35 +4,9 @@
  * arities and strata of the rules together with those the database has, facts and changes against
  * the predicates they are for. A predicate is a table, or it has rules; what is stated of neither
  * becomes a table. */
-#include "logiql/bind_int.h"
+#include "logiql/script_int.h"
 
-struct change { /* rows for a table, or to go from it */
-    struct lq_pred *target;
-    struct lq_pred *source; /* a predicate of its own, whose rules are what the clauses say */
-    u8 delta;
-    b8 reads; /* a body */
-    i32 arg_count;
-    struct text text;
-    i32 position;
-};
-
-struct file { /* of a predicate whose rows a file has */
-    struct sv name;
-    const char *path, *delimiter;
-    b8 header;
-};
-
-struct script {
-    struct lq_bind b;
-    VEC(struct file) files;
-    struct lq_script *out;
-    struct lq_program program;
-    lq_preds installed;
-    lq_preds created;
-    VEC(struct change *) changes;
-};
-
-static struct file *file_of(struct script *s, struct sv name) {
+struct file *script_file(struct script *s, struct sv name) {
     for (i64 i = 0; i < s->files.count; i++) {
         if (sv_eq(s->files.items[i].name, name)) {
             return &s->files.items[i];
@@ -46,7 +20,7 @@ static bool starts_with(struct sv name, const char *prefix) {
     return name.len >= len && memcmp(name.ptr, prefix, (size_t)len) == 0;
 }
 
-static const struct edition_entry *entry_of(struct script *s, struct sv name) {
+const struct edition_entry *script_entry(struct script *s, struct sv name) {
     return snapshot_lookup(s->b.snap, (struct sv){NULL, 0}, name);
 }
 
@@ -54,9 +28,17 @@ static bool is_derived(const struct edition_entry *entry) {
     return entry && entry->object->kind == OBJECT_VIEW && entry->object->logical;
 }
 
-/* Whether rules derive the predicate: those of the database, or of this text. */
-static bool has_rules(struct script *s, struct sv name) {
-    if (is_derived(entry_of(s, name))) {
+/* A column of a table of entities, though the database reads it by a rule. */
+static bool is_stored_name(struct script *s, struct sv name) {
+    const struct lq_pred *pred = pred_look(&s->b, name);
+    return pred && pred->identifies.len > 0 && kind_is_stored(&s->b, pred->identifies);
+}
+
+bool script_has_rules(struct script *s, struct sv name) {
+    if (is_derived(script_entry(s, name))) {
+        if (is_stored_name(s, name)) {
+            return false;
+        }
         return true;
     }
     for (i64 i = 0; i < s->program.clauses.count; i++) {
@@ -80,19 +62,20 @@ static bool is_listed(const lq_preds *list, const struct lq_pred *pred) {
     return false;
 }
 
-static void list_once(struct script *s, lq_preds *list, struct lq_pred *pred) {
+void script_list(struct script *s, lq_preds *list, struct lq_pred *pred) {
     if (!is_listed(list, pred)) {
         VEC_PUSH(s->b.arena, list, pred);
     }
 }
 
-static struct lq_clause *with_head(struct script *s, const struct lq_clause *clause,
+struct lq_clause *script_with_head(struct script *s, const struct lq_clause *clause,
                                    const struct lq_atom *head, struct sv name) {
     struct lq_clause *only = NEW(s->b.arena, struct lq_clause);
     struct lq_atom *atom = NEW(s->b.arena, struct lq_atom);
     *only = *clause;
     *atom = *head;
     atom->delta = LQ_STATE;
+    atom->form = head->form == LQ_REFMODE ? LQ_KEYED : head->form;
     atom->name = name;
     only->heads.items = NULL;
     only->heads.count = only->heads.cap = 0;
@@ -104,7 +87,7 @@ static struct lq_clause *with_head(struct script *s, const struct lq_clause *cla
 
 static bool is_empty_declared(struct script *s, const struct edition_entry *entry) {
     struct snapshot_table found = snapshot_of(s->b.snap, entry);
-    return entry->object->logical && found.version->live_rows == 0;
+    return entry->object->logical && !entry->object->text && found.version->live_rows == 0;
 }
 
 /* A table that LogiQL declared and that is empty makes room for rules, which keep its types. */
@@ -135,8 +118,13 @@ static FALLIBLE table_to_rules(struct script *s, const struct edition_entry *ent
 static FALLIBLE install(struct script *s, const struct lq_clause *clause,
                         const struct lq_atom *head) {
     struct lq_bind *b = &s->b;
-    const struct edition_entry *entry = entry_of(s, head->name);
+    const struct edition_entry *entry = script_entry(s, head->name);
     struct lq_pred *pred = pred_known(b, head->name);
+    if (entry && is_stored_name(s, head->name)) {
+        FAIL_AT(b->err, WRONG_OBJECT, head->position,
+                "\"%.*s\" names entities of a table: rules cannot derive it",
+                (int)MIN_OF(head->name.len, 100), head->name.ptr);
+    }
     if (entry && (!pred || pred->origin != ORIGIN_RULES)) {
         if (is_derived(entry)) {
             TRY(pred_get(b, head->name, head->position, &pred));
@@ -144,7 +132,7 @@ static FALLIBLE install(struct script *s, const struct lq_clause *clause,
             TRY(table_to_rules(s, entry, head, &pred));
         }
     }
-    struct lq_clause *only = with_head(s, clause, head, head->name);
+    struct lq_clause *only = script_with_head(s, clause, head, head->name);
     struct text mine;
     text_init(&mine, b->arena);
     lq_print_clause(only, &mine);
@@ -157,114 +145,7 @@ static FALLIBLE install(struct script *s, const struct lq_clause *clause,
         }
     }
     TRY(clause_rules(b, only, true));
-    list_once(s, &s->installed, pred_known(b, head->name));
-    return ERR_OK;
-}
-
-/* --- facts and changes --- */
-
-static FALLIBLE check_target(struct script *s, const struct lq_atom *head) {
-    if (has_rules(s, head->name)) {
-        FAIL_AT(s->b.err, WRONG_OBJECT, head->position,
-                "\"%.*s\" is derived by rules: it cannot be changed",
-                (int)MIN_OF(head->name.len, 100), head->name.ptr);
-    }
-    return ERR_OK;
-}
-
-/* The table a change is for: one of the database, declared in this text, or made for it. */
-static FALLIBLE target_of(struct script *s, const struct lq_atom *head, struct lq_pred **out) {
-    struct lq_bind *b = &s->b;
-    struct lq_pred *pred = *out = pred_known(b, head->name);
-    TRY(check_target(s, head));
-    if (!pred && entry_of(s, head->name)) {
-        TRY(pred_get(b, head->name, head->position, &pred));
-    }
-    if (!pred) {
-        pred = pred_new(b, head->name, ORIGIN_LATER);
-        pred->position = head->position;
-        pred->arity = atom_arity(head);
-        pred->names = head_names(b->arena, head);
-        pred->key_count = head->form == LQ_PLAIN ? -1 : (i32)head->keys.count;
-        list_once(s, &s->created, pred);
-    }
-    *out = pred;
-    const struct file *file = file_of(s, pred->name);
-    if ((pred->origin != ORIGIN_TABLE && pred->origin != ORIGIN_LATER) || (file && file->path)) {
-        FAIL_AT(b->err, WRONG_OBJECT, head->position, "\"%.100s\" is not a table", pred->name.ptr);
-    }
-    if (pred->arity != atom_arity(head)) {
-        FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, head->position,
-                "predicate \"%.100s\" has %d arguments, not %d", pred->name.ptr, pred->arity,
-                atom_arity(head));
-    }
-    if (head->form != LQ_PLAIN && pred->key_count != head->keys.count) {
-        FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, head->position,
-                "predicate \"%.100s\" has %d keys, not %d", pred->name.ptr,
-                MAX_OF(pred->key_count, 0), (int)head->keys.count);
-    }
-    return ERR_OK;
-}
-
-/* How many arguments stand before those that are _. */
-static FALLIBLE leading_args(struct script *s, const struct lq_atom *head, i32 *out) {
-    *out = 0;
-    for (i32 i = 0; i < atom_arity(head); i++) {
-        bool any = atom_arg(head, i)->kind == LQ_ANY;
-        if (!any && *out < i) {
-            FAIL_AT(s->b.err, NOT_SUPPORTED, head->position,
-                    "only the last arguments of what is removed can be _");
-        }
-        *out += !any;
-        if (any && head->delta != LQ_REMOVE) {
-            FAIL_AT(s->b.err, SYNTAX, atom_arg(head, i)->position, "_ cannot be stated");
-        }
-    }
-    return ERR_OK;
-}
-
-static struct change *change_of(struct script *s, struct lq_pred *target, u8 delta, i32 count,
-                                bool reads) {
-    struct lq_bind *b = &s->b;
-    for (i64 i = 0; i < s->changes.count; i++) {
-        struct change *change = s->changes.items[i];
-        if (change->target == target && change->delta == delta && change->arg_count == count &&
-            change->reads == reads) {
-            return change;
-        }
-    }
-    struct change *change = NEW(b->arena, struct change);
-    change->target = target;
-    change->delta = delta;
-    change->arg_count = count;
-    change->reads = reads;
-    text_init(&change->text, b->arena);
-    const char *name = arena_printf(b->arena, "+%lld", (long long)s->changes.count);
-    change->source = pred_new(b, sv_from(name), ORIGIN_RULES);
-    change->source->arity = count;
-    change->source->names = target->names;
-    VEC_PUSH(b->arena, &s->changes, change);
-    return change;
-}
-
-static FALLIBLE add_change(struct script *s, const struct lq_clause *clause,
-                           const struct lq_atom *head) {
-    struct lq_bind *b = &s->b;
-    struct lq_pred *target;
-    i32 count;
-    TRY(leading_args(s, head, &count));
-    TRY(target_of(s, head, &target));
-    u8 delta = head->delta == LQ_STATE ? LQ_INSERT : head->delta;
-    struct change *change = change_of(s, target, delta, count, clause->body != NULL);
-    change->position = change->position ? change->position : head->position;
-    struct lq_atom *plain = NEW(b->arena, struct lq_atom);
-    *plain = (struct lq_atom){.form = LQ_PLAIN, .position = head->position};
-    for (i32 i = 0; i < count; i++) {
-        VEC_PUSH(b->arena, &plain->keys, (struct lq_expr *)(size_t)atom_arg(head, i));
-    }
-    TRY(clause_rules(b, with_head(s, clause, plain, change->source->name), true));
-    lq_print_clause(with_head(s, clause, plain, SV("_")), &change->text);
-    text_append(&change->text, SV("\n"));
+    script_list(s, &s->installed, pred_known(b, head->name));
     return ERR_OK;
 }
 
@@ -294,11 +175,11 @@ static FALLIBLE add_file_property(struct script *s, const struct lq_atom *head) 
         value->kind != (flag ? LQ_BOOL : LQ_STRING)) {
         return bad_property(s, head);
     }
-    if (!file_of(s, key->text)) {
+    if (!script_file(s, key->text)) {
         struct file file = {.name = key->text};
         VEC_PUSH(arena, &s->files, file);
     }
-    struct file *file = file_of(s, key->text);
+    struct file *file = script_file(s, key->text);
     if (flag) {
         file->header = value->truth;
     } else if (sv_eq(property, SV("filePath"))) {
@@ -334,8 +215,11 @@ static FALLIBLE add_pragma(struct script *s, const struct lq_atom *head) {
         return add_action(s, LQ_SETTING, arena_sv(b->arena, key->text).ptr,
                           arena_sv(b->arena, value->text).ptr, head->position);
     }
-    if (sv_eq(head->name, SV("lang:entity")) || sv_eq(head->name, SV("lang:constructor")) ||
-        sv_eq(head->name, SV("lang:defaultValue"))) {
+    if (sv_eq(head->name, SV("lang:entity")) || sv_eq(head->name, SV("lang:constructor"))) {
+        FAIL_AT(b->err, SYNTAX, head->position, "%.*s takes a predicate, as in lang:entity(`p).",
+                (int)MIN_OF(head->name.len, 100), head->name.ptr);
+    }
+    if (sv_eq(head->name, SV("lang:defaultValue"))) {
         FAIL_AT(b->err, NOT_SUPPORTED, head->position, "not supported yet: %.*s",
                 (int)MIN_OF(head->name.len, 100), head->name.ptr);
     }
@@ -355,8 +239,7 @@ static FALLIBLE add_files(struct script *s, const struct lq_clause *clause) {
     return ERR_OK;
 }
 
-static FALLIBLE add_head(struct script *s, const struct lq_clause *clause,
-                         const struct lq_atom *head) {
+static FALLIBLE add_head(struct script *s, struct lq_clause *clause, const struct lq_atom *head) {
     if (starts_with(head->name, "lang:")) {
         return add_pragma(s, head);
     }
@@ -368,32 +251,58 @@ static FALLIBLE add_head(struct script *s, const struct lq_clause *clause,
     if (head->stage == LQ_FINAL || head->stage == LQ_START) {
         FAIL_AT(s->b.err, SYNTAX, head->position, "a head has no stage");
     }
-    if (head->form == LQ_REFMODE) {
-        FAIL_AT(s->b.err, NOT_SUPPORTED, head->position, "not supported yet: refmodes");
-    }
-    bool rule = head->delta == LQ_STATE && (clause->kind == LQ_RULE || has_rules(s, head->name));
-    return rule ? install(s, clause, head) : add_change(s, clause, head);
+    bool rule =
+        head->delta == LQ_STATE && (clause->kind == LQ_RULE || script_has_rules(s, head->name));
+    return rule ? install(s, clause, head) : change_add(s, clause, head);
 }
 
-static FALLIBLE add_declaration(struct script *s, const struct lq_clause *clause) {
+/* An entity of a table: that has the name, too, and a predicate reads it from there. */
+static FALLIBLE create_entity(struct script *s, struct lq_pred *pred) {
     struct lq_bind *b = &s->b;
-    struct lq_pred *pred = NULL;
-    struct sv name;
-    TRY(declared_name(b, clause, &name));
-    const struct edition_entry *entry = entry_of(s, name);
-    if (entry && !pred_known(b, name)) {
-        TRY(pred_get(b, name, clause->position, &pred));
-        if (pred->origin != ORIGIN_RULES) {
-            return declaration_fits(b, clause, pred);
-        }
+    struct lq_pred *rows = entity_rows(s, pred);
+    script_list(s, &s->created, rows);
+    if (pred->refmode.len == 0) {
+        return ERR_OK;
     }
-    TRY(declare(b, clause, &pred));
-    if (has_rules(s, name)) {
+    struct lq_pred *refmode = pred_known(b, pred->refmode);
+    struct sv column = sv_from(arena_printf(b->arena, "%s:%s", pred->name.ptr, rows->names[1]));
+    refmode->stored = pred->name.ptr;
+    if (sv_eq(column, pred->refmode)) {
+        return ERR_OK;
+    }
+    struct lq_pred *col = pred_new(b, column, ORIGIN_LATER);
+    col->arity = 2;
+    col->key_count = 1;
+    col->names = rows->names;
+    col->types = rows->types;
+    col->kinds = rows->kinds;
+    col->stored = pred->name.ptr;
+    struct lq_program program;
+    const char *text =
+        arena_printf(b->arena, "%s[x] = n <- %s[x] = n.", refmode->name.ptr, column.ptr);
+    TRY(lq_parse(b->arena, sv_from(text), &program, b->err));
+    TRY(clause_rules(b, program.clauses.items[0], false));
+    script_list(s, &s->installed, refmode);
+    return ERR_OK;
+}
+
+/* Declared predicates become tables, unless rules derive them. */
+static FALLIBLE place_declared(struct script *s, struct lq_pred *pred) {
+    struct lq_bind *b = &s->b;
+    struct lq_pred *refmode = pred->refmode.len > 0 ? pred_known(b, pred->refmode) : NULL;
+    if (script_has_rules(s, pred->name)) {
         pred->origin = ORIGIN_RULES;
-        list_once(s, &s->installed, pred);
-    } else {
-        list_once(s, &s->created, pred);
+        script_list(s, &s->installed, pred);
+        if (refmode && script_has_rules(s, refmode->name)) {
+            refmode->origin = ORIGIN_RULES;
+            script_list(s, &s->installed, refmode);
+        }
+        return ERR_OK;
     }
+    if (pred->is_entity) {
+        return create_entity(s, pred);
+    }
+    script_list(s, &s->created, pred);
     return ERR_OK;
 }
 
@@ -409,11 +318,11 @@ static FALLIBLE install_constraint(struct script *s, const struct lq_clause *cla
     return ERR_OK;
 }
 
-static FALLIBLE add_clause(struct script *s, const struct lq_clause *clause) {
+static FALLIBLE add_clause(struct script *s, struct lq_clause *clause) {
+    if (clause->taken) {
+        return ERR_OK;
+    }
     if (clause->kind == LQ_CONSTRAINT) {
-        if (is_declaration(s->b.arena, clause)) {
-            return add_declaration(s, clause);
-        }
         struct lq_clause *rule = NULL;
         TRY(constraint_rule(&s->b, clause, &rule));
         return install_constraint(s, clause, rule);
@@ -422,6 +331,12 @@ static FALLIBLE add_clause(struct script *s, const struct lq_clause *clause) {
         TRY(add_head(s, clause, clause->heads.items[i]));
     }
     return ERR_OK;
+}
+
+/* Whether its heads are rules, not changes. */
+static bool derives(struct script *s, const struct lq_clause *clause) {
+    const struct lq_atom *head = clause->heads.items[0];
+    return head->delta == LQ_STATE && (clause->kind == LQ_RULE || script_has_rules(s, head->name));
 }
 
 /* Of functional predicates whose rules do not say by themselves that a key has one value, this is a
@@ -448,40 +363,12 @@ static FALLIBLE add_dependencies(struct script *s) {
 
 /* --- what comes of it --- */
 
-/* Values of these types are kept as their class has it. */
-static struct type stored_type(struct type type) {
-    return type_is_integer(type)                             ? type_of(TYPE_BIGINT)
-           : type.id == TYPE_DECIMAL                         ? type_decimal(DECIMAL_DIGITS_MAX, 10)
-           : type_is_string(type) || type.id == TYPE_UNKNOWN ? type_of(TYPE_TEXT)
-                                                             : type;
-}
-
-/* A target without types gets those of what is stated of it; others give theirs. */
-static FALLIBLE type_change(struct script *s, struct change *change) {
-    struct lq_bind *b = &s->b;
-    struct lq_pred *target = change->target;
-    struct lq_pred *source = change->source;
-    if (target->types) {
-        source->types = target->types;
-        source->declared = 1;
-    }
-    TRY(strata_add(b, source));
-    TRY(relations_bind(b));
-    if (!target->types && source->types && change->arg_count == target->arity) {
-        target->types = NEW_ARRAY(b->arena, struct type, target->arity + 1);
-        for (i32 i = 0; i < target->arity; i++) {
-            target->types[i] = stored_type(source->types[i]);
-        }
-    }
-    return ERR_OK;
-}
-
 static FALLIBLE check_all(struct script *s) {
     struct lq_bind *b = &s->b;
     for (i32 pass = 0; pass < 2; pass++) { /* facts first: they give types to what rules read */
         for (i64 i = 0; i < s->changes.count; i++) {
             if (s->changes.items[i]->reads == (pass == 1)) {
-                TRY(type_change(s, s->changes.items[i]));
+                TRY(change_type(s, s->changes.items[i]));
             }
         }
         for (i64 i = 0; pass == 0 && i < s->installed.count; i++) {
@@ -513,7 +400,9 @@ static void note_reads(struct script *s, const struct lq_pred *pred, struct lq_a
     for (i64 i = 0; i < reads.count; i++) {
         const struct lq_pred *other = reads.items[i];
         if (other->component != pred->component) {
-            const char *name = other->entry ? other->entry->object->name : other->name.ptr;
+            const char *name = other->entry    ? other->entry->object->name
+                               : other->stored ? other->stored
+                                               : other->name.ptr;
             VEC_PUSH(s->b.arena, &action->reads, name);
         }
     }
@@ -537,29 +426,60 @@ static const char *rules_text(struct script *s, const struct lq_pred *pred) {
     return out.ptr;
 }
 
-static void columns_of(struct lq_action *action, const struct lq_pred *pred) {
-    action->col_count = pred->arity;
-    action->key_count = pred->key_count < 0 ? pred->arity : pred->key_count;
-    action->names = pred->names;
-    action->types = pred->types;
+/* Tables of entities that columns of the declared one are of. */
+static const char **refers_of(struct script *s, const struct lq_pred *pred) {
+    struct lq_bind *b = &s->b;
+    const char **refers = NEW_ARRAY(b->arena, const char *, pred->arity + 1);
+    for (i32 i = 0; pred->members && i < pred->arity; i++) {
+        const struct lq_pred *member =
+            pred->members[i].len > 0 ? pred_known(b, pred->members[i]) : NULL;
+        bool table = member && (member->origin == ORIGIN_TABLE || member->origin == ORIGIN_LATER);
+        bool made = pred->makes && i == pred->arity - 1; /* before the entity itself */
+        refers[i] = table && member != pred && !made ? member->name.ptr : NULL;
+    }
+    return refers;
+}
+
+static bool has_kinds(const struct lq_pred *pred) {
+    for (i32 i = 0; i < pred->arity; i++) {
+        if (kind_of(pred, i).len > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Tables that others refer to come before them. */
+static void create_actions(struct script *s) {
+    struct arena *arena = s->b.arena;
+    for (i32 pass = 0; pass < 3; pass++) {
+        for (i64 i = 0; i < s->created.count; i++) {
+            const struct lq_pred *pred = s->created.items[i];
+            struct lq_action action = {
+                .kind = LQ_CREATE, .name = pred->name.ptr, .position = pred->position};
+            i32 mine = pred->is_entity ? 0 : pred->arity == 1 ? 1 : 2;
+            if (mine != pass) {
+                continue;
+            }
+            action_columns(&action, pred);
+            action.refers = refers_of(s, pred);
+            action.is_unique = pred->is_entity && pred->arity == 2;
+            action.text = pred->is_entity || has_kinds(pred) ? rules_text(s, pred) : NULL;
+            const struct file *file = script_file(s, pred->name);
+            if (file && file->path) {
+                action.kind = LQ_FILE;
+                action.text = file->path;
+                action.comment = file->delimiter;
+                action.has_body = file->header;
+            }
+            VEC_PUSH(arena, &s->out->actions, action);
+        }
+    }
 }
 
 static void give_actions(struct script *s) {
     struct arena *arena = s->b.arena;
-    for (i64 i = 0; i < s->created.count; i++) {
-        const struct lq_pred *pred = s->created.items[i];
-        struct lq_action action = {
-            .kind = LQ_CREATE, .name = pred->name.ptr, .position = pred->position};
-        columns_of(&action, pred);
-        const struct file *file = file_of(s, pred->name);
-        if (file && file->path) {
-            action.kind = LQ_FILE;
-            action.text = file->path;
-            action.comment = file->delimiter;
-            action.has_body = file->header;
-        }
-        VEC_PUSH(arena, &s->out->actions, action);
-    }
+    create_actions(s);
     for (i64 i = 0; i < s->b.order.count; i++) { /* those that are read first */
         const struct lq_pred *pred = s->b.order.items[i];
         if (!is_listed(&s->installed, pred)) {
@@ -567,29 +487,36 @@ static void give_actions(struct script *s) {
         }
         struct lq_action action = {
             .kind = LQ_INSTALL, .name = pred->name.ptr, .position = pred->position};
-        columns_of(&action, pred);
+        action_columns(&action, pred);
         action.text = rules_text(s, pred);
         action.comment = pred->comment;
         action.replaces = pred->entry && pred->entry->object->kind == OBJECT_TABLE;
         note_reads(s, pred, &action);
         VEC_PUSH(arena, &s->out->actions, action);
     }
-    static const u8 order[][2] = {{LQ_REMOVE, LQ_TAKE}, {LQ_UPSERT, LQ_PUT}, {LQ_INSERT, LQ_ADD}};
-    for (i64 k = 0; k < COUNT_OF(order); k++) {
-        for (i64 i = 0; i < s->changes.count; i++) {
-            const struct change *change = s->changes.items[i];
-            if (change->delta == order[k][0]) {
-                struct lq_action action = {.kind = order[k][1],
-                                           .name = change->target->name.ptr,
-                                           .text = change->text.ptr,
-                                           .position = change->position,
-                                           .has_body = change->reads};
-                columns_of(&action, change->target);
-                action.col_count = change->arg_count;
-                VEC_PUSH(arena, &s->out->actions, action);
-            }
-        }
+    change_actions(s);
+}
+
+/* Declarations, then what heads create, then rules, facts and changes. */
+static FALLIBLE add_all(struct script *s) {
+    struct lq_pred nobody = {0};
+    lq_preds declared = {0};
+    i64 count = s->program.clauses.count;
+    TRY(declarations_add(&s->b, &s->program, &declared));
+    for (i64 i = 0; i < count; i++) {
+        TRY(lq_noted(&s->b, clause_makes(&s->b, s->program.clauses.items[i]), &nobody));
     }
+    for (i64 i = 0; i < declared.count; i++) {
+        TRY(lq_noted(&s->b, place_declared(s, declared.items[i]), &nobody));
+    }
+    for (i64 i = 0; i < count; i++) {
+        struct lq_clause *clause = s->program.clauses.items[i];
+        if (clause->makes.count > 0 && derives(s, clause)) {
+            clause_solve_makes(&s->b, clause);
+        }
+        TRY(lq_noted(&s->b, add_clause(s, clause), &nobody));
+    }
+    return ERR_OK;
 }
 
 FALLIBLE logiql_script(struct arena *arena, struct snapshot *snap, struct sv text,
@@ -609,13 +536,11 @@ FALLIBLE logiql_script(struct arena *arena, struct snapshot *snap, struct sv tex
     for (i64 i = 0; i < s->program.clauses.count; i++) {
         TRY(lq_noted(&s->b, add_files(s, s->program.clauses.items[i]), &nobody));
     }
-    for (i64 i = 0; i < s->program.clauses.count; i++) {
-        wf_status status = add_clause(s, s->program.clauses.items[i]);
-        TRY(lq_noted(&s->b, status, &nobody));
-    }
+    TRY(add_all(s));
     if (out->mistakes.count == 0) {
         TRY(lq_noted(&s->b, check_all(s), &nobody));
     }
+    lq_sort_mistakes(&out->mistakes);
     if (out->mistakes.count == 0) {
         give_actions(s);
     }

@@ -231,6 +231,9 @@ FALLIBLE strata_add(struct lq_bind *b, struct lq_pred *root) {
 }
 
 void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out) {
+    for (i64 i = 0; i < pred->also.count; i++) {
+        VEC_PUSH(b->arena, out, pred->also.items[i]);
+    }
     for (i64 i = 0; i < pred->rules.count; i++) {
         use_list uses = {0};
         uses_of_rule(b->arena, pred->rules.items[i], &uses);
@@ -245,4 +248,18 @@ void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out) 
             }
         }
     }
+}
+
+bool strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other) {
+    for (i64 i = 0; i < pred->rules.count; i++) {
+        use_list uses = {0};
+        uses_of_rule(b->arena, pred->rules.items[i], &uses);
+        for (i64 k = 0; k < uses.count; k++) {
+            bool whole = uses.items[k].is_negative || uses.items[k].is_folded;
+            if (whole && pred_known(b, uses.items[k].name) == other) {
+                return true;
+            }
+        }
+    }
+    return false;
 }

@@ -92,6 +92,15 @@ struct lq_order { /* of seq */
     i32 position;
 };
 
+/* A variable of heads that only a refmode or a constructor determines: the clause creates it. */
+struct lq_make {
+    struct sv variable;
+    struct sv maker;  /* the refmode or constructor */
+    struct sv entity; /* the predicate of those it makes */
+    lq_exprs keys;    /* of the maker */
+    i32 position;
+};
+
 enum lq_clause_kind { LQ_FACT, LQ_RULE, LQ_CONSTRAINT };
 
 struct lq_clause {
@@ -104,6 +113,8 @@ struct lq_clause {
     VEC(struct lq_order) orders; /* LQ_SEQ */
     struct lq_formula *body;     /* of a constraint: its left side; NULL = true */
     struct lq_formula *claim;    /* of a constraint: its right side; NULL = true */
+    b8 taken;                    /* a declaration that was taken in */
+    VEC(struct lq_make) makes;   /* entities that its heads create */
 };
 
 /* One of several mistakes in a text. */

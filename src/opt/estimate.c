@@ -583,7 +583,7 @@ static void estimate_one(struct rel *rel, void *arg) {
     i64 in = rel->input_count == 1 ? rel_input(rel)->rows : 0;
     switch (rel->kind) {
     case REL_SCAN:
-        rel->rows = rel->scan.table_rows;
+        rel->rows = rel->scan.live_rows;
         break;
     case REL_VALUES:
         rel->rows = rel->out.count > 0 ? rel->values.exprs.count / rel->out.count : 1;

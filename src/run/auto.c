@@ -219,7 +219,7 @@ static bool stays(const struct exec *x, const struct step *step) {
 
 static void read_vars(struct reading *r) {
     if (!stays(r->x, r->step)) {
-        step_inputs(r->step, note_use, r);
+        step_inputs(r->x->program, r->step, note_use, r);
     }
 }
 

@@ -65,9 +65,12 @@ static i64 step_rows(const struct exec *x, const struct step *step) {
                : source->kind == SOURCE_TABLE ? x->versions[source->ref]->rows
                                               : -1;
     }
-    const struct variable *v = step->kind == STEP_RANK ? NULL : &x->vars[step->src];
-    bool away = v && v->copy && !v->on_host;
-    return !v || (step->kind == STEP_BUILD && away) ? -1 : v->rows;
+    if (step->kind == STEP_RANK) {
+        return x->dict_lens[step->dict];
+    }
+    const struct variable *v = &x->vars[step->src];
+    bool away = v->copy && !v->on_host;
+    return step->kind == STEP_BUILD && away ? -1 : v->rows;
 }
 
 static bool has_few(const struct exec *x, const struct step *step) {
@@ -80,7 +83,7 @@ static bool has_few(const struct exec *x, const struct step *step) {
         }
     }
     if (few.few) {
-        step_inputs(step, is_few, &few);
+        step_inputs(x->program, step, is_few, &few);
     }
     return few.few;
 }
@@ -114,6 +117,7 @@ static u32 host_always(const struct exec *x, const struct step *step) {
         at++;
     }
     bool may = at == HOST_LIMIT || (at == HOST_WINDOW && !host_window(step)) ||
+               (at == HOST_RANK && program_interner(x->program, step->dict) != NO_VAR) ||
                (at == HOST_FOLD && step->fold != AGG_STRING_AGG);
     return may ? HOST_COUNT : at;
 }
@@ -128,6 +132,10 @@ static const char *host_only(const struct exec *x, const struct step *step) {
     if (at == HOST_COUNT && step->kind == STEP_LIMIT) {
         const struct variable *v = &x->vars[step->src];
         at = v->copy && !v->on_host ? HOST_COUNT : HOST_LIMIT;
+    }
+    if (at == HOST_COUNT && step->kind == STEP_RANK) {
+        const struct variable *v = &x->vars[program_interner(x->program, step->dict)];
+        at = v->copy && !v->on_host ? HOST_COUNT : HOST_RANK;
     }
     at = at == HOST_COUNT && has_few(x, step) ? HOST_FEW : at;
     return at < HOST_COUNT ? host_steps[at].text : NULL;
@@ -239,7 +247,8 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, u32 s
 }
 
 const char *choose_without_room(const struct step *step) {
-    return step_orders(step) ? host_steps[HOST_ROOM].text : NULL;
+    bool orders = step_orders(step) || step->kind == STEP_RANK;
+    return orders ? host_steps[HOST_ROOM].text : NULL;
 }
 
 wf_status choose_device(struct exec *x, const struct run_devices *devices, u32 step_no,
@@ -285,12 +294,26 @@ void device_give(const struct run_devices *devices, u32 number) {
     atomic_fetch_sub(&devices->list[number]->busy, 1);
 }
 
-static void pipeline_inputs(const struct pipeline *pipe, void (*visit)(void *arg, u32 var),
-                            void *arg) {
+/* Dictionary - 1 of a column or register: where interned texts are. */
+static void dict_input(const struct program *program, u32 dict, void (*visit)(void *arg, u32 var),
+                       void *arg) {
+    u32 var = dict ? program_interner(program, dict - 1) : NO_VAR;
+    if (var != NO_VAR) {
+        visit(arg, var);
+    }
+}
+
+static void pipeline_inputs(const struct program *program, const struct pipeline *pipe,
+                            void (*visit)(void *arg, u32 var), void *arg) {
     if (pipe->source.kind == SOURCE_VAR || pipe->source.kind == SOURCE_SERIES) {
         visit(arg, pipe->source.ref);
+    } else if (pipe->source.kind == SOURCE_DICT) {
+        dict_input(program, pipe->source.ref + 1, visit, arg);
     }
     for (u32 i = 0; i < pipe->sink_count; i++) {
+        for (u32 k = 0; k < pipe->sinks[i].top_key_count; k++) {
+            dict_input(program, pipe->sinks[i].cols[pipe->sinks[i].top_keys[k].col].dict, visit, arg);
+        }
         if (pipe->sinks[i].append) {
             visit(arg, pipe->sinks[i].var);
         }
@@ -306,11 +329,23 @@ static void pipeline_inputs(const struct pipeline *pipe, void (*visit)(void *arg
     }
 }
 
-void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg) {
+void step_inputs(const struct program *program, const struct step *step,
+                 void (*visit)(void *arg, u32 var), void *arg) {
     if (step->kind == STEP_PIPELINE) {
-        pipeline_inputs(step->pipeline, visit, arg);
-    } else if (step->kind != STEP_RANK) {
-        visit(arg, step->src);
+        pipeline_inputs(program, step->pipeline, visit, arg);
+        return;
+    }
+    if (step->kind == STEP_RANK) {
+        dict_input(program, step->dict + 1, visit, arg);
+        return;
+    }
+    const u32 *dicts = program->vars[step->src].dicts;
+    visit(arg, step->src);
+    for (u32 k = 0; dicts && step->kind == STEP_SORT && k < step->key_count; k++) {
+        dict_input(program, dicts[step->keys[k].col], visit, arg);
+    }
+    for (u32 c = 0; dicts && step->kind == STEP_RESULT && c < program->col_count; c++) {
+        dict_input(program, dicts[c], visit, arg);
     }
 }
 

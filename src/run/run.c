@@ -62,9 +62,11 @@ void refresh_dicts(struct exec *x) {
     for (u32 i = 0; i < x->program->dict_count; i++) {
         const struct dict_ref *ref = &x->program->dicts[i];
         struct dict *dict = ref->table == NO_VAR ? x->vars[ref->values].dict : NULL;
-        if (dict) {
+        if (dict) { /* a device may hold more of it */
+            const struct variable *v = &x->vars[ref->values];
+            bool away = v->copy && !v->on_host;
             x->dicts[i] = dict;
-            x->dict_lens[i] = dict_len(dict);
+            x->dict_lens[i] = MAX_OF(dict_len(dict), away ? (i32)v->rows : 0);
         }
     }
 }
@@ -303,7 +305,7 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
 static FALLIBLE run_shared(struct exec *x, const struct run_devices *devices, u32 step_no,
                            const struct step *step, const struct share_plan *shares) {
     struct bring bring = {x, devices, 0, ERR_OK};
-    step_inputs(step, bring_one, &bring);
+    step_inputs(x->program, step, bring_one, &bring);
     TRY(bring.status);
     return hybrid_run(x, devices, step_no, step, shares);
 }
@@ -315,7 +317,7 @@ static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, u32 
         step->kind == STEP_RESULT && setting_keeps_result(x->settings) && devices->count > 1;
     if (devices->count > 1 && !stays) {
         struct bring bring = {x, devices, device->space, ERR_OK};
-        step_inputs(step, bring_one, &bring);
+        step_inputs(x->program, step, bring_one, &bring);
         TRY(bring.status);
         forget_outputs(&bring, step);
         if (step->kind == STEP_SORT && !device->space) { /* in place: a copy would be as before */

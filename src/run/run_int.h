@@ -114,7 +114,8 @@ FALLIBLE fetch_open(struct exec *x, const struct step *step, u32 step_no, struct
 FALLIBLE fetch_next(struct fetcher *f, i64 want_bytes, i64 limit, bool *out_end);
 
 /* Calls visit(arg, var) for every variable the step reads; a variable may come twice. */
-void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);
+void step_inputs(const struct program *program, const struct step *step,
+                 void (*visit)(void *arg, u32 var), void *arg);
 /* The same for those that it fills, changes or sorts. */
 void step_outputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);
 /* The operator names a step came from; never NULL. */

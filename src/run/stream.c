@@ -74,7 +74,7 @@ u32 stream_first(const struct program *program) {
         for (u32 s = 0; s < block->step_count; s++, no++) {
             step = &block->steps[s];
             writers += writes(step, uses.var);
-            step_inputs(step, count_use, &uses);
+            step_inputs(program, step, count_use, &uses);
             last = feeds(step, uses.var) ? last + 1 : step == result ? last : 0;
         }
     }

@@ -123,11 +123,17 @@ static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
     struct file_reading files = {{file_read}, conn};
     snap->files = &files.reader;
     struct rule_binder rules = {bind_rules_of};
+    struct keeping keeping;
+    keeping_init(&keeping, conn, binding->keeps == KEEP_READ ? c : NULL);
+    bool keeps = binding->keeps == KEEP_GIVEN ||
+                 (binding->keeps == KEEP_READ && c->settings.derived != DERIVED_COMPUTED);
     snap->rules = &rules;
+    snap->keeper = keeps ? &keeping.keeper : NULL;
     snap->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);
     wf_status status = binding->bind(binding->arg, &c->arena, snap, c->param_types, &c->stmt, err);
     snap->files = NULL;
     snap->rules = NULL;
+    snap->keeper = NULL;
     snap->evaluator = NULL;
     TRY(status);
     TRY(arena_check(&c->arena, err));
@@ -174,9 +180,10 @@ static wf_status bind_parsed(void *arg, struct arena *arena, struct snapshot *sn
 }
 
 FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
-                 struct snapshot *snap, const struct param_facts *params, struct compiled **out) {
+                 struct snapshot *snap, const struct param_facts *params, bool computes,
+                 struct compiled **out) {
     struct binding binding = {script, parsed_text(parsed), bind_parsed,
-                              (struct parsed *)(size_t)parsed};
+                              (struct parsed *)(size_t)parsed, computes ? KEEP_NOT : KEEP_READ};
     return compile_with(conn, &binding, snap, params, out);
 }
 
@@ -196,6 +203,7 @@ struct compiled *compiled_retain(struct compiled *c) {
 void compiled_release(struct compiled *c) {
     if (c && atomic_fetch_sub(&c->refs, 1) == 1) {
         struct wf_database *db = c->db;
+        kept_release(c);
         arena_fini(&c->arena);
         script_release(c->script);
         mem_free(&db->mem, c, (i64)sizeof *c);

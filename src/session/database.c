@@ -101,6 +101,7 @@ void database_release(struct wf_database *db) {
     if (db->opener) {
         thread_join(db->opener);
     }
+    keep_sweep(db, true);
     if (db->catalog) {
         catalog_close(db->catalog);
     }

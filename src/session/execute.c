@@ -126,7 +126,10 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     x->tables = NEW_ARRAY(x->arena, struct table *, program->table_count + 1);
     x->versions = NEW_ARRAY(x->arena, struct table_version *, program->table_count + 1);
     x->providers = NEW_ARRAY(x->arena, struct scan_provider *, program->table_count + 1);
-    *out_gone = false;
+    TRY(keep_fill(conn, rows, out_gone));
+    if (*out_gone) {
+        return ERR_OK;
+    }
     for (u32 i = 0; i < program->table_count; i++) {
         struct snapshot_table found;
         if (!snapshot_find_id(&rows->snap, program->tables[i], &found)) {
@@ -178,11 +181,12 @@ static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request
     }
     struct compiled *fresh;
     struct param_facts params = {request->param_count, request->types, nulls};
-    TRY(compile(conn, request->script, request->parsed, &rows->snap, &params, &fresh));
+    TRY(compile(conn, request->script, request->parsed, &rows->snap, &params, rows->computes,
+                &fresh));
     compiled_release(rows->compiled);
     rows->compiled = fresh;
     rows->compile_count++;
-    if (cache) {
+    if (cache && !rows->computes) {
         compiled_release(*cache);
         *cache = compiled_retain(fresh);
         ++*request->compile_count;
@@ -192,7 +196,7 @@ static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request
 
 FALLIBLE rowset_open_exec(struct wf_connection *conn, const struct run_request *request,
                           struct rowset *rows) {
-    for (int attempt = 0; attempt < 2; attempt++) {
+    for (int attempt = 0; attempt < 3; attempt++) { /* kept rows may be too much for the second */
         bool stale;
         TRY(exec_fill(conn, rows, &stale));
         if (!stale) {
@@ -547,6 +551,9 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
         if (!alone) {
             break;
         }
+        if (status == ERR_OUT_OF_MEMORY && attempt == 0 && keep_give_back(conn->db)) {
+            status = ERR_SERIALIZATION; /* kept rows took what is needed now */
+        }
     }
     TRY(status);
     rows = take_rows(rows);
@@ -571,6 +578,16 @@ FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select
     TRY(rowset_new(conn, &rows));
     connection_snapshot(conn, &rows->snap);
     rows->settings.device = select->in_order ? DEVICE_CPU : rows->settings.device;
+    const struct inner_scene *scene = select->scene;
+    if (scene) {
+        edition_release(rows->snap.edition);
+        rows->snap.edition = edition_retain(scene->edition);
+        rows->snap.path = scene->path[0] ? scene->path : NULL;
+        rows->snap.temp_schema = scene->temp_schema;
+    }
+    for (i64 i = 0; scene && i < scene->count; i++) {
+        snapshot_put(&rows->snap, scene->tables[i].table, scene->tables[i].version);
+    }
     if (select->table) {
         snapshot_put(&rows->snap, select->table, select->version);
     }
@@ -582,12 +599,14 @@ FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select
         nulls[i] = request->params[i].form == PARAM_NULL;
     }
     struct param_facts params = {request->param_count, request->types, nulls};
-    wf_status status = compile_with(conn, &select->binding, &rows->snap, &params, &rows->compiled);
+    struct binding binding = select->binding;
+    binding.keeps = scene ? KEEP_GIVEN : KEEP_NOT;
+    wf_status status = compile_with(conn, &binding, &rows->snap, &params, &rows->compiled);
     if (!status) {
         status = rowset_open_exec(conn, request, rows);
     }
     if (!status) {
-        status = rowset_run_exec(conn, rows);
+        status = select->starts ? rowset_start_exec(conn, rows) : rowset_run_exec(conn, rows);
     }
     if (status) {
         rowset_release(rows);

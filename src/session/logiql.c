@@ -78,7 +78,12 @@ static FALLIBLE do_create(struct doing *d, const struct lq_action *action) {
     for (i32 i = 0; i < action->col_count; i++) {
         text_print(&sql, i ? ", " : "");
         print_sql_name(&sql, action->names[i]);
-        text_print(&sql, " %s not null", type_print(action->types[i], type));
+        text_print(&sql, " %s not null%s", type_print(action->types[i], type),
+                   action->is_unique && i == action->col_count - 1 ? " unique" : "");
+        if (action->refers && action->refers[i]) {
+            text_print(&sql, " references ");
+            print_sql_name(&sql, action->refers[i]);
+        }
     }
     for (i32 i = 0; i < action->key_count; i++) {
         text_print(&sql, i ? ", " : ", primary key (");
@@ -93,6 +98,7 @@ static FALLIBLE do_create(struct doing *d, const struct lq_action *action) {
         snapshot_lookup(&now, (struct sv){NULL, 0}, sv_from(action->name));
     struct object like = object_view(entry->object);
     like.logical = 1;
+    like.text = action->text;
     wf_status status = ddl_put(conn, object_new(&conn->db->mem, &like), entry->version);
     snapshot_fini(&now);
     return status;
@@ -192,8 +198,52 @@ static FALLIBLE do_install(struct doing *d, const struct lq_action *action) {
     return status;
 }
 
-/* Where the rows of a change come from: its clauses, or the table they were put aside in. */
-static void print_source(struct text *sql, const struct lq_action *action, i64 number) {
+/* --- where the rows of a change come from --- */
+
+static i32 slot_tables(const struct lq_slot *slot) {
+    i32 count = slot->table != NULL;
+    for (i32 i = 0; slot->table && i < slot->key_count; i++) {
+        count += slot_tables(&slot->keys[i]);
+    }
+    return count;
+}
+
+/* A slot as a column of what print_slots joins; its tables are numbered from `first`. */
+static void print_value(struct text *out, const struct lq_slot *slot, i32 first) {
+    if (!slot->table) {
+        text_print(out, "s.y%d", slot->col);
+        return;
+    }
+    text_print(out, "m%d.", first + slot_tables(slot) - 1);
+    print_sql_name(out, slot->id);
+}
+
+/* The tables that know the numbers, those of keys before what they are keys of. */
+static void print_join(struct text *out, const struct lq_slot *slot, i32 first) {
+    i32 own = first + slot_tables(slot) - 1;
+    i32 at = first;
+    for (i32 i = 0; slot->table && i < slot->key_count; i++) {
+        print_join(out, &slot->keys[i], at);
+        at += slot_tables(&slot->keys[i]);
+    }
+    if (!slot->table) {
+        return;
+    }
+    text_print(out, " %s ", slot->key_count ? "join" : "cross join");
+    print_sql_name(out, slot->table);
+    text_print(out, " m%d", own);
+    at = first;
+    for (i32 i = 0; i < slot->key_count; i++) {
+        text_print(out, i ? " and m%d." : " on m%d.", own);
+        print_sql_name(out, slot->key_names[i]);
+        text_print(out, " = ");
+        print_value(out, &slot->keys[i], at);
+        at += slot_tables(&slot->keys[i]);
+    }
+}
+
+/* The clauses, or the table they were put aside in. */
+static void print_rows(struct text *sql, const struct lq_action *action, i64 number) {
     if (action->has_body) {
         text_print(sql, "pg_temp.\"logiql %lld\"", (long long)number);
     } else {
@@ -201,6 +251,84 @@ static void print_source(struct text *sql, const struct lq_action *action, i64 n
         print_quoted(sql, sv_from(action->text));
         text_print(sql, ")");
     }
+}
+
+/* The rows with `count` slots worked out. */
+static void print_slots(struct text *sql, const struct lq_action *action,
+                        const struct lq_slot *slots, i32 count, i64 number) {
+    i32 at = 0;
+    text_print(sql, count ? "(select " : "(select 1");
+    for (i32 i = 0; i < count; i++) {
+        text_print(sql, i ? ", " : "");
+        print_value(sql, &slots[i], at);
+        at += slot_tables(&slots[i]);
+    }
+    text_print(sql, " from ");
+    print_rows(sql, action, number);
+    text_print(sql, " s");
+    for (i32 i = 0; i < action->source_count; i++) {
+        text_print(sql, "%sy%d", i ? ", " : " (", i);
+    }
+    text_print(sql, action->source_count ? ")" : "");
+    at = 0;
+    for (i32 i = 0; i < count; i++) {
+        print_join(sql, &slots[i], at);
+        at += slot_tables(&slots[i]);
+    }
+    text_print(sql, ")");
+}
+
+static void print_source(struct text *sql, const struct lq_action *action, i64 number) {
+    if (action->slots) {
+        print_slots(sql, action, action->slots, action->col_count, number);
+    } else {
+        print_rows(sql, action, number);
+    }
+}
+
+/* Keys that are new get numbers in their order, behind those there are. */
+static FALLIBLE do_make(struct doing *d, const struct lq_action *action, i64 number) {
+    const struct lq_slot *slot = &action->slots[0];
+    const char *entity = action->entity ? action->entity : action->name;
+    struct text sql, keys;
+    text_open(d, &sql);
+    text_open(d, &keys);
+    for (i32 i = 0; i < slot->key_count; i++) {
+        text_print(&keys, i ? ", " : "");
+        print_sql_name(&keys, slot->key_names[i]);
+    }
+    bool keyed = slot->key_count > 0;
+    text_print(&sql, "insert into ");
+    print_sql_name(&sql, slot->table);
+    text_print(&sql, " (");
+    print_sql_name(&sql, slot->id);
+    text_print(&sql, "%s%s) select coalesce((select max(e.", keyed ? ", " : "",
+               keyed ? keys.ptr : "");
+    print_sql_name(&sql, action->entity ? "id" : slot->id);
+    text_print(&sql, ") from ");
+    print_sql_name(&sql, entity);
+    text_print(&sql, " e), -1) + row_number() over (%s%s)%s%s from (select * from ",
+               keyed ? "order by " : "", keyed ? keys.ptr : "", keyed ? ", " : "",
+               keyed ? keys.ptr : "");
+    print_slots(&sql, action, slot->keys, slot->key_count, number);
+    text_print(&sql, " q except select %s from ", keyed ? keys.ptr : "1");
+    print_sql_name(&sql, slot->table);
+    text_print(&sql, ") n (%s)", keyed ? keys.ptr : "one");
+    TRY(session_run_text(d->conn, sql.ptr));
+    if (!action->entity) {
+        return ERR_OK;
+    }
+    struct text all;
+    text_open(d, &all);
+    text_print(&all, "insert into ");
+    print_sql_name(&all, entity);
+    text_print(&all, " select ");
+    print_sql_name(&all, slot->id);
+    text_print(&all, " from ");
+    print_sql_name(&all, slot->table);
+    text_print(&all, " except select * from ");
+    print_sql_name(&all, entity);
+    return session_run_text(d->conn, all.ptr);
 }
 
 /* Rules read what there was before: their rows are computed first. */
@@ -264,7 +392,7 @@ static FALLIBLE do_add(struct doing *d, const struct lq_action *action, i64 numb
     print_sql_name(&sql, action->name);
     text_print(&sql, " select * from ");
     print_source(&sql, action, number);
-    text_print(&sql, " except select * from ");
+    text_print(&sql, " q except select * from ");
     print_sql_name(&sql, action->name);
     TRY(session_run_text(d->conn, sql.ptr));
     return action->key_count == 0 && action->col_count > 0 ? check_scalar(d, action) : ERR_OK;
@@ -279,6 +407,8 @@ static FALLIBLE do_action(struct doing *d, i64 number) {
         return do_install(d, action);
     case LQ_FILE:
         return do_file(d, action);
+    case LQ_MAKE:
+        return do_make(d, action, number);
     case LQ_ADD:
         return do_add(d, action, number);
     case LQ_TAKE:
@@ -297,8 +427,8 @@ static FALLIBLE do_all(struct doing *d) {
     for (i32 pass = 0; pass < 4; pass++) {
         for (i64 i = 0; i < count; i++) {
             const struct lq_action *action = &d->script->actions.items[i];
-            bool changes =
-                action->kind == LQ_ADD || action->kind == LQ_TAKE || action->kind == LQ_PUT;
+            bool changes = action->kind == LQ_ADD || action->kind == LQ_TAKE ||
+                           action->kind == LQ_PUT || action->kind == LQ_MAKE;
             bool mine = pass == 0 ? !changes : pass == 2 ? changes : changes && action->has_body;
             if (!mine) {
                 continue;
@@ -365,9 +495,10 @@ FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows) {
     return status;
 }
 
-/* One row for every clause: its stratum, whether that is recursive, its predicate. */
+/* One row for every clause: its stratum, whether that is recursive, its predicate, whether the rows
+ * of that are kept. */
 FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows) {
-    static const char *const names[] = {"stratum", "recursive", "predicate", "clause"};
+    static const char *const names[] = {"stratum", "recursive", "predicate", "clause", "kept"};
     struct arena *arena = &rows->arena;
     struct lq_list list;
     VEC(struct sv) values = {0};
@@ -375,12 +506,15 @@ FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows) {
     for (i64 i = 0; i < list.items.count; i++) {
         const struct lq_listed *listed = &list.items.items[i];
         const char *stratum = arena_printf(arena, "%d", listed->stratum);
+        const char *kept = NULL;
+        TRY(keep_word(conn, &rows->snap, listed->predicate, &kept));
         for (const char *at = listed->text; *at;) {
             i64 len = (i64)strcspn(at, "\n");
             VEC_PUSH(arena, &values, sv_from(stratum));
             VEC_PUSH(arena, &values, listed->recursive ? SV("yes") : SV("no"));
             VEC_PUSH(arena, &values, sv_from(listed->predicate));
             VEC_PUSH(arena, &values, ((struct sv){at, len}));
+            VEC_PUSH(arena, &values, sv_from(kept));
             at += len + (at[len] != 0);
         }
     }

@@ -36,6 +36,7 @@ struct wf_database {
     struct thread *opener; /* does so in the background; NULL = nobody did */
     i64 spent_ns;          /* on the CPU by statements that a card might have run */
     char no_gpu[300];
+    struct kept_shape *kept; /* derived predicates whose rows are kept (kept.h) */
 };
 /* `options` ends with a NULL name and may be NULL. */
 FALLIBLE database_open(const char *path, const wf_option *options, struct wf_database **out,
@@ -111,6 +112,7 @@ struct tx {
     struct edition *base, *mine;  /* NULL until something is read */
     struct savepoint *savepoints; /* newest first */
     struct set_constraints *deferrals;
+    struct kept_own *kept; /* derived rows that follow from its own changes (kept.h) */
     /* Since BEGIN: what ROLLBACK goes back to, and what COMMIT leaves: without SET LOCAL. */
     struct session_state before, after;
 };
@@ -237,6 +239,7 @@ struct compiled {
     struct plan *plan;       /* of stmt, or of the statement it explains; NULL when there is none */
     struct program *program; /* NULL when there is no plan */
     struct past *past;       /* what its runs took; NULL where nobody chooses a device by that */
+    VEC(struct kept_shape *) kept; /* derived predicates whose kept rows it reads; counted */
 };
 /* What is known of parameters before binding. */
 struct param_facts {
@@ -244,9 +247,11 @@ struct param_facts {
     const struct type *types; /* NULL: unknown */
     const b8 *nulls;          /* NULL: none */
 };
-/* The snapshot gains the tables the statement names. */
+/* The snapshot gains the tables the statement names. `computes`: derived predicates are computed, even
+ * those whose rows are kept. */
 FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
-                 struct snapshot *snap, const struct param_facts *params, struct compiled **out);
+                 struct snapshot *snap, const struct param_facts *params, bool computes,
+                 struct compiled **out);
 /* Whether it still holds: same definitions, same settings, same parameters NULL. */
 bool compiled_fits(const struct compiled *compiled, const struct wf_connection *conn,
                    const struct snapshot *snap, const b8 *nulls);
@@ -284,6 +289,8 @@ struct rowset {
     struct exec exec;
     b8 exec_is_open;
     b8 explains;              /* what it did is shown, not what it gave */
+    b8 computes;              /* kept rows could not be had: rules are compiled in */
+    struct text kept_log;     /* what was done to those it reads; a line each */
     b8 took_effect;           /* tables or settings changed: from here on nothing may fail */
     struct wf_result *result; /* made beforehand, until it is handed out */
     struct rowset *instead;   /* INSERT … RETURNING: the rows to hand out */

@@ -14,6 +14,31 @@ FALLIBLE tx_set_version(struct wf_connection *conn, const struct table *table,
                         struct table_version *version);
 bool tx_allows(const struct wf_connection *conn, const struct statement *st);
 
+/* kept.c, keep.c: rows of derived predicates. A transaction's own are given up, become everybody's as
+ * far as they follow from what is current now; those that definitions lead to no more (or all) go; rows
+ * go that can be computed again: false when there were none. */
+void keep_forget(struct wf_connection *conn);
+void keep_commit(struct wf_connection *conn);
+void keep_sweep(struct wf_database *db, bool all);
+bool keep_give_back(struct wf_database *db);
+void kept_release(struct compiled *c);
+/* Whoever compiles a statement asks by this; it notes in `c` what is read, unless that is NULL. */
+struct keeping {
+    struct rule_keeper keeper;
+    struct wf_connection *conn;
+    struct compiled *c;
+};
+void keeping_init(struct keeping *keeping, struct wf_connection *conn, struct compiled *c);
+/* Before an execution: brings the kept rows it reads up to date. *out_gone: they cannot be had. */
+FALLIBLE keep_fill(struct wf_connection *conn, struct rowset *rows, bool *out_gone);
+/* Of EXPLAIN: what keep_fill did, or would do. */
+FALLIBLE keep_explain(struct wf_connection *conn, struct rowset *rows, bool ran, struct text *out);
+
+/* Whether the rows of a derived predicate are kept: "no", "later" (not computed yet), "stale" or
+ * "fresh". */
+FALLIBLE keep_word(struct wf_connection *conn, struct snapshot *snap, const char *predicate,
+                   const char **out);
+
 /* What an UPDATE did: the i-th row that is new was row old_rows[i] of the base; -1: it is an
  * inserted one, as those behind are. */
 struct row_pairs {
@@ -49,6 +74,10 @@ bool key_is_deferred(const struct wf_connection *conn, const struct table_key *k
 wf_status constraints_recheck(void *conn, const struct edition *base, const struct edition *mine,
                               const struct edition *merged, struct error *err);
 
+/* Kept rows of derived predicates: read, and brought up to date before; read where the snapshot has
+ * them; not read. */
+enum keep_mode { KEEP_READ, KEEP_GIVEN, KEEP_NOT };
+
 typedef wf_status (*bind_fn)(void *arg, struct arena *arena, struct snapshot *snap,
                              struct type *param_types, struct statement *out, struct error *err);
 /* Statements that the system makes by itself: bound by `bind`, which gets `arg`. */
@@ -57,6 +86,7 @@ struct binding {
     struct sv text;
     bind_fn bind;
     void *arg;
+    u8 keeps; /* enum keep_mode */
 };
 FALLIBLE compile_with(struct wf_connection *conn, const struct binding *binding,
                       struct snapshot *snap, const struct param_facts *params,
@@ -183,6 +213,14 @@ FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *reques
                     struct rowset *rows);
 FALLIBLE run_truncate(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_transaction(struct wf_connection *conn, struct rowset *rows);
+/* Tables and versions that are read, over an edition, and how names are looked up. */
+struct inner_scene {
+    struct edition *edition;
+    const char *path;
+    u32 temp_schema;
+    i64 count;
+    const struct snapshot_table *tables;
+};
 /* A SELECT of the system's own over the transaction's state, where `table` shows `version`. */
 struct inner_select {
     struct binding binding;
@@ -192,6 +230,8 @@ struct inner_select {
     struct table_version *old_version;
     const struct run_request *request; /* parameters; NULL = none */
     b8 in_order;                       /* rows keep the table's order: on the CPU */
+    const struct inner_scene *scene;   /* instead of the transaction's state; NULL = that */
+    b8 starts;                         /* only until the first rows are there */
 };
 FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select,
                    struct rowset **out);

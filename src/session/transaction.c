@@ -27,10 +27,12 @@ static void session_restore(struct wf_connection *conn, const struct session_sta
 }
 
 /* Takes up another edition, which is the caller's to give. */
-static void tx_move(struct tx *tx, struct edition *edition) {
+static void tx_move(struct wf_connection *conn, struct edition *edition) {
+    struct tx *tx = &conn->tx;
     struct edition *old = tx->mine;
     tx->mine = edition;
     if (old && edition) {
+        keep_forget(conn); /* it may follow from what is gone */
         edition_discard(old, edition);
     } else {
         edition_release(old);
@@ -89,8 +91,9 @@ void tx_close(struct wf_connection *conn) {
     struct tx *tx = &conn->tx;
     drop_savepoints(conn, NULL);
     drop_deferrals(conn);
+    keep_forget(conn);
     if (tx->base) {
-        tx_move(tx, edition_retain(tx->base));
+        tx_move(conn, edition_retain(tx->base));
         atomic_fetch_sub(&conn->db->tx_count, 1);
     }
     edition_release(tx->mine);
@@ -119,7 +122,7 @@ FALLIBLE tx_enter(struct wf_connection *conn, struct tx_mark *mark) {
 
 void tx_undo(struct wf_connection *conn, const struct tx_mark *mark) {
     if (mark->edition && conn->tx.mine != mark->edition) {
-        tx_move(&conn->tx, edition_retain(mark->edition));
+        tx_move(conn, edition_retain(mark->edition));
     }
 }
 
@@ -131,6 +134,10 @@ static FALLIBLE tx_commit(struct wf_connection *conn, struct to_compact *later) 
     TRY(catalog_commit(conn->db->catalog, tx->base, tx->mine, constraints_recheck, conn,
                        &conn->err));
     compact_note(tx->base, tx->mine, later);
+    keep_commit(conn);
+    if (tx->base->definitions != tx->mine->definitions) {
+        keep_sweep(conn->db, false);
+    }
     return ERR_OK;
 }
 
@@ -261,7 +268,7 @@ static FALLIBLE run_savepoint(struct wf_connection *conn, const struct statement
         return ERR_OK;
     }
     drop_savepoints(conn, found);
-    tx_move(tx, edition_retain(found->edition));
+    tx_move(conn, edition_retain(found->edition));
     session_restore(conn, &found->now);
     tx->after = found->after;
     tx->failed = 0;
@@ -283,6 +290,7 @@ static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st
     if (tx->base) {
         atomic_fetch_sub(&conn->db->tx_count, 1);
     }
+    keep_forget(conn);
     edition_release(tx->mine);
     edition_release(tx->base);
     tx->mine = tx->base = NULL;

@@ -56,6 +56,7 @@ struct rel *scan_new(struct plan *plan, const struct snapshot_table *found, cons
         scan->scan.table_rows = scan->rows = table->provider->rows;
         scan->scan.rows_most = table->provider->rows_most;
     }
+    scan->scan.live_rows = scan->rows;
     for (u32 i = 0; i < table->col_count; i++) {
         scan_column(plan, scan, found, i);
     }

@@ -101,7 +101,9 @@ piped ".language" 0 $'.language\n.language logiql\n.language\np(5).\n_(x) <- p(x
     $'language is sql\nlanguage is logiql\nx\n5\na\n5' --format csv
 complains ".language of another kind" 1 'takes sql or logiql' -c ".language prolog"
 piped ".rules, .strata, .drop" 0 $'e(1, 2).\np(x) <- e(x, _). p(x) <- p(y), e(y, x). q(x) <- e(x, _), !p(x).\n.rules\n.strata\n.rules q\n.drop q\n.rules q' \
-    $'p(x) <- e(x, _).\np(x) <- p(y), e(y, x).\nq(x) <- e(x, _), !p(x).\n1: p (recursive)\n2: q\nq(x) <- e(x, _), !p(x).' -l logiql
+    $'p(x) <- e(x, _).  // kept, not computed yet\np(x) <- p(y), e(y, x).\nq(x) <- e(x, _), !p(x).\n1: p (recursive; kept, not computed yet)\n2: q\nq(x) <- e(x, _), !p(x).' -l logiql
+piped ".strata says what is kept" 0 $'e(1, 2).\np(x) <- e(x, _). p(x) <- p(y), e(y, x).\n_(x) <- p(x).\n.strata\n+e(3, 4).\n.strata\nlang:setting["derived"] = "computed".\n.strata' \
+    $'x\n1\n2\n1: p (recursive; kept, fresh)\n1: p (recursive; kept, stale)\n1: p (recursive)' -l logiql --format csv
 prints "explain of a query" 'Scan p' -l logiql --format csv -c 'p(1).' -c 'explain _(x) <- p(x).'
 piped ".explain, .schema" 0 $'p(1). q(x) <- p(x).\n.schema q\n.explain on\n_(x) <- p(x), x > 1.' \
     $'CALL logiql($lq$\nq(x) <- p(x).\n$lq$);\nSort by x  [~1 rows]\n  Project x  [~1 rows]\n    Project x  [~1 rows]\n      Project x1 as x  [~1 rows]\n        Filter x1 > 1  [~1 rows]\n          Scan p (x1)  [~1 rows]' -l logiql

@@ -127,6 +127,7 @@ SIMT_RAW void simt_spin(const char *file, int line) {
     }
 SIMT_ATOM(atom_add_u32, u32, old + x)
 SIMT_ATOM(atom_add_u64, u64, old + x)
+SIMT_ATOM(atom_take_u64, u64, old + x)
 SIMT_ATOM(atom_min_u64, u64, x < old ? x : old)
 SIMT_ATOM(atom_min_i64, i64, x < old ? x : old)
 SIMT_ATOM(atom_max_i64, i64, x > old ? x : old)

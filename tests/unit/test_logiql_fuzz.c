@@ -47,6 +47,18 @@ static const char *const seeds[] = {
     "lang:physical:filePath[`_in] = \"/nowhere.csv\". lang:physical:delimiter[`_in] = \",\". "
     "lang:setting[\"fusion\"] = \"on\". "
     "lang:physical:capacity[`e] = 9. e(1). _(x) <- e(x), !(x > 2, x < 5).",
+    "person(x), person_name(x:n) -> string(n). works(p, y) -> person(p), int[32](y). works(\"ann\", "
+    "3). +person(x), +person_name(x:n), +works(x, 1) <- n = \"bob\" ; n = \"eve\". _(x, y) <- "
+    "works(x, y), x != \"eve\", !works(x, 3).",
+    "lang:entity(`ctx). mk[a, b] = x -> int(a), string(b), ctx(x). lang:constructor(`mk). nx[p] = x -> "
+    "ctx(p), ctx(x). lang:constructor(`nx). i(1, \"a\"). i(2, \"b\"). +mk[a, b] = x, +nx[x] = y, "
+    "+seen(y, a) <- i(a, b). _(x) <- ctx(x), mk[1, _] = x.",
+    "list(x) -> . cons[h, t] = x -> int(h), list(t), list(x). nil[] = x -> list(x). "
+    "lang:constructor(`cons). lang:constructor(`nil). nil[] = x <- . len[x] = 0 <- nil[] = x. "
+    "len[x] = n -> list(x), int(n). cons[n, t] = x, len[x] = n <- len[t] = m, n = m + 1, n < 4. "
+    "_(x, n) <- len[x] = n.",
+    "v(1, 2.5). v(2, 3.5). t[i] = s <- series<< s = runtotal[i](x) >> v(i, x). _(i, s, p) <- t[i] = s, p "
+    "= string:split[\"a-b-c\", \"-\", i].",
     "far(x, y) <- path(x, y), !(edge(x, y), !(x > y)). path(x, z) <- path(x, y), path(y, z). "
     "path(x, y) <- edge(x, y). "
     "edge(4, 5). _() <- far(4, 5).",

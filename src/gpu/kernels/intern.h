@@ -83,10 +83,10 @@ FN i32 intern_same(const struct kintern *t, u32 number, const struct intern_key 
 FN i32 intern_insert(const struct kintern *t, u32 *slot, struct intern_key k, u32 is_text,
                      u64 *report) {
     u64 room = is_text ? (k.a + 7u) & ~7ULL : 0u;
-    u64 at = is_text ? atom_add_u64(&t->counts[INTERN_BYTES], room) : 0u;
+    u64 at = is_text ? atom_take_u64(&t->counts[INTERN_BYTES], room) : 0u;
     u64 number = t->entry_limit;
     if (at + room <= t->heap_bytes) {
-        number = atom_add_u64(&t->counts[INTERN_ENTRIES], 1);
+        number = atom_take_u64(&t->counts[INTERN_ENTRIES], 1);
     }
     if (number >= t->entry_limit) {
         atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_INTERN);
@@ -157,11 +157,34 @@ FN i32 intern_compare(const struct kintern *t, u32 number, str s) {
     return len == s.len ? 0 : len < s.len ? -1 : 1;
 }
 
+/* A text's first bytes, so that of two texts that differ in them the better has more. */
+FN u64 best_lead(str s, u32 greatest) {
+    const u64 lead = intern_word(fn_str_ptr(s), s.len < 8u ? s.len : 8u);
+    return greatest ? lead : ~lead;
+}
+
+/* Whether the text that a key's slot remembers is no worse than s. The lead is written after the
+ * number, and a number only makes way for a better one. */
+FN u32 best_holds(const struct kintern *t, const u64 *best, str s, u64 lead, u32 greatest) {
+    const u64 shown = read_u64(best + BEST_LEAD);
+    const u32 number = (u32)read_u64(best + BEST_NUMBER); /* + 1 */
+    if (number == 0u) {
+        return 0;
+    }
+    if (shown <= lead) {
+        const i32 order = intern_compare(t, number - 1u, s);
+        return (greatest ? order >= 0 : order <= 0) ? number : 0u;
+    }
+    return number;
+}
+
 /* For the least (greatest) text of every key: the number of s, or of one that came before with the
  * same key and is no worse. Such a one is remembered in the key's slot, of whoever takes it first:
- * the slot's key never changes, and its number is always that of a text with that key. So few texts
- * are filed at all. Texts of keys that find four slots taken, and of the one that reads as a free
- * slot, are filed as they come. */
+ * the slot's key never changes, and its number is always that of a text with that key. Who has a
+ * better one holds the slot while it is filed; others that have wait for it, which is short, since
+ * who holds it waits for nobody. So a key files about as many texts as the logarithm of its rows.
+ * Texts of keys that find four slots taken, and of the one that reads as a free slot, are filed as
+ * they come. */
 FN_SLOW i32 intern_best(const struct kintern *t, u64 *bests, u64 slots, i64 key, str s,
                         u32 greatest, u64 *report) {
     const u64 mark = (u64)key ^ 0x9e3779b97f4a7c15ULL; /* 0 = free */
@@ -176,20 +199,33 @@ FN_SLOW i32 intern_best(const struct kintern *t, u64 *bests, u64 slots, i64 key,
             held = held ? held : mark;
         }
     }
-    const i32 ours = held == mark && mark != 0;
-    const u32 number = ours ? (u32)read_u64(best + 1) : 0u; /* + 1 */
-    if (number) {
-        const i32 order = intern_compare(t, number - 1u, s);
-        if (greatest ? order >= 0 : order <= 0) {
+    if (held != mark || mark == 0) {
+        return intern_text(t, s, 0, report);
+    }
+    const u64 lead = best_lead(s, greatest);
+    for (;;) {
+        u32 number = best_holds(t, best, s, lead, greatest);
+        if (number) {
             return (i32)(number - 1u);
         }
+        if (read_u64(&report[REPORT_RETRY]) & RETRY_INTERN) { /* full: what is there may be nobody's */
+            return 0;
+        }
+        if (atom_cas_u64(best + BEST_BUSY, 0, 1) == 0) {
+            number = best_holds(t, best, s, lead, greatest);
+            const i32 added = number ? (i32)(number - 1u) : intern_text(t, s, 0, report);
+            if (!number && !(read_u64(&report[REPORT_RETRY]) & RETRY_INTERN)) {
+                mem_fence();
+                (void)atom_exch_u64(best + BEST_NUMBER, (u64)(u32)added + 1u);
+                mem_fence();
+                (void)atom_exch_u64(best + BEST_LEAD, lead);
+            }
+            mem_fence();
+            (void)atom_exch_u64(best + BEST_BUSY, 0);
+            return added;
+        }
+        spin_wait();
     }
-    const i32 added = intern_text(t, s, 0, report);
-    if (ours) {
-        mem_fence();
-        (void)atom_exch_u64(best + 1, (u64)(u32)added + 1u);
-    }
-    return added;
 }
 
 FN_SLOW i32 intern_pair(const struct kintern *t, i64 a, i64 b, u32 find, u64 *report) {

@@ -142,6 +142,23 @@ FN u32 atom_cas_u32(u32 *p, u32 expect, u32 x) {
 FN u64 atom_cas_u64(u64 *p, u64 expect, u64 x) {
     return atomicCAS(p, expect, x);
 }
+/* atom_add_u64, once for all threads of the warp that come together: a counter that all rows share
+ * serves one atomic after the other. */
+FN u64 atom_take_u64(u64 *p, u64 x) {
+    const u32 mates = __match_any_sync(__activemask(), (unsigned long long)p);
+    const u32 lane = t_lane();
+    const u32 first = (u32)__ffs((int)mates) - 1u;
+    u64 before = 0;
+    u64 all = 0;
+    NO_UNROLL for (u32 rest = mates; rest; rest &= rest - 1u) {
+        const u32 mate = (u32)__ffs((int)rest) - 1u;
+        const u64 theirs = __shfl_sync(mates, (unsigned long long)x, (int)mate);
+        before += mate < lane ? theirs : 0u;
+        all += theirs;
+    }
+    u64 start = lane == first ? atom_add_u64(p, all) : 0u;
+    return __shfl_sync(mates, (unsigned long long)start, (int)first) + before;
+}
 FN void mem_fence(void) {
     __threadfence();
 }

@@ -274,3 +274,9 @@ KERNEL(k_sort_gather, struct ksort_gather, SORT_THREADS) {
         }
     }
 }
+
+KERNEL(k_sort_number, struct ksort_number, SORT_THREADS) {
+    SORT_ROWS(i, args.rows) {
+        args.out[args.order ? (i64)args.order[i] : i] = (u32)i;
+    }
+}
