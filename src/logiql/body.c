@@ -79,6 +79,22 @@ struct rel *scope_rel(struct lq_bind *b, struct lq_scope *scope) {
 
 /* --- literals to a goal: functions that are predicates become atoms --- */
 
+static bool is_lifted(const struct lq_expr *e) {
+    return e->kind == LQ_APPLY && !builtin_is_function(e->text);
+}
+
+static void push_atom(struct lq_bind *b, struct goal *goal, const struct lq_expr *e, lq_exprs keys,
+                      struct lq_expr *value) {
+    struct lq_atom *atom = NEW(b->arena, struct lq_atom);
+    *atom = (struct lq_atom){.form = LQ_KEYED,
+                             .stage = e->stage,
+                             .position = e->position,
+                             .name = e->text,
+                             .keys = keys};
+    VEC_PUSH(b->arena, &atom->values, value);
+    VEC_PUSH(b->arena, &goal->atoms, atom);
+}
+
 static struct lq_expr *lift(struct lq_bind *b, struct goal *goal, struct lq_expr *e) {
     struct lq_expr *copy = e;
     for (i64 i = 0; i < e->args.count; i++) {
@@ -93,21 +109,12 @@ static struct lq_expr *lift(struct lq_bind *b, struct goal *goal, struct lq_expr
         }
         copy->args.items[i] = arg;
     }
-    if (e->kind != LQ_APPLY || builtin_is_function(e->text)) {
+    if (!is_lifted(e)) {
         return copy;
     }
-    struct lq_expr *value = NEW(b->arena, struct lq_expr);
-    value->kind = LQ_VARIABLE;
+    struct lq_expr *value = variable_new(b, arena_printf(b->arena, "$%d", ++b->fresh));
     value->position = e->position;
-    value->text = sv_from(arena_printf(b->arena, "$%d", ++b->fresh));
-    struct lq_atom *atom = NEW(b->arena, struct lq_atom);
-    *atom = (struct lq_atom){.form = LQ_KEYED,
-                             .stage = e->stage,
-                             .position = e->position,
-                             .name = e->text,
-                             .keys = copy->args};
-    VEC_PUSH(b->arena, &atom->values, value);
-    VEC_PUSH(b->arena, &goal->atoms, atom);
+    push_atom(b, goal, e, copy->args, value);
     return value;
 }
 
@@ -142,15 +149,31 @@ static FALLIBLE take_atom(struct lq_bind *b, struct goal *goal, const struct lq_
     return ERR_OK;
 }
 
+/* f[k] = v with v a variable, a literal or _: an atom, which says what decides v. */
+static bool take_equation(struct lq_bind *b, struct goal *goal, const struct lq_lit *lit) {
+    if (lit->compares.count != 1 || lit->compares.items[0] != LQ_EQ) {
+        return false;
+    }
+    bool left = is_lifted(lit->terms.items[0]);
+    const struct lq_expr *e = lit->terms.items[left ? 0 : 1];
+    struct lq_expr *value = lit->terms.items[left ? 1 : 0];
+    bool plain = value->kind == LQ_VARIABLE || value->kind == LQ_ANY || is_literal(value);
+    if (!is_lifted(e) || !plain) {
+        return false;
+    }
+    lq_exprs keys = e->args;
+    lift_all(b, goal, &keys);
+    push_atom(b, goal, e, keys, value);
+    return true;
+}
+
 static void take_compares(struct lq_bind *b, struct goal *goal, const struct lq_lit *lit) {
     lq_exprs terms = lit->terms;
+    if (take_equation(b, goal, lit)) {
+        return;
+    }
     lift_all(b, goal, &terms);
     for (i64 i = 0; i < lit->compares.count; i++) {
-        bool exists = lit->compares.items[i] == LQ_EQ && lit->terms.items[i]->kind == LQ_APPLY &&
-                      lit->terms.items[i + 1]->kind == LQ_ANY;
-        if (exists && !builtin_is_function(lit->terms.items[i]->text)) { /* f[k] = _ */
-            continue;
-        }
         struct test test = {.compare = lit->compares.items[i],
                             .left = terms.items[i],
                             .right = terms.items[i + 1],

@@ -47,7 +47,14 @@ static FALLIBLE make_concat(struct lq_bind *b, struct expr **args, const struct 
 /* Counts from 0. */
 static FALLIBLE make_substring(struct lq_bind *b, struct expr **args, const struct builtin *own,
                                i32 position, struct expr **out) {
-    TRY(operator_binary(b->t, "+", args[1], expr_int(b->t, 1, position), position, &args[1]));
+    if (args[1]->kind == EXPR_CONST && type_is_integer(args[1]->type)) {
+        struct expr *first = expr_int(b->t, 0, position);
+        first->type = type_of(TYPE_BIGINT);
+        const_set_exact(first, const_exact(args[1]) + 1);
+        args[1] = first;
+    } else {
+        TRY(operator_binary(b->t, "+", args[1], expr_int(b->t, 1, position), position, &args[1]));
+    }
     for (i32 i = 1; i < 3; i++) {
         TRY(coerce_to(b->t, args[i], type_of(TYPE_INTEGER), &args[i]));
     }
@@ -86,6 +93,9 @@ static FALLIBLE make_field(struct lq_bind *b, struct expr **args, const struct b
                            i32 position, struct expr **out) {
     struct expr *both[2] = {expr_text(b->t, sv_from(own->other), position), args[0]};
     TRY(shared(b, "extract", both, 2, position, out));
+    if ((*out)->kind == EXPR_CAST && type_is_integer((*out)->args[0]->type)) {
+        *out = (*out)->args[0]; /* of a date: a whole number before it is made a decimal */
+    }
     return coerce_to(b->t, *out, type_of(TYPE_BIGINT), out);
 }
 

@@ -80,6 +80,7 @@ static FALLIBLE head_variable(struct lq_bind *b, const struct lq_scope *scope,
 /* Adds the call and gives its value: int totals are int, and undefined where they do not fit. */
 static FALLIBLE add_call(struct lq_bind *b, const struct lq_scope *scope, struct rel *agg,
                          const struct lq_call *call, struct expr **out) {
+    bool grouped = agg->agg.keys.count > 0; /* then there is a row in each */
     i32 position = lq_at(b, call->position);
     struct agg_call made = {.position = position};
     struct expr *args[1] = {NULL};
@@ -98,7 +99,9 @@ static FALLIBLE add_call(struct lq_bind *b, const struct lq_scope *scope, struct
     if (made.agg != AGG_COUNT_STAR) {
         TRY(agg_args(b->t, &of, &made, &type));
     }
-    made.col = plan_col_new(b->plan, arena_sv(b->arena, call->variable).ptr, type, true);
+    bool none = !grouped || (args[0] && expr_nullable(b->plan, args[0]));
+    bool counts = made.agg == AGG_COUNT_STAR || made.agg == AGG_COUNT;
+    made.col = plan_col_new(b->plan, arena_sv(b->arena, call->variable).ptr, type, none && !counts);
     VEC_PUSH(b->arena, &agg->agg.calls, made);
     *out = expr_col(b->plan, made.col, position);
     bool whole = made.agg == AGG_SUM && args[0] && type_is_integer(args[0]->type);
@@ -275,7 +278,8 @@ static FALLIBLE sequence_head_of(struct lq_bind *b, const struct lq_scope *scope
 struct sequence_input {
     struct expr **exprs;
     const char **names;
-    i64 count;
+    i64 *orders; /* which of them each order is by */
+    i64 count, own_count;
 };
 
 static void input_add(struct sequence_input *in, struct expr *expr, const char *name) {
@@ -293,27 +297,40 @@ static FALLIBLE order_input(struct lq_bind *b, const struct lq_scope *scope,
                     "variable %.*s is not bound", (int)MIN_OF(order->variable.len, 100),
                     order->variable.ptr);
         }
-        input_add(in, expr_defined(b, expr), arena_sv(b->arena, order->variable).ptr);
+        in->orders[i] = 0;
+        while (in->orders[i] < in->count &&
+               !sv_eq(sv_from(in->names[in->orders[i]]), order->variable)) {
+            in->orders[i]++;
+        }
+        if (in->orders[i] == in->count) {
+            input_add(in, expr_defined(b, expr), arena_sv(b->arena, order->variable).ptr);
+        }
     }
     return ERR_OK;
 }
 
 static struct rel *number_rows(struct lq_bind *b, struct rel *rel, const struct lq_clause *clause,
-                               const struct sequence_head *head, i64 order_count) {
+                               const struct sequence_head *head, const struct sequence_input *in) {
     u32 number = plan_col_new(b->plan, "number", type_of(TYPE_BIGINT), false);
     struct rel *window = rel_numbered(b->plan, rel, number);
-    i64 own = rel->out.count - order_count; /* the head's variables come first */
+    b8 *ordered = NEW_ARRAY(b->arena, b8, in->count + 1);
     for (i64 i = 0; i < head->groups; i++) {
         VEC_PUSH(b->arena, &window->window.keys, expr_col(b->plan, rel->out.items[i], -1));
     }
-    for (i64 i = 0; i < order_count; i++) {
-        struct order_key key = {expr_col(b->plan, rel->out.items[own + i], -1),
+    for (i64 i = 0; i < clause->orders.count; i++) {
+        i64 col = in->orders[i];
+        struct order_key key = {expr_col(b->plan, rel->out.items[col], -1),
                                 clause->orders.items[i].descends, 0};
-        VEC_PUSH(b->arena, &window->window.order, key);
+        if (!ordered[col]) {
+            VEC_PUSH(b->arena, &window->window.order, key);
+        }
+        ordered[col] = 1;
     }
-    for (i64 i = head->groups; i < own; i++) {
+    for (i64 i = head->groups; i < in->own_count; i++) {
         struct order_key key = {expr_col(b->plan, rel->out.items[i], -1), 0, 0};
-        VEC_PUSH(b->arena, &window->window.order, key);
+        if (!ordered[i]) {
+            VEC_PUSH(b->arena, &window->window.order, key);
+        }
     }
     return window;
 }
@@ -326,7 +343,8 @@ FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     TRY(sequence_head_of(b, &scope, rule->head, &head));
     i64 most = count + rule->clause->orders.count;
     struct sequence_input in = {NEW_ARRAY(b->arena, struct expr *, most + 1),
-                                NEW_ARRAY(b->arena, const char *, most + 1), 0};
+                                NEW_ARRAY(b->arena, const char *, most + 1),
+                                NEW_ARRAY(b->arena, i64, rule->clause->orders.count + 1), 0, 0};
     for (i32 i = 0; i < count; i++) {
         struct expr *value = NULL;
         if (i != head.index) {
@@ -334,10 +352,11 @@ FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
             input_add(&in, value, arena_sv(b->arena, atom_arg(rule->head, i)->text).ptr);
         }
     }
+    in.own_count = in.count;
     TRY(order_input(b, &scope, rule->clause, &in));
     struct rel *rel = lq_project(b, scope_rel(b, &scope), in.exprs, in.names, in.count);
     rel = lq_distinct(b, rel);
-    struct rel *window = number_rows(b, rel, rule->clause, &head, rule->clause->orders.count);
+    struct rel *window = number_rows(b, rel, rule->clause, &head, &in);
     u32 number = window->out.items[window->out.count - 1];
     out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
     out->kinds = head_kinds(b, &scope, rule->head);

@@ -217,6 +217,34 @@ static bool is_constant(const struct lq_rule *rule) {
     return constant;
 }
 
+/* Texts and whole numbers that are written differently are different. */
+static bool is_plain_literal(const struct lq_expr *e) {
+    bool number = e->kind == LQ_INT && (e->text.len == 1 || e->text.ptr[0] != '0');
+    return e->kind == LQ_STRING || number;
+}
+
+static bool all_differ(struct lq_bind *b, const struct lq_pred *pred) {
+    struct map seen;
+    map_init(&seen, b->arena);
+    for (i64 r = 0; r < pred->rules.count; r++) {
+        struct text row;
+        text_init(&row, b->arena);
+        for (i32 i = 0; i < pred->arity; i++) {
+            const struct lq_expr *arg = atom_arg(pred->rules.items[r]->head, i);
+            if (!is_plain_literal(arg)) {
+                return false;
+            }
+            text_print(&row, "%lld ", (long long)arg->text.len);
+            text_append(&row, arg->text);
+        }
+        if (map_find(&seen, (struct sv){row.ptr, row.len})) {
+            return false;
+        }
+        map_set(&seen, (struct sv){row.ptr, row.len}, (void *)(size_t)pred);
+    }
+    return true;
+}
+
 /* Facts alone are one table of values. */
 static struct rel *values_of(struct lq_bind *b, const struct lq_pred *pred,
                              const struct lq_bound *bounds) {
@@ -250,7 +278,8 @@ static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
         struct rel *rel = lq_project(b, bounds[r].rel, bounds[r].exprs, pred->names, pred->arity);
         all = all ? rel_unite(b, all, rel) : rel;
     }
-    pred->rel = count == 1 && bounds[0].is_set ? all : lq_distinct(b, all);
+    bool is_set = constant ? all_differ(b, pred) : count == 1 && bounds[0].is_set;
+    pred->rel = is_set ? all : lq_distinct(b, all);
     pred->one_value = count == 1 && bounds[0].one_value;
     return take_columns(b, pred, pred->rel, &bounds[0]);
 }

@@ -9,10 +9,16 @@
 
 #include "codes/scalar.h"
 
-/* wf_finite(column) is the column where its range says so: nothing can raise then. */
+/* wf_finite(column) is the column where its range says so: nothing can raise then. What has no NULLs
+ * is not NULL. */
 static struct expr *drop_check(struct expr *expr, void *arg) {
     const struct opt *o = arg;
     struct expr *of = expr->arg_count > 0 ? expr->args[0] : NULL;
+    if (expr->kind == EXPR_IS_NULL && !expr_nullable(o->plan, of) && !expr_can_raise(of)) {
+        struct expr *no = expr_new(o->plan->arena, EXPR_CONST, expr->type, expr->position);
+        no->value.b8 = 0;
+        return no;
+    }
     if (expr->kind != EXPR_CALL || expr->func != FUNC_ONLY_DATE || of->kind != EXPR_COL) {
         return NULL;
     }
@@ -23,14 +29,16 @@ static struct expr *drop_check(struct expr *expr, void *arg) {
 
 static bool is_other(const struct expr *expr, void *arg) {
     UNUSED(arg);
-    return expr->kind != EXPR_CALL || expr->func != FUNC_ONLY_DATE;
+    return expr->kind != EXPR_IS_NULL && (expr->kind != EXPR_CALL || expr->func != FUNC_ONLY_DATE);
 }
 
+/* Twice: what cannot raise any more may be known not to be NULL, too. */
 static void fold_slot(struct expr **slot, void *arg) {
     struct opt *o = arg;
     *slot = expr_fold(o->plan, *slot);
-    if (!expr_walk(*slot, is_other, NULL)) {
-        *slot = expr_rebuild(o->plan->arena, *slot, drop_check, o);
+    for (i32 i = 0; i < 2 && !expr_walk(*slot, is_other, NULL); i++) {
+        struct expr *checked = expr_rebuild(o->plan->arena, *slot, drop_check, o);
+        *slot = expr_fold(o->plan, checked); /* wf_defined of it goes, too */
     }
 }
 

@@ -23,8 +23,8 @@ struct expr *expr_col(struct plan *plan, u32 col, i32 position) {
     return expr;
 }
 
-struct expr *expr_call(struct arena *arena, u16 func, struct type type, i32 position,
-                       i32 arg_count, ...) {
+struct expr *expr_call(struct arena *arena, u16 func, struct type type, i32 position, i32 arg_count,
+                       ...) {
     struct expr *expr = expr_new(arena, EXPR_CALL, type, position);
     expr->func = (u16)func;
     expr->arg_count = arg_count;
@@ -308,6 +308,11 @@ void expr_split_and(struct arena *arena, expr_list *out, struct expr *expr) {
     }
 }
 
+static bool is_length(const struct expr *expr) {
+    return expr->kind == EXPR_CONST && !expr->is_null && type_is_integer(expr->type) &&
+           const_exact(expr) >= 0;
+}
+
 bool expr_node_can_raise(const struct expr *expr) {
     if (expr->kind == EXPR_CAST) {
         return cast_can_raise(expr->args[0]->type, expr->type);
@@ -325,9 +330,10 @@ bool expr_node_can_raise(const struct expr *expr) {
         return type_is_integer(expr->type);
     case FUNC_DIV:
     case FUNC_MOD:
-    case FUNC_SUBSTRING:
     case FUNC_ROUND:
         return true;
+    case FUNC_SUBSTRING: /* of a length below zero */
+        return expr->arg_count > 2 && !is_length(expr->args[2]);
     case FUNC_LIKE:
     case FUNC_ILIKE:
         return like_can_raise(expr->args[1]);
