@@ -224,6 +224,7 @@ static struct rel *best_rows(struct plan *plan, struct rel *rel, u32 value, bool
             VEC_PUSH(plan->arena, &agg->out, col);
         }
         VEC_PUSH(plan->arena, &out->project.exprs, expr_col(plan, col, -1));
+        plan->cols.items[col].nullable |= rel->out.count == 1; /* of no rows */
         u32 named = plan_col_like(plan, col);
         VEC_PUSH(plan->arena, &out->out, named);
     }
