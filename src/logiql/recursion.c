@@ -61,6 +61,7 @@ static void open_draft(struct lq_bind *b, members *all) {
         pred->draft = draft;
         pred->relation = (u32)i;
         fix_relation(draft, (u32)i, cols, pred->types ? pred->arity : 0, true);
+        fix_call(draft, (u32)i, pred->name.ptr);
         if (pred->best && pred->types) {
             fix_best(draft, (u32)i, (u32)pred->value, pred->greatest);
         }

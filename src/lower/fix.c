@@ -378,10 +378,12 @@ static void end_rows(struct builder *b, const struct out_col *cols, u32 count,
 }
 
 /* The variable of a relation that begins with these rows. */
-static void begin_rows(struct builder *b, const struct out_col *cols, u32 count, struct loop_rel *r) {
+static void begin_rows(struct builder *b, const struct out_col *cols, u32 count,
+                       const char *name, struct loop_rel *r) {
     struct lower *l = b->l;
     r->all = lower_rows_var(l, "recursion", count);
     struct var *var = &l->vars.items[r->all];
+    var->relation = name;
     struct var_info *info = &l->var_infos.items[r->all];
     var->rows = b->rows;
     for (u32 i = 0; i < count; i++) {
@@ -430,7 +432,7 @@ static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
     if (l->status) {
         return;
     }
-    begin_rows(b, cols, count, r);
+    begin_rows(b, cols, count, rel->fix.names ? rel->fix.names[relation] : NULL, r);
     r->lit = lower_lit_new(l, KIND_I64, none);
     r->guess = guess_at(l, rel->fix.number, relation, r->all, is_none(rel->inputs[input]));
     take_guess(l, r->all, &l->guesses.items[r->guess]);

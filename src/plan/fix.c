@@ -18,6 +18,7 @@ struct draft_relation {
     const struct plan_col *cols;
     i64 col_count;
     bool distinct;
+    const char *name; /* NULL = none */
     bool best; /* of every key the least value, or the greatest */
     bool greatest;
     u32 value; /* its column */
@@ -48,6 +49,10 @@ void fix_relation(struct fix_draft *f, u32 relation, const struct plan_col *cols
     }
     f->relations[relation] =
         (struct draft_relation){.cols = own, .col_count = count, .distinct = distinct};
+}
+
+void fix_call(struct fix_draft *f, u32 relation, const char *name) {
+    f->relations[relation].name = name;
 }
 
 void fix_best(struct fix_draft *f, u32 relation, u32 value, bool greatest) {
@@ -307,6 +312,10 @@ struct rel *fix_close(struct fix_draft *f) {
     }
     struct rel *fix = rel_over(f->plan, REL_FIX, inputs, 2 * (i32)f->count);
     fix->fix.number = f->number;
+    fix->fix.names = NEW_ARRAY(arena, const char *, f->count);
+    for (u32 r = 0; r < f->count; r++) {
+        fix->fix.names[r] = f->relations[r].name;
+    }
     for (i32 i = 0; i < fix->input_count; i++) {
         for (i64 c = 0; c < inputs[i]->out.count; c++) {
             VEC_PUSH(arena, &fix->fix.cols[i], inputs[i]->out.items[c]);

@@ -373,6 +373,7 @@ struct fix_draft;
 struct fix_draft *fix_open(struct plan *plan, u32 count);
 void fix_relation(struct fix_draft *f, u32 relation, const struct plan_col *cols, i64 count,
                   bool distinct);
+void fix_call(struct fix_draft *f, u32 relation, const char *name); /* for EXPLAIN */
 void fix_best(struct fix_draft *f, u32 relation, u32 value, bool greatest);
 u32 fix_number(const struct fix_draft *f);
 /* Where the value of a relation (*out_value: its column) moves while rounds go on: up 1, down -1; 0 = it has none. */

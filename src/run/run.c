@@ -435,6 +435,19 @@ static bool has_enough(const struct exec *x, const struct block *block) {
            x->vars[block->stop_var - 1].rows >= lit_i64(x, block->stop_lit);
 }
 
+/* By block: the one + 1 that ends the innermost loop it is in; 0 = none. */
+static u32 *loop_ends(struct exec *x) {
+    const struct program *program = x->program;
+    u32 *ends = NEW_ARRAY(x->arena, u32, program->block_count + 1);
+    for (u32 end = 0; end < program->block_count; end++) {
+        const struct block *block = &program->blocks[end];
+        for (u32 b = block->loop; block->loop_count && b <= end; b++) {
+            ends[b] = ends[b] ? ends[b] : end + 1;
+        }
+    }
+    return ends;
+}
+
 static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bool streams) {
     const struct program *program = x->program;
     work_plan(x);
@@ -448,6 +461,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
     u32 b = program->block_count ? 0 : NO_VAR;
     bool again = false;
     i64 *rounds = NEW_ARRAY(x->arena, i64, program->block_count + 1);
+    u32 *loop_end = loop_ends(x);
     while (b != NO_VAR) {
         const struct block *block = &program->blocks[b];
         if (!again) {
@@ -460,7 +474,12 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
                 TRY(stream_possible(x, devices, step_no, &flows));
                 streams = flows;
             }
+            struct round_metric began;
+            round_begin(x, step_no, &block->steps[s], &began);
             TRY(run_step(x, devices, step_no, &block->steps[s], flows));
+            if (loop_end[b]) {
+                round_end(x, &block->steps[s], rounds[loop_end[b] - 1] + 1, &began);
+            }
             /* A step of a loop may run again and need what it read before, and so does one that is
              * still running; the answer stays until exec_close. */
             if (!loops && !x->stream && block->steps[s].kind != STEP_RESULT) {
