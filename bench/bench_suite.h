@@ -47,7 +47,7 @@ int suite_run(const struct suite *suite, const struct bench_options *options);
 struct query_profile {
     int steps;
     double seconds, kernel_seconds, floor_seconds; /* of all steps */
-    double launches, bytes_read, bytes_written;
+    double launches, waits, bytes_read, bytes_written;
     double bytes_sent, bytes_fetched; /* over the bus, to the card and back */
     double peak;                      /* of the card's memory */
 };

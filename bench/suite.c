@@ -209,14 +209,14 @@ static void print_title(const struct suite *suite, int query) {
 }
 
 static void print_profiles(const struct outcome *out) {
-    printf("\n%3s  %5s %8s %9s %10s %9s %9s %9s %9s %9s %9s\n", "", "steps", "kernels", "kernel ms",
-           "floor ms", "of floor", "MB read", "MB made", "MB sent", "MB back", "peak MB");
+    printf("\n%3s  %5s %8s %6s %9s %10s %9s %9s %9s %9s %9s %9s\n", "", "steps", "kernels", "waits",
+           "kernel ms", "floor ms", "of floor", "MB read", "MB made", "MB sent", "MB back", "peak MB");
     for (int i = 0; i < out->count; i++) {
         const struct query_profile *p = &out->runs[i].profile;
         if (out->runs[i].ran) {
-            printf("%3s  %5d %8.0f %9.3f %10.3f %8.0f%% %9.1f %9.1f %9.1f %9.1f %9.1f\n",
+            printf("%3s  %5d %8.0f %6.0f %9.3f %10.3f %8.0f%% %9.1f %9.1f %9.1f %9.1f %9.1f\n",
                    out->suite->labels[out->runs[i].query], p->steps, p->launches,
-                   p->kernel_seconds * 1e3, p->floor_seconds * 1e3,
+                   p->waits, p->kernel_seconds * 1e3, p->floor_seconds * 1e3,
                    p->seconds > 0 ? 100 * p->floor_seconds / p->seconds : 0, p->bytes_read / 1e6,
                    p->bytes_written / 1e6, p->bytes_sent / 1e6, p->bytes_fetched / 1e6,
                    p->peak / 1e6);
@@ -275,10 +275,10 @@ static void print_json_text(const char *text) {
 }
 
 static void print_json_profile(const struct query_profile *p) {
-    printf(", \"steps\": %d, \"kernels\": %.0f, \"steps_ms\": %.3f, \"kernel_ms\": %.3f, "
+    printf(", \"steps\": %d, \"kernels\": %.0f, \"waits\": %.0f, \"steps_ms\": %.3f, \"kernel_ms\": %.3f, "
            "\"floor_ms\": %.3f, \"bytes_read\": %.0f, \"bytes_written\": %.0f, "
            "\"bytes_sent\": %.0f, \"bytes_fetched\": %.0f, \"device_peak\": %.0f",
-           p->steps, p->launches, p->seconds * 1e3, p->kernel_seconds * 1e3, p->floor_seconds * 1e3,
+           p->steps, p->launches, p->waits, p->seconds * 1e3, p->kernel_seconds * 1e3, p->floor_seconds * 1e3,
            p->bytes_read, p->bytes_written, p->bytes_sent, p->bytes_fetched, p->peak);
 }
 

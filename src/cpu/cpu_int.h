@@ -249,6 +249,23 @@ FALLIBLE each_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u
                   bool *out_stop);
 /* ANY, reached by the matches in `child`. */
 void any_note(struct worker *w, struct frame *child, const struct cpu_op *op);
+/* Rows repeated once a match, in the frame below: expand_flush runs the rest of the pipeline over
+ * the child's n pairs of `from` and `match`, when it is full and at the end. */
+struct expand {
+    struct worker *w;
+    struct frame *fr, *child;
+    const struct cpu_op *op;
+    const struct index *index; /* MATCH, EACH */
+    u32 pc;
+    i64 *match;
+};
+struct expand expand_open(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc);
+FALLIBLE expand_flush(struct expand *e);
+/* RUN */
+void run_find(struct worker *w, struct frame *fr, const struct cpu_op *op);
+
+/* meet.c: MEET: the rest of the pipeline, once for what the runs have in common. */
+FALLIBLE meet_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc);
 
 /* sink_top.c: the pipeline with what sort keys do not need moved behind *out_at, where rows that
  * cannot be among the first of the order are dropped; begin returns NULL when no key can tell. */

@@ -60,6 +60,7 @@ static struct row_cost row_cost(const struct pipeline *pipe, const struct expect
         case OP_PROBE:
         case OP_EACH:
         case OP_MATCH:
+        case OP_RUN:
             add_index(&cost, vars[op->imm].index_bytes);
             break;
         case OP_LUT:

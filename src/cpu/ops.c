@@ -254,6 +254,12 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         }
         *out_stop = true;
         return match_run(w, fr, op, pc);
+    case OP_RUN:
+        run_find(w, fr, op);
+        return ERR_OK;
+    case OP_MEET:
+        *out_stop = true;
+        return meet_run(w, fr, op, pc);
     case OP_INTERN:
         return intern_keyed(op->op) ? best_intern(w, fr, op) : intern(w, fr, op);
     case OP_INTERN2:

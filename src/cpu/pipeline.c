@@ -7,6 +7,8 @@
  * returns the same rows on any number of threads. */
 #include "cpu/cpu_int.h"
 
+#include "codes/control.h"
+
 #include <stdlib.h>
 
 void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 worker), void *arg) {
@@ -438,11 +440,13 @@ static FALLIBLE begin_sinks(struct pipe_run *run) {
     return ERR_OK;
 }
 
-/* Variables that LOADV reads must be in one piece. */
+/* Variables that LOADV and MEET read must be in one piece. */
 static FALLIBLE flatten_inputs(struct exec *x, const struct pipeline *pipe) {
     for (u32 i = 0; i < pipe->op_count; i++) {
         if (op_infos[pipe->ops[i].code].roles[OPERAND_B] == ROLE_rows) {
             TRY(variable_flatten(x, pipe->ops[i].b));
+        } else if (pipe->ops[i].code == OP_RUN) {
+            TRY(variable_flatten(x, x->program->vars[pipe->ops[i].imm].rows_var));
         }
     }
     return ERR_OK;

@@ -266,13 +266,14 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
         case OP_FILTER:
         case OP_PROBE:
         case OP_MATCH:
+        case OP_MEET:
             if (depth > 0) {
                 ASSERT(!op_shapes(op));
                 break; /* never compacts */
             }
             find_live(x, out, spans, to, pc);
             to->compact_at = computes_after(pipe, pc) ? COMPACT_COMPUTED : COMPACT_LOADED;
-            out->level_count += op->code == OP_MATCH;
+            out->level_count += op->code == OP_MATCH || op->code == OP_MEET;
             break;
         case OP_EACH:
             each = pc;

@@ -190,23 +190,22 @@ static FALLIBLE match_flush(struct worker *w, struct frame *fr, struct frame *ch
     return ops_run(w, child, pc + 1);
 }
 
-/* One pair more, or several of one row; hands the child on when it is full. */
-struct expand {
-    struct worker *w;
-    struct frame *fr, *child;
-    const struct cpu_op *op;
-    const struct index *index;
-    u32 pc;
-    i64 *match;
-};
+struct expand expand_open(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc) {
+    struct expand e = {.w = w, .fr = fr, .child = &w->frames[fr->level + 1], .op = op, .pc = pc};
+    e.child->n = 0;
+    e.child->scoped = op->op->code == OP_EACH;
+    e.match = frame_dst(w, e.child, op->dst);
+    return e;
+}
 
-static FALLIBLE expand_flush(struct expand *e) {
+wf_status expand_flush(struct expand *e) {
     TRY(match_flush(e->w, e->fr, e->child, e->op, e->pc));
     e->child->n = 0;
     e->match = frame_dst(e->w, e->child, e->op->dst);
     return ERR_OK;
 }
 
+/* The rows of a run. */
 static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
     struct frame *child = e->child;
     bool each = child->scoped;
@@ -231,13 +230,10 @@ static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
 }
 
 wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc) {
-    struct expand e = {.w = w, .fr = fr, .child = &w->frames[fr->level + 1], .op = op, .pc = pc};
+    struct expand e = expand_open(w, fr, op, pc);
     e.index = w->run->x->vars[op->op->imm].index;
     bool outer = (probe_flags(op->op) & PROBE_OUTER) != 0;
     find_runs(w, fr, e.index, op);
-    e.child->n = 0;
-    e.child->scoped = op->op->code == OP_EACH;
-    e.match = frame_dst(w, e.child, op->dst);
     for (i64 j = 0; j < fr->m; j++) {
         if (outer && fr->run_lo[j] == fr->run_hi[j]) {
             e.child->from[e.child->n] = ACTIVE(fr, j);
@@ -249,7 +245,22 @@ wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op,
         }
         TRY(expand_run(&e, ACTIVE(fr, j), fr->run_lo[j], fr->run_hi[j]));
     }
-    return match_flush(w, fr, e.child, op, pc);
+    return expand_flush(&e);
+}
+
+void run_find(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    const struct index *index = w->run->x->vars[op->op->imm].index;
+    find_runs(w, fr, index, op);
+    i64 *dst = frame_dst(w, fr, op->dst);
+    for (i64 j = 0; j < fr->m; j++) {
+        u32 lo = fr->run_lo[j], hi = fr->run_hi[j];
+        if (lo < hi && index->rows && !index->unique) { /* they follow each other */
+            ASSERT(index->rows[hi - 1] - index->rows[lo] == hi - 1 - lo);
+            hi = index->rows[lo] + (hi - lo);
+            lo = index->rows[lo];
+        }
+        dst[ACTIVE(fr, j)] = (i64)((u64)lo << 32 | hi);
+    }
 }
 
 void any_note(struct worker *w, struct frame *child, const struct cpu_op *op) {

@@ -21,7 +21,9 @@ static i64 part_bytes(const struct pipe_run *run) {
     i64 bytes = run->x->settings->morsel_rows < I64_MAX / ROW_BYTES ? run->morsel_rows * ROW_BYTES
                                                                     : I64_MAX;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        bytes = pipe->ops[i].code == OP_MATCH ? MIN_OF(bytes, EXPANDING_BYTES) : bytes;
+        bytes = pipe->ops[i].code == OP_MATCH || pipe->ops[i].code == OP_MEET
+                    ? MIN_OF(bytes, EXPANDING_BYTES)
+                    : bytes;
     }
     return bytes;
 }

@@ -55,8 +55,9 @@ static i64 first_slice(const struct slices *slices, i64 want_bytes) {
     i64 rows = MAX_OF(want_bytes / slices->row_bytes, workers);
     const struct pipeline *pipe = slices->run.pipe.pipe;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct index *index =
-            pipe->ops[i].code == OP_MATCH ? slices->run.x->vars[pipe->ops[i].imm].index : NULL;
+        const struct index *index = pipe->ops[i].code == OP_MATCH || pipe->ops[i].code == OP_RUN
+                                        ? slices->run.x->vars[pipe->ops[i].imm].index
+                                        : NULL;
         if (index && !index->unique) { /* a row may match every row of the other side */
             rows = MIN_OF(rows / MAX_OF(index->row_count, 1), MATCH_START * workers);
         }

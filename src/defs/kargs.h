@@ -304,6 +304,12 @@ enum {
     RETRY_HEAP = 32   /* strings that are made have no room */
 };                    /* bits */
 
+/* Rows that a step of a loop reads, known to the device alone. */
+struct krange {
+    i64 first, end;
+    i64 start; /* -first: rows are numbered from it */
+};
+
 struct kargs {
     const struct kseg *segs; /* [column * tablet_count + tablet] */
     const i64 *tablet_rows;
@@ -316,6 +322,9 @@ struct kargs {
     u32 op_count;
     u64 tile_first; /* the launch works on tiles from tile_first up to tile_count */
     u64 tile_count;
+    /* 0 = those; else which rows of the only tablet, in memory of the device: the first, and the end, which tablet_rows
+     * and row_starts point to as well. Tiles are those that the rows lie in. */
+    const struct krange *range;
     const struct kop *ops;
     u32 hoist_count; /* the first opcodes fill constants, once per block */
     u32 slot_bytes;  /* shared memory of registers */
@@ -382,6 +391,53 @@ struct kfetch {
         u64 at; /* behind `to`; a multiple of 8, as `from` is */
         u64 bytes;
     } parts[FETCH_PARTS];
+};
+
+/* A loop whose rounds are queued before anybody knows how many there will be: what it reads and makes
+ * is known to the device alone. Once a step could not go on, those behind it find no rows. */
+#define LOOP_RELS 8u
+#define LOOP_PARTS 16u
+#define LOOP_STEPS 16u
+enum { LOOP_DELTA, LOOP_OLD, LOOP_ALL };
+struct kloop_rel {
+    u64 rows, taken;               /* that it has, and that a round has taken */
+    u64 rows_before, taken_before; /* when the round began */
+};
+struct kloop_part {
+    struct krange rows;
+    u64 cut, of; /* rows of all rounds, and those that they were cut from */
+    u64 cut_before, of_before;
+};
+struct kloop_step {
+    u64 read, made; /* rows, in all rounds */
+    u64 read_before, made_before;
+    const u64 *counts; /* EXPLAIN ANALYZE: LOOP_COUNTS words that a pipeline counts in, */
+    u64 *counts_before;
+};
+#define LOOP_COUNTS (COUNT_COPIES * COUNT_PLACES)
+struct kloop {
+    u64 stopped; /* the number of the step, + 1; 0 = it goes on */
+    u64 rounds;  /* that began */
+    u64 over;    /* nothing was new, or enough was there */
+    struct krange now; /* what the next pipeline reads */
+    struct kloop_rel rels[LOOP_RELS];
+    struct kloop_part parts[LOOP_PARTS];
+    struct kloop_step steps[LOOP_STEPS];
+};
+/* Between two pipelines: what the one before made, what the one behind reads. */
+struct kturn {
+    struct kloop *loop;
+    const u64 *took; /* the report of the one before; 0 = none */
+    u64 *next;       /* of the one behind; 0 = none */
+    i64 capacity;    /* of the relation that the one before added to */
+    i64 stop_rows;   /* enough, of relation stop_rel - 1 */
+    u32 stop_rel;    /* 0 = never */
+    u32 begins;      /* a round does */
+    u32 took_rel, took_step, next_rel, next_step, next_part;
+    u32 rel_count, part_count;
+    u32 step_count; /* of those whose counts are kept; 0 = nobody counts */
+    u32 pad;
+    u8 part_rels[LOOP_PARTS], part_forms[LOOP_PARTS]; /* LOOP_DELTA, … */
 };
 
 struct kintern_fill { /* puts entries that are there already into empty slots */

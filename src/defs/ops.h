@@ -32,6 +32,7 @@ enum role {
     ROLE_no,            /* nothing */
     WF_KINDS(X, )       /* a register of that kind */
     ROLE_b8_if,         /* the same; NO_REG: none */
+    ROLE_i64_if,
     ROLE_intern_key,    /* i64 where INTERN's mode asks for a key, else nothing */
     ROLE_words,         /* the first of as many i64 registers as `count` says */
     ROLE_as_literal,    /* dst: of the literal's kind */

@@ -104,6 +104,27 @@ static wf_status check_words(struct check *c, const struct op *op) {
     return ERR_OK;
 }
 
+/* The opcode that made a register before this one; NULL when there is none. */
+static const struct op *made_by(const struct check *c, u16 reg) {
+    for (u32 i = c->pc; i-- > 0;) {
+        if (op_writes(&c->pipe->ops[i]) && c->pipe->ops[i].dst == reg) {
+            return &c->pipe->ops[i];
+        }
+    }
+    return NULL;
+}
+
+static wf_status check_meet(struct check *c, const struct op *op) {
+    const u16 runs[3] = {op->a, op->b, op->c};
+    for (u32 i = 0; i < 3 && runs[i] != NO_REG; i++) {
+        const struct op *run = made_by(c, runs[i]);
+        NEED(run && run->code == OP_RUN, "what meets is no run");
+        const struct var *rows = &c->program->vars[c->program->vars[run->imm].rows_var];
+        NEED(rows->col_count >= 2 && rows->kinds[1] == KIND_I64, "what meets has no values");
+    }
+    return ERR_OK;
+}
+
 /* What can be named by its number, where it is named. */
 static wf_status check_named(struct check *c, const struct op *op, enum role role, u32 value) {
     switch (role) {
@@ -144,6 +165,8 @@ static wf_status check_operand(struct check *c, const struct op *op, enum operan
     switch (role) {
     case ROLE_b8_if:
         return value == NO_REG ? ERR_OK : check_read(c, (u16)value, KIND_B8);
+    case ROLE_i64_if:
+        return value == NO_REG ? ERR_OK : check_read(c, (u16)value, KIND_I64);
     case ROLE_intern_key:
         return intern_keyed(op) ? check_read(c, (u16)value, KIND_I64) : ERR_OK;
     case ROLE_match_flags:
@@ -204,6 +227,9 @@ static wf_status check_op(struct check *c, const struct op *op) {
     }
     if (roles[OPERAND_A] == ROLE_words) {
         TRY(check_words(c, op));
+    }
+    if (op->code == OP_MEET) {
+        TRY(check_meet(c, op));
     }
     if (roles[OPERAND_DST] == ROLE_no) {
         return ERR_OK;

@@ -499,7 +499,7 @@ static FALLIBLE part_end(struct job *j, struct job_agg *a) {
         i64 fetched = 0;
         struct row_fetch fetch = {var, rows, a->part_count, cols, g->streams[0]};
         TRY(gpu_rows_to_chunk(g, j->x, &fetch, &fetched));
-        CU(g->api->stream_synchronize(g->streams[0]));
+        CU(gpu_sync(g, g->streams[0]));
         gpu_job_fetched(j, fetched);
     }
     v->on_host = 1;
@@ -684,7 +684,7 @@ static FALLIBLE extract_tables(struct job *j, u32 first, u32 end) {
     }
     CU(g->api->copy_to_host(g->reports.host + first * REPORT_WORDS * 8, reports, report_bytes,
                             g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     for (u32 k = first; k < end; k++) {
         u64 last[REPORT_WORDS];
         report_of(j, k, last);

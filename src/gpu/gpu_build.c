@@ -313,7 +313,7 @@ static FALLIBLE read_report(struct build *b, u64 report[REPORT_WORDS]) {
     TRY(gpu_pinned_reserve(g, &g->reports, REPORT_WORDS * 8, err));
     TRY(record_end(b));
     CU(g->api->copy_to_host(g->reports.host, b->temps[0]->addr, REPORT_WORDS * 8, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     memcpy(report, g->reports.host, REPORT_WORDS * 8);
     b->waited = 1;
     return ERR_OK;
@@ -449,7 +449,7 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     }
     if (!b->waited) {
         TRY(record_end(b));
-        CU(g->api->stream_synchronize(g->streams[0]));
+        CU(gpu_sync(g, g->streams[0]));
     }
     float ms = 0;
     CU(g->api->event_elapsed(&ms, first, g->events[1]));

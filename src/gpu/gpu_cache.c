@@ -361,7 +361,7 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
     struct seg_bytes seg = gpu_segment_bytes(tablet, col, rows);
     wf_status status = load(g, c, &seg, stream, err);
     if (status) { /* nothing may still be writing what is freed */
-        (void)g->api->stream_synchronize(stream);
+        (void)gpu_sync(g, stream);
     }
     mutex_lock(&card->lock);
     c->loading = 0;

@@ -48,7 +48,7 @@ struct launch_record *gpu_capture_new(struct arena *arena) {
 
 static FALLIBLE read_card(struct gpu *g, void *dst, u64 src, i64 bytes, struct error *err) {
     CU(g->api->copy_to_host(dst, src, (size_t)bytes, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     return ERR_OK;
 }
 

@@ -327,7 +327,9 @@ static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struc
 
 static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     (void)gpu_heap_mark(g->card);
+    g->waits = 0;
     wf_status status = run_kind(g, x, step_no, step);
+    x->metrics[step_no].waits += g->waits;
     x->metrics[step_no].device_peak = gpu_heap_mark(g->card);
     if (x->profiles) {
         x->metrics[step_no].kernel = gpu_widest_use(g);
@@ -382,6 +384,7 @@ static void begin_again(struct step_metric *metric, const struct step_metric *un
     metric->bytes_moved = spent.bytes_moved;
     metric->bytes_fetched = spent.bytes_fetched;
     metric->launches = spent.launches;
+    metric->waits = spent.waits;
     metric->device_ns = spent.device_ns;
 }
 
@@ -408,10 +411,24 @@ static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const s
     return status;
 }
 
+static FALLIBLE gpu_rounds(struct device *dev, struct exec *x, struct rounds *r) {
+    struct gpu *g = dev->self;
+    TRY(gpu_enter(g, x->err));
+    g->known = (struct gpu_known){0};
+    g->may_spill = 0;
+    g->pool = x->pool;
+    wf_status status = gpu_run_loop(g, x, r);
+    g->pool = NULL;
+    gpu_leave(g);
+    return status;
+}
+
 static FALLIBLE gpu_fetch(struct device *dev, struct exec *x, u32 var) {
     struct gpu *g = dev->self;
     TRY(gpu_enter(g, x->err));
+    g->waits = 0;
     wf_status status = gpu_var_fetch(g, x, var);
+    x->fetch_waits += g->waits;
     if (status) {
         gpu_wait(g);
     }
@@ -458,6 +475,7 @@ static struct device *device_of(struct gpu *g) {
                                 .column = gpu_column,
                                 .lacks = gpu_lacks,
                                 .run = gpu_run,
+                                .rounds = gpu_rounds,
                                 .fetch = gpu_fetch,
                                 .rates = gpu_rates,
                                 .close = gpu_close};
@@ -489,7 +507,7 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
                                     &moved, err);
         }
     }
-    int code = g->api->stream_synchronize(g->streams[0]);
+    int code = gpu_sync(g, g->streams[0]);
     status = status ? status : gpu_check(g->card, code, "stream_synchronize", err);
     gpu_leave(g);
     return status;

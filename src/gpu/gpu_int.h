@@ -399,6 +399,7 @@ struct gpu {
     const struct cu_api *api; /* the card's */
     i32 number;               /* among the card's */
     u64 run_no;               /* of the step */
+    i64 waits;                /* for the card, during it */
     b8 inside;                /* in a step; by the card's lock */
     b8 had_company;           /* another worker was inside during it */
     enum gpu_tight tight;     /* of the step */
@@ -434,6 +435,15 @@ FALLIBLE gpu_enter(struct gpu *g, struct error *err);
 FALLIBLE gpu_enter_alone(struct gpu *g, struct error *err);
 /* Whether another worker was inside meanwhile: memory may have been short only because of it. */
 bool gpu_leave(struct gpu *g);
+/* Waits for a stream or an event; counted for the step. */
+static inline int gpu_sync(struct gpu *g, void *stream) {
+    g->waits++;
+    return g->api->stream_synchronize(stream);
+}
+static inline int gpu_sync_event(struct gpu *g, void *event) {
+    g->waits++;
+    return g->api->event_synchronize(event);
+}
 void gpu_wait(struct gpu *g); /* for all that this worker queued; errors have been met before */
 /* A card with one worker. NULL: the reason is in `why`. */
 struct gpu *gpu_card_open(struct memory *host_mem, i64 budget_bytes, i32 number, char why[300]);
@@ -644,6 +654,7 @@ struct weave { /* what the text depends on besides the opcodes */
     } aggs[PIPE_AGGS];
     i32 run_rows;        /* of struct agg_shape */
     b8 gone;             /* the source has deleted rows */
+    b8 ranged;           /* which rows of it are read, the device knows: struct krange */
     b8 lists;            /* there is shared memory for lists of rows */
     i32 rows_per_thread; /* out */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
@@ -809,6 +820,7 @@ FALLIBLE gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct s
 FALLIBLE gpu_run_rank(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r);
 FALLIBLE gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 /* How a segment looks to a kernel that loads it into a register of `kind`. */
 struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls);

@@ -71,7 +71,7 @@ static FALLIBLE fill(struct gpu *g, struct exec *x, struct gpu_var *gv, bool is_
         TRY(gpu_launch(g, function, (struct gpu_grid){blocks, BLOCK_THREADS, 0}, g->streams[0],
                        &args, err));
     }
-    CU(g->api->stream_synchronize(g->streams[0])); /* the counts lie on this stack */
+    CU(gpu_sync(g, g->streams[0])); /* the counts lie on this stack */
     return ERR_OK;
 }
 
@@ -172,7 +172,7 @@ static FALLIBLE from_host(struct gpu *g, struct exec *x, const struct variable *
     }
     status = status ? status : fill(g, x, gv, is_text);
     if (status) {
-        (void)g->api->stream_synchronize(g->streams[0]);
+        (void)gpu_sync(g, g->streams[0]);
     }
     mem_free(x->mem, copy, all);
     *moved += all;
@@ -275,7 +275,7 @@ wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
                                         gv->intern_blocks[BLOCK_HEAP]->addr, (size_t)heap_bytes,
                                         g->streams[0]);
         }
-        int done = g->api->stream_synchronize(g->streams[0]);
+        int done = gpu_sync(g, g->streams[0]);
         wf_status status = gpu_check(g->card, code ? code : done, "copy_to_host", err);
         if (!status) {
             u64 *heap = copy + rest * INTERN_WORDS;
@@ -298,7 +298,7 @@ wf_status gpu_intern_close(struct gpu *g, struct exec *x, u32 var, struct intern
     u8 *at = g->reports.host + g->reports.bytes - INTERN_COUNTS * 8;
     CU(g->api->copy_to_host(at, gv->intern_blocks[BLOCK_COUNTS]->addr, INTERN_COUNTS * 8,
                             g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     u64 counts[INTERN_COUNTS];
     memcpy(counts, at, sizeof counts);
     gv->intern_count = (i64)MIN_OF(counts[INTERN_ENTRIES], gv->intern.entry_limit);

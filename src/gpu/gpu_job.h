@@ -112,6 +112,13 @@ struct job_agg { /* one of the step's aggregations */
     b8 stuck;       /* there is no room for a larger table */
 };
 
+/* A pipeline of a loop: all that its launches need. */
+struct job_ready {
+    void *function;
+    struct gpu_grid grid;
+    struct kargs args;
+};
+
 struct job {
     struct gpu *g;
     struct exec *x;
@@ -120,6 +127,9 @@ struct job {
     struct step_metric *metric;
     struct gpu_step *kept;
     struct gpu_scan *scan; /* NULL: the source is no table */
+    b8 ranged;             /* of a loop: which rows of `range_var` it reads, the device knows */
+    u32 range_var;
+    i64 range_rows;        /* of the largest variable that the loop reads */
     b8 found;              /* the scan is from an earlier run */
     b8 keeps;              /* the scan's fixed part stays on the card */
     struct arena *arena;   /* of parts, signatures and batches: the scan's or the execution's */
@@ -192,6 +202,8 @@ struct job {
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
     i64 old_rows;
+    i64 first_rows;            /* that it held before the step, whatever earlier tries added */
+    b8 launched;               /* a kernel was, in this try */
     b8 in_place;               /* it has room for what comes: `out` is `old` */
     struct gpu_var *set;       /* keys of the rows, heads: a bitmap */
     struct gpu_block *set_was; /* append: the bitmap before */
@@ -204,6 +216,11 @@ struct job {
     u64 *counts; /* rows at the plan's places; NULL = not counted */
     b8 used_vm, used_woven, used_quick;
 };
+
+/* The variable that the rows come from, where they do. */
+static inline u32 gpu_job_source_var(const struct job *j) {
+    return j->ranged ? j->range_var : j->pipe->source.ref;
+}
 
 /* Bytes that crossed the bus to the host. */
 static inline void gpu_job_fetched(struct job *j, i64 bytes) {
@@ -279,16 +296,28 @@ FALLIBLE gpu_job_harvest(struct job *j, i64 batch);
 i64 gpu_job_out_count(const struct job *j); /* columns of rows */
 /* Those, and what else a kernel writes to: marks, the set of keys. */
 i64 gpu_job_out_places(const struct job *j);
-/* The set of keys as it was; after a step that failed. */
+FALLIBLE gpu_job_set_begin(struct job *j);
+/* After a step that failed: the set of keys as it was, or what was written stays with it. */
 void gpu_job_set_restore(struct job *j);
+void gpu_job_set_end(struct job *j); /* the host's is out of date */
 i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
 i64 gpu_job_col_bytes(const struct job *j, u32 c);
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);
 void gpu_job_sink_drop(struct job *j);
 
-/* gpu_run.c: the woven kernel of a layout; NULL when it is not there and nobody waits for it. */
+/* gpu_run.c */
+/* The woven kernel of a layout; NULL when it is not there and nobody waits for it. */
 FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
+FALLIBLE gpu_job_open(struct job *j); /* the step's plan, and the indexes it looks into */
+/* A pipeline that reads the rows which a struct krange at `range` tells of and adds to rows that have
+ * room: its arguments, on the card when the first stream is done. The argument block is the job's. */
+FALLIBLE gpu_job_ready(struct job *j, u64 range, struct gpu_block **args, struct job_ready *out);
+FALLIBLE gpu_job_ready_code(struct job *j, struct job_ready *out); /* the best there is by now */
+/* Whether one launch may take so many rows. */
+bool gpu_job_takes(const struct job *j, i64 rows);
+FALLIBLE gpu_job_counts(struct job *j); /* that all launches made so far, for EXPLAIN ANALYZE */
+const char *gpu_job_code(const struct job *j); /* which code ran */
 
 /* gpu_room.c */
 void gpu_room_begin(struct job *j);

@@ -34,7 +34,7 @@ wf_status gpu_far_fetch(struct gpu *g, struct exec *x, struct gpu_far *far) {
     if (far->used && !atomic_load(&far->is_here)) {
         CU(g->api->copy_to_host(far->host->data, far->block->addr + HEAP_HEAD, (size_t)far->used,
                                 g->streams[0]));
-        CU(g->api->stream_synchronize(g->streams[0]));
+        CU(gpu_sync(g, g->streams[0]));
         atomic_store(&far->is_here, 1);
     }
     return ERR_OK;
@@ -105,7 +105,7 @@ wf_status gpu_job_made_end(struct job *j, bool *out_again) {
         return ERR_OK;
     }
     CU(g->api->copy_to_host(&used, j->made->addr, sizeof used, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     atomic_store(&j->kept->made_rows, 0); /* whoever reads one of them may read the other */
     atomic_store(&j->kept->made_bytes, (i64)used + (i64)used / 16);
     atomic_store(&j->kept->made_rows, j->source_rows);

@@ -27,7 +27,7 @@ wf_status order_send(struct order_step *s, u64 to, const void *from, i64 bytes) 
         return ERR_OK;
     }
     CU(g->api->copy_to_device(to, from, (size_t)bytes, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     return ERR_OK;
 }
 
@@ -36,7 +36,7 @@ wf_status order_receive(struct order_step *s, void *to, u64 from, i64 bytes) {
     struct gpu *g = s->g;
     TRY(gpu_pinned_reserve(g, &g->reports, bytes, err));
     CU(g->api->copy_to_host(g->reports.host, from, (size_t)bytes, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     memcpy(to, g->reports.host, (size_t)bytes);
     return ERR_OK;
 }
@@ -185,7 +185,7 @@ wf_status order_timed(struct order_step *o, FALLIBLE (*run)(void *arg), void *ar
     CU(g->api->event_record(first, g->streams[0]));
     TRY(run(arg));
     CU(g->api->event_record(last, g->streams[0]));
-    CU(g->api->event_synchronize(last));
+    CU(gpu_sync_event(g, last));
     CU(g->api->event_elapsed(&ms, first, last));
     o->metric->device_ns += (i64)((f64)ms * 1e6);
     return ERR_OK;

@@ -59,7 +59,7 @@ static FALLIBLE copy(struct gpu *g, void *dst, bool dst_there, const void *src, 
     } else {
         CU(g->api->copy_to_host(dst, (u64)(size_t)src, (size_t)bytes, stream));
     }
-    CU(g->api->stream_synchronize(stream));
+    CU(gpu_sync(g, stream));
     return ERR_OK;
 }
 
@@ -107,7 +107,7 @@ static FALLIBLE take_time(struct prim_job *job) {
     if (!job->timed) {
         CU(g->api->event_record(last, g->streams[0]));
     }
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     CU(g->api->event_elapsed(&ms, first, last));
     job->device_ns = (i64)((f64)ms * 1e6);
     return ERR_OK;
@@ -119,7 +119,7 @@ static wf_status job_end(struct prim_job *job, wf_status status) {
         status = status ? status : take_time(job);
         job->kernel = gpu_widest_use(g);
         if (status) { /* whatever is queued still reads the arrays */
-            (void)g->api->stream_synchronize(g->streams[0]);
+            (void)gpu_sync(g, g->streams[0]);
         }
     }
     gpu_leave(g);
@@ -242,7 +242,7 @@ wf_status gpu_prim_fetch(struct prim_job *job, void *host, const void *src, i64 
             job->timed = 1;
         }
         CU(g->api->copy_to_host(g->reports.host, (u64)(size_t)src, (size_t)bytes, g->streams[0]));
-        CU(g->api->stream_synchronize(g->streams[0]));
+        CU(gpu_sync(g, g->streams[0]));
         memcpy(host, g->reports.host, (size_t)bytes);
     }
     return ERR_OK;
@@ -254,7 +254,7 @@ wf_status gpu_prim_send(struct prim_job *job, void *dst, const void *host, i64 b
     if (!job->measuring && bytes > 0) {
         TRY(gpu_prim_work(job));
         CU(g->api->copy_to_device((u64)(size_t)dst, host, (size_t)bytes, g->streams[0]));
-        CU(g->api->stream_synchronize(g->streams[0]));
+        CU(gpu_sync(g, g->streams[0]));
     }
     return ERR_OK;
 }

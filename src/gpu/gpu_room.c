@@ -120,7 +120,7 @@ static FALLIBLE column_grow(struct job *j, struct gpu_block **block, u64 *addr, 
     struct gpu_block *larger = NULL;
     TRY(gpu_alloc_rows(g, capacity * width, &larger, err));
     int code = g->api->copy_device(larger->addr, *addr, (size_t)(rows * width), g->streams[0]);
-    code = code ? code : g->api->stream_synchronize(g->streams[0]);
+    code = code ? code : gpu_sync(g, g->streams[0]);
     wf_status status = gpu_check(g->card, code, "copy_device", err);
     gpu_heap_free(g->card, status ? larger : *block);
     if (!status) {
@@ -141,7 +141,7 @@ static FALLIBLE send_outs(struct job *j) {
     }
     CU(g->api->copy_to_device(g->args_block->addr + (u64)j->outs_at, outs,
                               sizeof *outs * (size_t)(count * j->slot_count), g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     return ERR_OK;
 }
 
@@ -171,7 +171,7 @@ static FALLIBLE rows_grow(struct job *j, struct gpu_var *out, i64 next) {
 /* --- tables --- */
 
 static FALLIBLE wait_first(struct job *j) {
-    int code = j->g->api->stream_synchronize(j->g->streams[0]);
+    int code = gpu_sync(j->g, j->g->streams[0]);
     return gpu_check(j->g->card, code, "stream_synchronize", j->x->err);
 }
 
@@ -229,7 +229,7 @@ static FALLIBLE table_grow(struct job *j, u32 number, bool *out_done) {
     args.agg = gpu_agg_args(j, number);
     wf_status status = table_clear(j, number);
     status = status ? status : start(j, KERNEL_AGG_MOVE, args.from.slot_count, &args);
-    int code = g->api->stream_synchronize(g->streams[0]);
+    int code = gpu_sync(g, g->streams[0]);
     gpu_heap_free(g->card, old);
     TRY(status);
     return gpu_check(g->card, code, "stream_synchronize", err);
@@ -285,7 +285,7 @@ wf_status gpu_room_put_aside(struct job *j, u32 number, i64 groups, i64 next) {
     TRY(gpu_alloc_rows(g, (i64)bytes, &counter, err));
     wf_status status = pack_parts(j, number, aside, counter->addr);
     int code = status ? 0 : g->api->copy_to_host(aside->starts, counter->addr, bytes, g->streams[0]);
-    int waited = g->api->stream_synchronize(g->streams[0]);
+    int waited = gpu_sync(g, g->streams[0]);
     gpu_heap_free(g->card, counter);
     TRY(status);
     TRY(gpu_check(g->card, code ? code : waited, "copy_to_host", err));
@@ -317,7 +317,7 @@ static FALLIBLE join_part(struct job *j, u32 number, u32 part, u32 mask) {
         j->metric->bytes_moved += (i64)args.count * 8 * (1 + a->sink->word_count);
     }
     CU(g->api->copy_to_host(report, report_addr(j, number, 0), sizeof report, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     if (!(report[REPORT_RETRY] & RETRY_TABLE)) {
         return gpu_agg_part_rows(j, number, report);
     }

@@ -353,6 +353,7 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.cols = sig->cols;
     sig->weave.indexes = indexes;
     sig->weave.gone = gpu_job_gone_bits(j) != NULL;
+    sig->weave.ranged = j->ranged;
     sig->weave.lists =
         j->plan.sink->kind != SINK_AGG || j->g->card->shared_max >= LISTS_LEAST_SHARED;
     for (u32 k = 0; k < j->plan.agg_count; k++) {
@@ -366,7 +367,7 @@ static bool is_worth_weaving(const struct job *j) {
     UNUSED(j);
     return true;
 #else
-    return j->source_rows >= WEAVE_LEAST_ROWS;
+    return MAX_OF(j->source_rows, j->range_rows) >= WEAVE_LEAST_ROWS;
 #endif
 }
 
@@ -379,7 +380,8 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     if (code == CODE_AUTO) {
         bool machine = j->g->card->codes.has_machine && !j->plan.woven_op;
         ask.how = machine ? WOVEN_LATER : WOVEN_QUICKLY;
-        ask.gain = is_worth_weaving(j) ? j->source_rows * j->pipe->op_count : 0;
+        i64 rows = MAX_OF(j->source_rows, j->range_rows);
+        ask.gain = is_worth_weaving(j) ? rows * j->pipe->op_count : 0;
     }
     if (sig->function || j->vm_only || (code == CODE_VM && !j->plan.woven_op) ||
         (ask.how == WOVEN_LATER && !ask.gain)) {
@@ -585,6 +587,7 @@ static FALLIBLE start_kernel(struct job *j, const struct start *s, struct kargs 
     if (s->captured) {
         TRY(capture_before(j, s->captured, grid, &args));
     }
+    j->launched = 1;
     TRY(gpu_launch(g, s->function, grid, s->stream, &args, err));
     j->metric->launches++;
     return s->captured ? gpu_capture_after(g, j->x) : ERR_OK;
@@ -645,11 +648,11 @@ static FALLIBLE read_report(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     for (i32 s = 1; s < j->slot_count; s++) { /* launches of other batches have times, too */
-        CU(g->api->stream_synchronize(g->streams[s]));
+        CU(gpu_sync(g, g->streams[s]));
     }
     CU(g->api->copy_to_host(g->reports.host, g->args_block->addr + (u64)j->reports_at,
                             (size_t)report_bytes(j), g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     return add_times(j);
 }
 
@@ -681,7 +684,7 @@ static FALLIBLE run_batch(struct job *j, i64 b, void *stream) {
         i64 start = clock_ns();
         TRY(launch_batch(j, b, stream, &l));
         if (l.tile) {
-            CU(g->api->stream_synchronize(stream));
+            CU(gpu_sync(g, stream));
             if (!j->to_host) {
                 TRY(read_report(j));
                 l.tile = has_enough(j) ? 0 : l.tile;
@@ -703,7 +706,7 @@ static FALLIBLE run_cached(struct job *j) {
         TRY(run_batch(j, b, g->streams[0]));
         in_flight += j->batches[b].rows;
         if (in_flight >= SYNC_ROWS) {
-            CU(g->api->stream_synchronize(g->streams[0]));
+            CU(gpu_sync(g, g->streams[0]));
             in_flight = 0;
         }
     }
@@ -719,7 +722,7 @@ static FALLIBLE start_batch(struct job *j, i64 b) {
         TRY(gpu_job_stream(j, &j->batches[b], slot));
     }
     if (j->place == PLACE_SERIAL) {
-        CU(g->api->stream_synchronize(stream));
+        CU(gpu_sync(g, stream));
     }
     if (j->to_host && b >= j->slot_count) { /* until then the slot's rows are still being copied */
         CU(g->api->stream_wait_event(stream, g->slot_down[slot], 0));
@@ -758,20 +761,23 @@ static FALLIBLE run_slots(struct job *j) {
         TRY(gpu_job_harvest(j, done++));
     }
     if (j->to_host) {
-        CU(g->api->stream_synchronize(g->down));
+        CU(gpu_sync(g, g->down));
     }
     return ERR_OK;
 }
 
 /* The rows counted by all launches of this run. */
-static FALLIBLE read_counts(struct job *j) {
+wf_status gpu_job_counts(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
+    if (!count_bytes(j)) {
+        return ERR_OK;
+    }
     u64 *counts = NEW_ARRAY(j->x->arena, u64, COUNT_PLACES);
     u8 *host = g->reports.host + report_bytes(j);
     CU(g->api->copy_to_host(host, g->args_block->addr + (u64)j->counts_at, (size_t)count_bytes(j),
                             g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     for (i64 i = 0; i < (i64)(COUNT_COPIES * COUNT_PLACES); i++) {
         u64 count;
         memcpy(&count, host + i * 8, sizeof count);
@@ -783,7 +789,7 @@ static FALLIBLE read_counts(struct job *j) {
 
 static FALLIBLE collect(struct job *j) {
     TRY(j->to_host ? add_times(j) : read_report(j));
-    return count_bytes(j) ? read_counts(j) : ERR_OK;
+    return gpu_job_counts(j);
 }
 
 /* How the pipeline uses an interner. */
@@ -865,6 +871,7 @@ static FALLIBLE close_interns(struct job *j) {
 }
 
 static FALLIBLE run_once(struct job *j, bool *out_again) {
+    j->launched = 0;
     TRY(open_interns(j));
     TRY(clear_bests(j));
     TRY(gpu_job_made_begin(j));
@@ -890,6 +897,45 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     }
     gpu_job_sink_drop(j);
     return ERR_OK;
+}
+
+/* --- of a loop --- */
+
+#define RANGE_TILE_SHIFT 62 /* all tiles are of the only tablet */
+
+bool gpu_job_takes(const struct job *j, i64 rows) {
+    i64 matches = j->g->api->is_simt ? FIRST_MATCHES_SIMT : FIRST_MATCHES;
+    return rows <= most_rows(j) && rows <= matches / j->each_gives;
+}
+
+wf_status gpu_job_ready_code(struct job *j, struct job_ready *out) {
+    struct launch l = {NULL, 0, 0};
+    i64 tile_rows = 1;
+    i64 shared = 0;
+    i32 per_sm = 1;
+    TRY(choose_code(j, &j->batches[0], &l, &out->args, &out->function, &tile_rows, &shared));
+    out->args.tile_shift = RANGE_TILE_SHIFT;
+    u32 threads = l.function ? WOVEN_BLOCK : VM_BLOCK;
+    TRY(gpu_blocks_per_sm(j->g, out->function, threads, shared, &per_sm, j->x->err));
+    out->grid = (struct gpu_grid){(i64)j->g->card->sm_count * per_sm, threads, shared};
+    return ERR_OK;
+}
+
+wf_status gpu_job_ready(struct job *j, u64 range, struct gpu_block **args,
+                        struct job_ready *out) {
+    TRY(gpu_job_source(j));
+    TRY(gpu_job_place(j));
+    TRY(gpu_job_texts(j));
+    j->each_gives = most_matches(j);
+    j->interns = NEW_ARRAY(j->x->arena, struct kintern, 1);
+    TRY(send_args(j));
+    out->args = batch_args(j, 0);
+    out->args.range = DEV(const struct krange *, range);
+    out->args.tablet_rows = DEV(const i64 *, range + offsetof(struct krange, end));
+    out->args.row_starts = DEV(const i64 *, range + offsetof(struct krange, start));
+    *args = j->g->args_block;
+    j->g->args_block = NULL;
+    return gpu_job_ready_code(j, out);
 }
 
 /* Rows for which the card has no room go to the host batch by batch. When the batches' rows have no
@@ -929,7 +975,7 @@ static FALLIBLE make_room(struct job *j) {
     return ERR_OK;
 }
 
-static FALLIBLE run_job(struct job *j) {
+wf_status gpu_job_open(struct job *j) {
     struct exec *x = j->x;
     TRY(gpu_step_take(j->g->card, x, j->pipe, &j->kept));
     if (j->kept->refusal) {
@@ -941,6 +987,12 @@ static FALLIBLE run_job(struct job *j) {
         TRY(gpu_var_index(j->g, x, j->plan.indexes.items[i], &j->indexes[i],
                           &j->metric->bytes_moved));
     }
+    return ERR_OK;
+}
+
+static FALLIBLE run_job(struct job *j) {
+    struct exec *x = j->x;
+    TRY(gpu_job_open(j));
     TRY(gpu_job_scan(j));
     if (!j->found) {
         TRY(gpu_job_source(j));
@@ -980,8 +1032,7 @@ static void put_back_old(struct job *j) {
     j->old = NULL;
 }
 
-/* Which code ran, for EXPLAIN ANALYZE. */
-static const char *code_name(const struct job *j) {
+const char *gpu_job_code(const struct job *j) {
     if (j->used_quick) {
         return j->used_woven ? "gpu quick+woven" : "gpu quick";
     }
@@ -1020,7 +1071,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     if (x->counts_rows && !status) {
         gpu_job_marks(&j);
     }
-    metric->device = code_name(&j);
+    metric->device = gpu_job_code(&j);
     metric->rows_in += j.source_rows;
     metric->bytes_read += j.source_bytes;
     metric->tablets_pruned_rows += j.pruned_rows;

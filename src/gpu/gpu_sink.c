@@ -128,10 +128,10 @@ static FALLIBLE take_old(struct job *j) {
         TRY(gpu_var_col(j->g, x, job_sink(j)->var, c, &col, &j->metric->bytes_moved));
     }
     /* The rows on the host are about to go: nothing may still be copying them. */
-    int code = j->g->api->stream_synchronize(j->g->streams[0]);
+    int code = gpu_sync(j->g, j->g->streams[0]);
     TRY(gpu_check(j->g->card, code, "stream_synchronize", x->err));
     j->old = v->copy;
-    j->old_rows = v->rows;
+    j->old_rows = j->first_rows = v->rows;
     v->copy = NULL;
     return ERR_OK;
 }
@@ -309,13 +309,13 @@ wf_status gpu_job_harvest(struct job *j, i64 batch) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     i32 slot = (i32)(batch % j->slot_count);
-    CU(g->api->event_synchronize(g->slot_done[slot]));
+    CU(gpu_sync_event(g, g->slot_done[slot]));
     gpu_room_look(j, slot);
     if (j->to_host) {
         TRY(send_rows(j, batch, slot));
     }
     if (j->to_host && j->place == PLACE_SERIAL) {
-        CU(g->api->stream_synchronize(g->down));
+        CU(gpu_sync(g, g->down));
     }
     return ERR_OK;
 }
@@ -365,15 +365,21 @@ static FALLIBLE set_new(struct job *j, struct variable *v) {
     j->set->set_best = (u8)sink_best(job_sink(j));
     if (words) {
         TRY(gpu_upload(g, j->set->heads->addr, words, bytes, NULL, g->streams[0], err));
-        CU(g->api->stream_synchronize(g->streams[0]));
+        CU(gpu_sync(g, g->streams[0]));
         j->metric->bytes_moved += bytes;
         return ERR_OK;
     }
     return set_empty(j);
 }
 
-/* The bitmap that kernels add to. A step that runs again begins with what it was. */
-static FALLIBLE set_begin(struct job *j) {
+/* Rows that have no room take their keys out of the set again, so that a step can go on with what it
+ * has written. Not where rows may have come of texts or numbers that were not made. */
+static bool set_keeps(const struct job *j) {
+    return j->set && job_sink(j)->append && !j->plan.adds_interns && !j->plan.makes;
+}
+
+/* The bitmap that kernels add to. A step that runs again goes on, or begins with what it was. */
+wf_status gpu_job_set_begin(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     const struct sink *sink = job_sink(j);
@@ -384,7 +390,7 @@ static FALLIBLE set_begin(struct job *j) {
         return ERR_OK;
     }
     if (j->set) {
-        return set_empty(j);
+        return set_keeps(j) ? ERR_OK : set_empty(j);
     }
     if (!sink->append) {
         variable_reset(v);
@@ -394,31 +400,57 @@ static FALLIBLE set_begin(struct job *j) {
         FAIL(err, GPU, "a set of keys was lost when the GPU was reset");
     }
     TRY(j->set ? ERR_OK : set_new(j, v));
-    if (sink->append) {
+    if (sink->append && !set_keeps(j)) {
         TRY(gpu_alloc(g, (i64)bytes, &j->set_was, err));
         CU(g->api->copy_device(j->set_was->addr, j->set->heads->addr, bytes, g->streams[0]));
     }
     return ERR_OK;
 }
 
+/* What was written stays, since the set has it: those are the variable's rows from now on. */
+static void keep_written(struct job *j, i64 rows) {
+    if (j->old && j->old != j->out) {
+        gpu_var_release(j->old);
+    }
+    j->x->vars[job_sink(j)->var].copy = NULL;
+    j->in_place = 0;
+    j->old = j->out;
+    j->old_rows = j->old->rows = rows;
+    j->out = NULL;
+}
+
+/* How many rows launches of a step that failed wrote; 0: it cannot be known. */
+static i64 written_rows(struct job *j) {
+    struct gpu *g = j->g;
+    u64 rows = 0;
+    u64 at = g->args_block->addr + (u64)j->reports_at + 8 * REPORT_ROWS;
+    return g->api->copy_to_host(&rows, at, sizeof rows, g->streams[0]) ||
+                   gpu_sync(g, g->streams[0])
+               ? 0
+               : MIN_OF((i64)rows, j->capacity);
+}
+
 void gpu_job_set_restore(struct job *j) {
     struct gpu *g = j->g;
     struct variable *v = &j->x->vars[job_sink(j)->set_var - 1];
     bool lost = j->set->epoch != g->card->epoch || !job_sink(j)->append;
-    if (v->on_host || lost) { /* the host has it, or it begins anew */
+    i64 rows = set_keeps(j) && !lost && j->out && j->launched ? written_rows(j) : 0;
+    if (rows > j->old_rows) {
+        keep_written(j, rows);
+        gpu_job_set_end(j);
+    } else if (v->on_host || lost) { /* the host has it, or it begins anew */
         variable_drop_copy(v);
     } else if (!j->set_was) { /* nothing was added yet */
         j->set = NULL;
     } else if (g->api->copy_device(j->set->heads->addr, j->set_was->addr,
                                    (size_t)set_bytes_of(j), g->streams[0]) ||
-               g->api->stream_synchronize(g->streams[0])) {
+               gpu_sync(g, g->streams[0])) {
         variable_drop_copy(v); /* the context is lost, and the statement with it */
     }
     j->set = NULL;
 }
 
-/* The host's is out of date. */
-static void set_end(struct job *j) {
+void gpu_job_set_end(struct job *j) {
     struct variable *v = &j->x->vars[job_sink(j)->set_var - 1];
     key_set_close(v->keys);
     v->keys = NULL;
@@ -432,7 +464,7 @@ wf_status gpu_job_sink_begin(struct job *j) {
         TRY(take_old(j));
     }
     if (sink->set_var) {
-        TRY(set_begin(j));
+        TRY(gpu_job_set_begin(j));
     }
     if (j->in_place) { /* it was too small after all */
         j->x->vars[sink->var].copy = NULL;
@@ -460,11 +492,19 @@ wf_status gpu_job_sink_begin(struct job *j) {
     return ERR_OK;
 }
 
+#define SET_GROWTH 4
+
 static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
     const struct sink *sink = job_sink(j);
     i64 rows = (i64)report[REPORT_ROWS];
     if (report[REPORT_RETRY] & RETRY_OUTPUT) {
-        j->capacity = j->g->known.capacity = rows;
+        i64 had = j->capacity;
+        bool keeps = set_keeps(j);
+        /* Rows that are found several times were counted as often. */
+        j->capacity = j->g->known.capacity = keeps ? MIN_OF(rows, had * SET_GROWTH) : rows;
+        if (keeps) {
+            keep_written(j, had);
+        }
         *out_again = true;
         return ERR_OK;
     }
@@ -475,7 +515,7 @@ static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
 }
 
 static void count_out(struct job *j) {
-    i64 rows = j->x->vars[job_sink(j)->var].rows - j->old_rows;
+    i64 rows = j->x->vars[job_sink(j)->var].rows - j->first_rows;
     for (u32 k = 1; k < j->plan.agg_count; k++) {
         rows += j->x->vars[j->plan.aggs[k]->var].rows;
     }
@@ -512,7 +552,7 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
         count_out(j);
     }
     if (!*out_again && j->set) {
-        set_end(j);
+        gpu_job_set_end(j);
     }
     return ERR_OK;
 }

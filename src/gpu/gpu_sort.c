@@ -603,7 +603,7 @@ static FALLIBLE sort_all(struct sorter *s) {
     }
     TRY(gather(s));
     CU(g->api->event_record(last, g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     CU(g->api->event_elapsed(&ms, first, last));
     s->o.metric->device_ns += (i64)((f64)ms * 1e6);
     return ERR_OK;

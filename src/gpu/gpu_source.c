@@ -286,14 +286,16 @@ static FALLIBLE table_parts(struct job *j) {
 static FALLIBLE single_part(struct job *j) {
     struct exec *x = j->x;
     const struct source *source = &j->pipe->source;
-    i64 rows = source->kind == SOURCE_ONE ? 1 : x->vars[source->ref].rows;
+    u32 var = gpu_job_source_var(j);
+    i64 rows = source->kind == SOURCE_ONE ? 1 : x->vars[var].rows;
+    rows = j->ranged ? MAX_OF(rows, 1) : rows; /* it may have some later */
     struct weave_col *cols = NEW_ARRAY(x->arena, struct weave_col, j->col_count + 1);
     j->var_cols = NEW_ARRAY(x->arena, struct kcol, j->col_count + 1);
     for (u32 c = 0; rows > 0 && c < j->col_count; c++) {
         if (j->plan.col_used[c]) {
             u32 col = source->cols[c];
-            u8 kind = x->program->vars[source->ref].kinds[col];
-            TRY(gpu_var_col(j->g, x, source->ref, col, &j->var_cols[c], &j->metric->bytes_moved));
+            u8 kind = x->program->vars[var].kinds[col];
+            TRY(gpu_var_col(j->g, x, var, col, &j->var_cols[c], &j->metric->bytes_moved));
             cols[c] = gpu_kind_form(kind, j->var_cols[c].nulls != NULL);
             ASSERT(form_fits(j, c, cols[c].form));
             j->source_bytes += rows * kind_bytes[kind];

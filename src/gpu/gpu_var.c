@@ -104,7 +104,7 @@ static FALLIBLE upload_text(struct gpu *g, struct exec *x, const struct variable
         status = upload_new(g, x, nulls, v->rows, &to->nulls, moved);
     }
     if (!status) { /* the driver may still be reading */
-        status = gpu_check(g->card, g->api->stream_synchronize(g->streams[0]), "stream_synchronize",
+        status = gpu_check(g->card, gpu_sync(g, g->streams[0]), "stream_synchronize",
                            x->err);
     }
     mem_free(x->mem, views, MAX_OF(v->rows, 1) * (i64)sizeof(str));
@@ -386,7 +386,7 @@ static FALLIBLE fetch_few(struct gpu *g, struct exec *x, const struct row_fetch 
     args->to = DEV(u8 *, g->reports.addr);
     struct gpu_grid grid = {args->count, BLOCK_THREADS, 0};
     TRY(gpu_launch(g, function, grid, fetch->stream, args, err));
-    CU(g->api->stream_synchronize(fetch->stream));
+    CU(gpu_sync(g, fetch->stream));
     struct chunk *chunk = pinned_chunk(g, x, &x->program->vars[fetch->var], fetch->rows,
                                        fetch->cols, &bytes);
     if (!chunk) {
@@ -444,7 +444,7 @@ static FALLIBLE fetch_set(struct gpu *g, struct exec *x, struct variable *v,
     }
     CU(g->api->copy_to_host(key_set_bits(v->keys), gv->heads->addr, (size_t)bytes,
                             g->streams[0]));
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     v->on_host = 1;
     return ERR_OK;
 }
@@ -511,6 +511,6 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     wf_status status = gpu_rows_to_chunk(g, x, &fetch, &moved);
     v->rows = rows;
     TRY(status);
-    CU(g->api->stream_synchronize(g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
     return ERR_OK;
 }

@@ -86,7 +86,11 @@ static inline void weave_fault(struct weaver *v, const struct op *op, const char
 #define EACH "UNROLL for (u32 i = 0; i < R; i++) "
 #define EACH_GROUP "UNROLL for (u32 g = 0; g < R / 4; g++) "
 
-void weave_op(struct weaver *v, u32 at); /* weave_text.c */
+/* weave_text.c */
+void weave_op(struct weaver *v, u32 at);
+/* Tiles of the launch. */
+const char *weave_tile_first(const struct weaver *v);
+const char *weave_tile_end(const struct weaver *v);
 
 /* weave_list.c */
 /* Whether a list's rows wait for those of other tiles: groups as runs take those of one, in order. */

@@ -378,7 +378,8 @@ static void put_test(struct weaver *v, u32 at) {
 /* The row of the source that this thread has, by its place in the list. */
 static void put_row(struct weaver *v, const char *listed) {
     line(v, "const u32 listed = %s;", listed);
-    line(v, "const u64 tile = args.tile_first + listed / %uu;", v->tile_rows * WOVEN_BLOCK);
+    line(v, "const u64 tile = %s + listed / %uu;", weave_tile_first(v),
+         v->tile_rows * WOVEN_BLOCK);
     line(v, "const u64 tablet = tile >> args.tile_shift;");
     line(v, "const i64 row = (i64)(tile & (((u64)1 << args.tile_shift) - 1)) * %u +",
          v->tile_rows * WOVEN_BLOCK);
@@ -430,7 +431,7 @@ static void put_list_in_order(struct weaver *v) {
 }
 
 static void put_list(struct weaver *v) {
-    line(v, "b_list_add(&list, act, R, SPAN, (u32)(tile - args.tile_first) * TILE);");
+    line(v, "b_list_add(&list, act, R, SPAN, (u32)(tile - %s) * TILE);", weave_tile_first(v));
     v->depth--;
     line(v, "}");
     line(v, "while (list.held >= %du || (!more && list.held)) {", WOVEN_BLOCK);
@@ -447,9 +448,9 @@ static void put_list(struct weaver *v) {
 
 /* The loop over tiles: once they are over, it goes round once more for what is left on the list. */
 void weave_list_tiles(struct weaver *v) {
-    line(v, "for (u64 tile = args.tile_first + t_block();; tile += t_blocks()) {");
+    line(v, "for (u64 tile = %s + t_block();; tile += t_blocks()) {", weave_tile_first(v));
     v->depth++;
-    line(v, "const u32 more = tile < args.tile_count;");
+    line(v, "const u32 more = tile < %s;", weave_tile_end(v));
     line(v, "if (more) {");
     v->depth++;
 }

@@ -374,6 +374,26 @@ static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *
     line(v, "}");
 }
 
+/* Keys whose rows had no room. */
+static void put_set_remove(struct weaver *v) {
+    const struct sink *sink = sink_of(v);
+    char key[24];
+    line(v, "if (fits < place.total) {");
+    line(v, "    u32 at = place.first;");
+    line(v, "    " EACH "{");
+    line(v, "        if (act >> i & 1u && at++ >= fits) {");
+    if (sink->word_count > 0) {
+        line(v, "            set_forget((u32 *)args.outs[%u].data, (u64 *)args.outs[%u].nulls, %s);",
+             sink->col_count, sink->col_count, operand(v, sink->key, key));
+    } else {
+        line(v, "            set_remove((u32 *)args.outs[%u].data, %s);", sink->col_count,
+             operand(v, sink->key, key));
+    }
+    line(v, "        }");
+    line(v, "    }");
+    line(v, "}");
+}
+
 static void put_emit_rows(struct weaver *v) {
     const struct sink *sink = sink_of(v);
     if (sink->set_var) {
@@ -405,6 +425,9 @@ static void put_emit_rows(struct weaver *v) {
         if (sink->cols[c].null_reg != NO_REG) {
             put_stage(v, sink->cols[c].null_reg, KIND_B8, turn++ & 1u, "nulls", c);
         }
+    }
+    if (sink->set_var) {
+        put_set_remove(v);
     }
     v->depth--;
     line(v, "}");

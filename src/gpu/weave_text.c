@@ -287,9 +287,30 @@ static void put_literal(struct weaver *v, const struct op *op, u16 number) {
     }
 }
 
+const char *weave_tile_first(const struct weaver *v) {
+    return v->w->ranged ? "tile_first" : "args.tile_first";
+}
+
+const char *weave_tile_end(const struct weaver *v) {
+    return v->w->ranged ? "tile_end" : "args.tile_count";
+}
+
+/* Rows that the device alone knows. */
+static void put_range(struct weaver *v) {
+    if (v->w->ranged) {
+        line(v, "const struct krange range = *args.range;");
+        line(v, "const u64 tile_first = (u64)range.first / TILE;");
+        line(v, "const u64 tile_end = range.first < range.end ? ((u64)range.end + TILE - 1) / TILE : 0u;");
+        line(v, "if (tile_first + t_block() >= tile_end) {");
+        line(v, "    return;");
+        line(v, "}");
+    }
+}
+
 static void put_setup(struct weaver *v) {
     line(v, "SHARED_BYTES(s_bytes);");
     line(v, "u64 fault = ~0ULL;");
+    put_range(v);
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op *op = &v->pipe->ops[i];
         if (op->code == OP_CONST && v->pipe->regs[op->dst].is_const) {
@@ -318,7 +339,8 @@ static void put_tile_head(struct weaver *v) {
     if (weave_waits(v)) {
         weave_list_tiles(v);
     } else {
-        line(v, "for (u64 tile = args.tile_first + t_block(); tile < args.tile_count;");
+        line(v, "for (u64 tile = %s + t_block(); tile < %s;", weave_tile_first(v),
+             weave_tile_end(v));
         line(v, "     tile += t_blocks()) {");
         v->depth++;
     }
@@ -343,6 +365,13 @@ static void put_tile_head(struct weaver *v) {
         line(v, EACH_GROUP "{ act |= group_live(row + g * SPAN, rows, gone) << (4 * g); }");
     } else {
         line(v, EACH_GROUP "{ act |= group_rows(row + g * SPAN, rows) << (4 * g); }");
+    }
+    if (v->w->ranged) {
+        line(v, "if (first < range.first) {");
+        line(v, "    " EACH_GROUP "{");
+        line(v, "        act &= group_from(row + g * SPAN, range.first) << (4 * g) | ~(15u << (4 * g));");
+        line(v, "    }");
+        line(v, "}");
     }
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         if (!v->pipe->regs[r].is_const && v->plan->first[r] <= v->plan->last[r] &&

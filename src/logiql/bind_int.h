@@ -93,10 +93,10 @@ struct lq_bind {
     struct map preds;
     lq_preds order; /* all that are needed, those that are read first */
     i32 component_count;
-    const struct lq_rule *rule; /* at hand */
-    i32 fresh;                  /* variables made so far */
-    b8 follows;                 /* the mistake at hand comes of another one */
-    lq_mistakes *mistakes;      /* where they are collected; NULL: the first one ends it */
+    const struct lq_rule *rule;          /* at hand */
+    i32 fresh;                           /* variables made so far */
+    b8 follows;                          /* the mistake at hand comes of another one */
+    lq_mistakes *mistakes;               /* where they are collected; NULL: the first one ends it */
     const struct object *const *members; /* derived predicates that are computed, whoever keeps */
     i64 member_count;                    /* their rows */
     struct lq_part_of *part;             /* which rows atoms read; NULL: all (upkeep.c) */
@@ -107,12 +107,12 @@ struct lq_bind {
 enum { PART_ATOMS_MOST = 60 };
 struct lq_part_of {
     const struct lq_upkeep *request;
-    i64 changed;       /* the atom that reads what changed; -1 = none */
-    u64 found;         /* bit i: atom i reads what the recursion at hand has found */
-    i64 atom_count;    /* what was met: atoms, */
-    u64 members;       /* those of the component itself, */
-    u64 changes;       /* those of which something changed */
-    b8 is_same;        /* the atom is a column of a row that an atom before it reads */
+    i64 changed;    /* the atom that reads what changed; -1 = none */
+    u64 found;      /* bit i: atom i reads what the recursion at hand has found */
+    i64 atom_count; /* what was met: atoms, */
+    u64 members;    /* those of the component itself, */
+    u64 changes;    /* those of which something changed */
+    b8 is_same;     /* the atom is a column of a row that an atom before it reads */
 };
 
 void lq_bind_init(struct lq_bind *b, struct plan *plan, struct snapshot *snap, struct error *err);

@@ -132,10 +132,7 @@ static FALLIBLE take_atom(struct lq_bind *b, struct goal *goal, const struct lq_
     *copy = *atom;
     if (atom->delta) {
         FAIL_AT(b->err, NOT_SUPPORTED, lq_at(b, atom->position),
-                "changes cannot be read in a body");
-    }
-    if (atom->stage == LQ_FINAL) {
-        FAIL_AT(b->err, NOT_SUPPORTED, lq_at(b, atom->position), "@final is not supported yet");
+                "only clauses of changes read changes");
     }
     lift_all(b, goal, &copy->keys);
     lift_all(b, goal, &copy->values);

@@ -40,7 +40,8 @@ static FALLIBLE target_of(struct script *s, const struct lq_atom *head, struct l
     }
     *out = pred;
     const struct file *file = script_file(s, pred->name);
-    if ((pred->origin != ORIGIN_TABLE && pred->origin != ORIGIN_LATER) || (file && file->path)) {
+    bool reads = file && file->path && !file->exports;
+    if ((pred->origin != ORIGIN_TABLE && pred->origin != ORIGIN_LATER) || reads) {
         FAIL_AT(b->err, WRONG_OBJECT, head->position, "\"%.100s\" is not a table", pred->name.ptr);
     }
     if (pred->arity != atom_arity(head)) {
@@ -169,6 +170,7 @@ static struct change *change_of(struct script *s, const struct change *like, i32
         struct change *change = s->changes.items[i];
         if (change->target == like->target && change->kind == like->kind &&
             change->arg_count == like->arg_count && change->reads == like->reads &&
+            change->is_final == like->is_final && change->reads_deltas == like->reads_deltas &&
             strcmp(change->shape, like->shape) == 0) {
             return change;
         }
@@ -201,6 +203,8 @@ static FALLIBLE state(struct script *s, const struct lq_clause *clause, struct c
     like->shape = some ? shape.ptr : "";
     like->slots = some ? like->slots : NULL;
     like->reads = clause->body != NULL;
+    like->is_final = clause->is_final;
+    like->reads_deltas = clause->reads_deltas;
     struct change *change = change_of(s, like, (i32)plain->count);
     struct lq_atom head = {.form = LQ_PLAIN, .position = like->position, .keys = *plain};
     TRY(clause_rules(b, script_with_head(s, clause, &head, change->source->name), true));
@@ -282,6 +286,17 @@ static FALLIBLE check_determined(struct script *s, const struct lq_clause *claus
     return ERR_OK;
 }
 
+static FALLIBLE check_export(struct script *s, const struct file *file,
+                             const struct lq_atom *head) {
+    if (head->delta == LQ_REMOVE || head->delta == LQ_UPSERT || !file->path) {
+        FAIL_AT(s->b.err, SYNTAX, head->position,
+                file->path ? "a file that is written is stated: +%.*s(…) <- …"
+                           : "lang:physical:filePath[`%.*s] does not say which file it is",
+                (int)MIN_OF(head->name.len, 100), head->name.ptr);
+    }
+    return ERR_OK;
+}
+
 FALLIBLE change_add(struct script *s, struct lq_clause *clause, const struct lq_atom *head) {
     static const u8 kinds[] = {LQ_ADD, LQ_ADD, LQ_TAKE, LQ_PUT};
     struct lq_bind *b = &s->b;
@@ -295,6 +310,11 @@ FALLIBLE change_add(struct script *s, struct lq_clause *clause, const struct lq_
     }
     if (is_made_by(clause, change.target, head)) {
         return ERR_OK;
+    }
+    const struct file *file = script_file(s, head->name);
+    if (file && file->exports) {
+        TRY(check_export(s, file, head));
+        change.kind = LQ_EXPORT;
     }
     bool unary = change.target->is_entity && atom_arity(head) == 1;
     if (head->delta != LQ_REMOVE) {
@@ -379,11 +399,22 @@ static void change_action(struct script *s, const struct change *change) {
                                .position = change->position,
                                .slots = change->slots,
                                .source_count = change->source->arity,
+                               .is_final = change->is_final,
                                .has_body = change->reads};
+    if (change->reads_deltas) {
+        action.text = arena_printf(s->b.arena, "%s%s", change->text.ptr, s->delta_text.ptr);
+    }
     action_columns(&action, change->target);
     action.col_count = change->arg_count;
     if (change->kind == LQ_MAKE && !change->target->is_entity) {
         action.entity = kind_of(change->target, change->target->arity - 1).ptr;
+    }
+    if (change->kind == LQ_EXPORT) {
+        const struct file *file = script_file(s, change->target->name);
+        action.name = file->path;
+        action.comment = file->delimiter;
+        action.has_names = file->header;
+        action.is_numbered = change->target->key_count == 1 && change->target->arity > 1;
     }
     VEC_PUSH(s->b.arena, &s->out->actions, action);
 }
@@ -391,7 +422,10 @@ static void change_action(struct script *s, const struct change *change) {
 /* Entities are made first, those that others are made of before them (the order in which clauses say
  * so); they go last. */
 void change_actions(struct script *s) {
-    static const u8 order[] = {LQ_MAKE, LQ_TAKE, LQ_PUT, LQ_ADD};
+    static const u8 order[] = {LQ_MAKE, LQ_TAKE, LQ_PUT, LQ_ADD, LQ_EXPORT};
+    for (i64 i = 0; i < s->kept.count; i++) {
+        VEC_PUSH(s->b.arena, &s->out->actions, s->kept.items[i]);
+    }
     for (i64 k = 0; k < COUNT_OF(order); k++) {
         for (i32 pass = 0; pass < 2; pass++) {
             for (i64 i = 0; i < s->changes.count; i++) {

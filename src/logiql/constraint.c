@@ -140,7 +140,8 @@ struct lq_clause *dependency_rule(struct lq_bind *b, const struct lq_pred *pred,
     *differ = (struct lq_lit){.kind = LQ_COMPARE, .position = -1};
     VEC_PUSH(b->arena, &differ->terms, first);
     VEC_PUSH(b->arena, &differ->terms, second);
-    VEC_PUSH(b->arena, &differ->compares, (u8)LQ_LT);
+    bool entities = kind_of(pred, col).len > 0; /* those have no order */
+    VEC_PUSH(b->arena, &differ->compares, (u8)(entities ? LQ_NE : LQ_LT));
     VEC_PUSH(b->arena, &differ->compare_positions, -1);
     lq_conj *conj = NEW(b->arena, lq_conj);
     VEC_PUSH(b->arena, conj, tuple_of(b, pred, &keys, col, first));

@@ -25,7 +25,7 @@ struct lq_component {
     VEC(const struct object *) members;
     VEC(struct lq_input) inputs; /* what their rules read besides each other */
     b8 recursive;
-    b8 folds; /* a rule aggregates or numbers */
+    b8 folds;  /* a rule aggregates or numbers */
     b8 closed; /* everything it reads has versions, and its rows can be those of a table */
 };
 FALLIBLE logiql_component(struct arena *arena, struct snapshot *snap, const struct object *view,
@@ -64,6 +64,8 @@ enum lq_action_kind {
     LQ_ADD,     /* rows to a table, but those that are there */
     LQ_TAKE,    /* rows of a table go: those that agree in the first columns */
     LQ_PUT,     /* rows to a table; those with the same key give way */
+    LQ_KEEP,    /* rows of a predicate before all changes, in a table of this name until the end */
+    LQ_EXPORT,  /* rows to the file `name`; `comment`: its delimiter */
     LQ_SETTING, /* name and text */
     LQ_FILE     /* a view of the file `text`; columns behind those of the key are its own */
 };
@@ -95,6 +97,9 @@ struct lq_action {
     const char *entity;      /* MAKE: the table of all entities of the kind, if it is another one */
     VEC(const char *) reads; /* INSTALL: names of objects it reads; those before it are there */
     b8 replaces;             /* INSTALL: an empty table of that name */
+    b8 is_final;             /* ADD, TAKE, PUT, MAKE: behind those that are not */
+    b8 is_numbered;          /* EXPORT: the first column orders the rows, and is not written */
+    b8 has_names;            /* EXPORT: in its first line */
     b8 has_body; /* ADD, TAKE, PUT: rows come from other predicates; FILE: names in its first line */
 };
 struct lq_script {

@@ -35,6 +35,10 @@ static bool is_stored_name(struct script *s, struct sv name) {
 }
 
 bool script_has_rules(struct script *s, struct sv name) {
+    const struct file *file = script_file(s, name);
+    if (file && file->exports) {
+        return false;
+    }
     if (is_derived(script_entry(s, name))) {
         if (is_stored_name(s, name)) {
             return false;
@@ -186,8 +190,12 @@ static FALLIBLE add_file_property(struct script *s, const struct lq_atom *head) 
         file->path = arena_sv(arena, value->text).ptr;
     } else if (sv_eq(property, SV("delimiter"))) {
         file->delimiter = arena_sv(arena, value->text).ptr;
-    } else if (!sv_eq(value->text, SV("import"))) {
-        FAIL_AT(s->b.err, NOT_SUPPORTED, head->position, "not supported yet: writing files");
+    } else {
+        file->exports = sv_eq(value->text, SV("export"));
+        if (!file->exports && !sv_eq(value->text, SV("import"))) {
+            FAIL_AT(s->b.err, INVALID_PARAMETER, value->position,
+                    "the mode of a file is \"import\" or \"export\"");
+        }
     }
     return ERR_OK;
 }
@@ -239,6 +247,13 @@ static FALLIBLE add_files(struct script *s, const struct lq_clause *clause) {
     return ERR_OK;
 }
 
+static bool is_rule(struct script *s, const struct lq_clause *clause, const struct lq_atom *head) {
+    const struct file *file = script_file(s, head->name);
+    bool exports = file && file->exports;
+    return head->delta == LQ_STATE && !exports &&
+           (clause->kind == LQ_RULE || script_has_rules(s, head->name));
+}
+
 static FALLIBLE add_head(struct script *s, struct lq_clause *clause, const struct lq_atom *head) {
     if (starts_with(head->name, "lang:")) {
         return add_pragma(s, head);
@@ -251,9 +266,11 @@ static FALLIBLE add_head(struct script *s, struct lq_clause *clause, const struc
     if (head->stage == LQ_FINAL || head->stage == LQ_START) {
         FAIL_AT(s->b.err, SYNTAX, head->position, "a head has no stage");
     }
-    bool rule =
-        head->delta == LQ_STATE && (clause->kind == LQ_RULE || script_has_rules(s, head->name));
-    return rule ? install(s, clause, head) : change_add(s, clause, head);
+    if (!is_rule(s, clause, head)) {
+        return change_add(s, clause, head);
+    }
+    TRY(clause_check_stages(s, clause));
+    return install(s, clause, head);
 }
 
 /* An entity of a table: that has the name, too, and a predicate reads it from there. */
@@ -335,8 +352,7 @@ static FALLIBLE add_clause(struct script *s, struct lq_clause *clause) {
 
 /* Whether its heads are rules, not changes. */
 static bool derives(struct script *s, const struct lq_clause *clause) {
-    const struct lq_atom *head = clause->heads.items[0];
-    return head->delta == LQ_STATE && (clause->kind == LQ_RULE || script_has_rules(s, head->name));
+    return is_rule(s, clause, clause->heads.items[0]);
 }
 
 /* Of functional predicates whose rules do not say by themselves that a key has one value, this is a
@@ -458,14 +474,14 @@ static void create_actions(struct script *s) {
             struct lq_action action = {
                 .kind = LQ_CREATE, .name = pred->name.ptr, .position = pred->position};
             i32 mine = pred->is_entity ? 0 : pred->arity == 1 ? 1 : 2;
-            if (mine != pass) {
+            const struct file *file = script_file(s, pred->name);
+            if (mine != pass || (file && file->exports)) {
                 continue;
             }
             action_columns(&action, pred);
             action.refers = refers_of(s, pred);
             action.is_unique = pred->is_entity && pred->arity == 2;
             action.text = pred->is_entity || has_kinds(pred) ? rules_text(s, pred) : NULL;
-            const struct file *file = script_file(s, pred->name);
             if (file && file->path) {
                 action.kind = LQ_FILE;
                 action.text = file->path;
@@ -511,10 +527,16 @@ static FALLIBLE add_all(struct script *s) {
     }
     for (i64 i = 0; i < count; i++) {
         struct lq_clause *clause = s->program.clauses.items[i];
-        if (clause->makes.count > 0 && derives(s, clause)) {
+        bool changes = clause->kind != LQ_CONSTRAINT && clause->heads.count > 0 && !clause->taken;
+        if (changes && derives(s, clause)) {
             clause_solve_makes(&s->b, clause);
+        } else if (changes) {
+            TRY(lq_noted(&s->b, clause_stage(s, clause), &nobody));
         }
-        TRY(lq_noted(&s->b, add_clause(s, clause), &nobody));
+    }
+    TRY(lq_noted(&s->b, deltas_add(s), &nobody));
+    for (i64 i = 0; i < count && s->out->mistakes.count < MISTAKES_MOST; i++) {
+        TRY(lq_noted(&s->b, add_clause(s, s->program.clauses.items[i]), &nobody));
     }
     return ERR_OK;
 }
@@ -529,6 +551,8 @@ FALLIBLE logiql_script(struct arena *arena, struct snapshot *snap, struct sv tex
     s->out = out;
     TRY(snapshot_open(snap, err));
     lq_bind_init(&s->b, plan, snap, err);
+    map_init(&s->wanted, arena);
+    text_init(&s->delta_text, arena);
     TRY(lq_parse(arena, arena_sv(arena, text), &s->program, err));
     out->mistakes = s->program.mistakes;
     s->b.mistakes = &out->mistakes;

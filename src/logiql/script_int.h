@@ -9,9 +9,11 @@ struct change { /* rows for a table, or to go from it */
     struct lq_pred *source; /* a predicate of its own, whose rules are what the clauses say */
     u8 kind;                /* enum lq_action_kind: MAKE, TAKE, PUT or ADD */
     b8 reads;               /* a body */
-    i32 arg_count;          /* of the target */
-    struct lq_slot *slots;  /* of them; NULL: they are the source's columns */
-    const char *shape;      /* the slots as a text */
+    b8 is_final;            /* that waits for the other changes */
+    b8 reads_deltas;
+    i32 arg_count;         /* of the target */
+    struct lq_slot *slots; /* of them; NULL: they are the source's columns */
+    const char *shape;     /* the slots as a text */
     struct text text;
     i32 position;
 };
@@ -19,7 +21,7 @@ struct change { /* rows for a table, or to go from it */
 struct file { /* of a predicate whose rows a file has */
     struct sv name;
     const char *path, *delimiter;
-    b8 header;
+    b8 header, exports;
 };
 
 struct script {
@@ -30,6 +32,9 @@ struct script {
     lq_preds installed;
     lq_preds created;
     VEC(struct change *) changes;
+    VEC(struct lq_action) kept; /* states of before that are put aside */
+    struct map wanted;          /* names of changes that bodies read */
+    struct text delta_text;     /* rules for what clauses change, for those that read it */
 };
 
 struct file *script_file(struct script *s, struct sv name);
@@ -40,6 +45,12 @@ void script_list(struct script *s, lq_preds *list, struct lq_pred *pred); /* onc
 /* The clause with this head alone, as one of another predicate. */
 struct lq_clause *script_with_head(struct script *s, const struct lq_clause *clause,
                                    const struct lq_atom *head, struct sv name);
+
+/* stage.c: names instead of stages and changes, in the body of a change. */
+FALLIBLE clause_stage(struct script *s, struct lq_clause *clause);
+FALLIBLE clause_check_stages(struct script *s, const struct lq_clause *clause); /* of a rule */
+/* Rules for what the clauses change, where one of them reads it. */
+FALLIBLE deltas_add(struct script *s);
 
 /* change.c */
 FALLIBLE change_add(struct script *s, struct lq_clause *clause, const struct lq_atom *head);

@@ -114,6 +114,7 @@ struct lq_clause {
     struct lq_formula *body;     /* of a constraint: its left side; NULL = true */
     struct lq_formula *claim;    /* of a constraint: its right side; NULL = true */
     b8 taken;                    /* a declaration that was taken in */
+    b8 is_final, reads_deltas;   /* of changes: what the body reads; see stage.c */
     VEC(struct lq_make) makes;   /* entities that its heads create */
 };
 

@@ -260,7 +260,7 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
         lower_project(b, rel);
         break;
     case REL_JOIN:
-        b = lower_join(l, rel);
+        b = rel->join.meets ? lower_meet(l, rel) : lower_join(l, rel);
         break;
     case REL_AGG:
         b = lower_agg(l, rel);

@@ -14,6 +14,9 @@
  * frequent, those of its member with the fewest, are counted once. A class has at most one column
  * of a leaf, since nothing compares two within.
  *
+ * Joins that form a cycle, and of which pairs outgrow the inputs in the best order, are ordered by
+ * columns instead.
+ *
  * In a recursion a leaf that reads the rows of the last round is joined anew every round; what is
  * built without such a leaf is built once for all rounds.
  *
@@ -608,19 +611,6 @@ static struct rel *build_set(struct group *g, const struct state *states, u64 se
     return make_join(g, a, b, left, right, states[set].rows);
 }
 
-static struct rel *order_all(struct group *g) {
-    u64 end = 1ULL << g->leaves.count;
-    struct state *states = NEW_ARRAY(g->o->plan->arena, struct state, end);
-    for (u64 set = 1; set < end; set++) {
-        states[set].rows = set_rows(g, states, set);
-        states[set].cost = is_single(set) ? 0.0 : -1.0;
-        if (!is_single(set)) {
-            try_splits(g, states, set);
-        }
-    }
-    return build_set(g, states, end - 1);
-}
-
 /* greedy */
 
 struct part {
@@ -682,6 +672,141 @@ static struct rel *order_greedy(struct group *g) {
         last = best_x;
     }
     return parts[last].rel;
+}
+
+/* cycles */
+
+/* Leaves that are left when those are taken away, again and again, whose columns that others have,
+ * too, are all in one of the others: none where the joins form a tree. */
+static u64 cyclic_leaves(const struct group *g) {
+    u64 left = g->leaves.count == 64 ? ~0ULL : (1ULL << g->leaves.count) - 1;
+    for (u64 before = 0; before != left;) {
+        before = left;
+        for (u64 rest = left; rest; rest &= rest - 1) {
+            u64 own = rest & -rest;
+            u64 holders = left & ~own; /* leaves that have all it shares */
+            for (i64 i = 0; i < g->classes.count; i++) {
+                u64 mask = g->classes.items[i].mask;
+                bool shared = (mask & own) && (mask & left & ~own);
+                holders &= shared ? mask : ~0ULL;
+            }
+            left &= holders || left == own ? ~own : ~0ULL;
+        }
+    }
+    return left;
+}
+
+/* Columns that are bound when these leaves are joined, as classes. */
+static u64 classes_of(const struct group *g, u64 leaves) {
+    u64 bound = 0;
+    for (i64 i = 0; i < g->classes.count; i++) {
+        bound |= g->classes.items[i].mask & leaves ? 1ULL << i : 0;
+    }
+    return bound;
+}
+
+/* Of the leaves that are not joined yet, those that bind nothing, or only this class besides. */
+static u64 closed_leaves(const struct group *g, u64 joined, u64 bound) {
+    u64 closed = 0;
+    for (i64 i = 0; i < g->leaves.count; i++) {
+        u64 own = classes_of(g, 1ULL << i);
+        closed |= !(joined >> i & 1) && own && !(own & ~bound) ? 1ULL << i : 0;
+    }
+    return closed;
+}
+
+/* The class whose values most leaves decide together; the leaves. */
+static u64 next_leaves(const struct group *g, u64 joined) {
+    u64 bound = classes_of(g, joined);
+    u64 best = closed_leaves(g, joined, bound);
+    for (i64 i = 0; i < g->classes.count && !best; i++) {
+        if (bound >> i & 1) {
+            continue;
+        }
+        u64 leaves = closed_leaves(g, joined, bound | 1ULL << i);
+        best = __builtin_popcountll(leaves) > 1 ? leaves : best;
+    }
+    for (i64 i = 0; i < g->leaves.count && !best; i++) { /* a neighbour, or any */
+        bool near = (g->near[i] & joined) != 0;
+        best = near && !(joined >> i & 1) ? 1ULL << i : best;
+    }
+    return best;
+}
+
+static f64 grown_rows(const struct group *g, f64 rows, u64 joined, i64 leaf) {
+    u64 set = joined | 1ULL << leaf;
+    rows *= (f64)MAX_OF(g->leaves.items[leaf]->rows, 1) * class_share(g, joined, 1ULL << leaf);
+    for (u64 at = joined; at; at &= at - 1) {
+        rows *= *share_of(g, leaf, leaf_number(at));
+    }
+    for (i64 i = 0; i < g->conds.count; i++) {
+        u64 mask = g->conds.items[i].mask;
+        rows *= !(mask & ~set) && (mask & ~joined) ? g->conds.items[i].share : 1.0;
+    }
+    return rows;
+}
+
+/* Joins that form a cycle, a column at a time: all leaves that decide its values follow each other,
+ * so that they can meet (meet.c). */
+static struct rel *order_around(struct group *g) {
+    i64 first = 0;
+    for (i64 i = 1; i < g->leaves.count; i++) {
+        first = g->leaves.items[i]->rows < g->leaves.items[first]->rows ? i : first;
+    }
+    struct rel *all = g->leaves.items[first];
+    f64 rows = (f64)MAX_OF(all->rows, 1);
+    u64 joined = 1ULL << first;
+    for (u64 next = next_leaves(g, joined); next; next = next_leaves(g, joined)) {
+        for (; next; next &= next - 1) {
+            i64 leaf = leaf_number(next);
+            rows = grown_rows(g, rows, joined, leaf);
+            all = make_join(g, all, g->leaves.items[leaf], joined, 1ULL << leaf, rows);
+            joined |= 1ULL << leaf;
+        }
+    }
+    return all;
+}
+
+/* The most rows that any input has. */
+static f64 most_rows(const struct group *g) {
+    f64 most = 1.0;
+    for (i64 i = 0; i < g->leaves.count; i++) {
+        most = MAX_OF(most, (f64)g->leaves.items[i]->rows);
+    }
+    return most;
+}
+
+/* Whether a join below the last gives more rows than that, in the best order by pairs. */
+static bool outgrows(const struct state *states, u64 set, f64 most, bool last) {
+    u64 left = states[set].left;
+    return left && ((!last && states[set].rows > most) || outgrows(states, left, most, false) ||
+                    outgrows(states, set & ~left, most, false));
+}
+
+/* Whether the joins form a cycle, and may be ordered by columns. */
+static bool goes_around(const struct group *g) {
+    const struct settings *s = g->o->settings;
+    bool every = true;
+    for (i64 i = 0; i < g->leaves.count; i++) {
+        every = every && classes_of(g, 1ULL << i) != 0;
+    }
+    return (s->multiway == 1 || (s->multiway == 0 && !g->o->plan->for_gpu)) && every &&
+           g->classes.count <= 64 && !g->works && cyclic_leaves(g) != 0;
+}
+
+static struct rel *order_all(struct group *g) {
+    u64 end = 1ULL << g->leaves.count;
+    struct state *states = NEW_ARRAY(g->o->plan->arena, struct state, end);
+    for (u64 set = 1; set < end; set++) {
+        states[set].rows = set_rows(g, states, set);
+        states[set].cost = is_single(set) ? 0.0 : -1.0;
+        if (!is_single(set)) {
+            try_splits(g, states, set);
+        }
+    }
+    bool around = goes_around(g) &&
+                  (g->o->settings->multiway == 1 || outgrows(states, end - 1, most_rows(g), true));
+    return around ? order_around(g) : build_set(g, states, end - 1);
 }
 
 /* the plan */

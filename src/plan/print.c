@@ -260,7 +260,9 @@ static const char *const join_names[] = {
 
 static void print_join(struct text *out, const struct plan *plan, const struct rel_JOIN *join) {
     text_print(out, "%s%s%s", join_names[join->kind], join->dependent ? " dependent" : "",
-               join->lazy ? " lazy" : "");
+               join->lazy    ? " lazy"
+               : join->meets ? " meeting"
+                             : "");
     bool inner = join->kind == JOIN_INNER || join->kind == JOIN_CROSS;
     if (inner && join->left_keys.count == 0 && join->conds.count == 0) {
         text_append(out, SV(" cross"));

@@ -603,3 +603,13 @@ void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32
     }
     p->running_ns = 0;
 }
+
+void auto_went_round(struct exec *x, const struct block *block) {
+    struct looking looking = {x, x->placed};
+    for (u32 s = 0; s < block->step_count; s++) {
+        step_outputs(&block->steps[s], look_at_rows, &looking);
+    }
+    if (x->placed) {
+        x->placed->running_ns = 0;
+    }
+}

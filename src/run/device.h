@@ -38,6 +38,7 @@ struct step_metric {
     i64 probes;        /* places looked up that lie anywhere in memory */
     i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
+    i64 waits; /* of the host for the device */
     i64 bytes_spilled; /* wanted on the device, but in memory of the host: it had no room */
     i64 device_peak; /* bytes of the device's own memory in use, at most; 0 = it has none */
     struct kernel_use kernel; /* only where exec.profiles */
@@ -118,6 +119,7 @@ struct exec {
     void *tell_arg;
     i64 compiling_ns;            /* a device waited for its compiler */
     b8 compiling_told;           /* and said so */
+    i64 fetch_waits;             /* of the host for rows that a device sent */
     b8 counts_rows;              /* EXPLAIN ANALYZE: devices count rows at marks */
     b8 profiles;                 /* kernel_use of steps is asked for, and why they ran where they did */
     struct launch_record *capture; /* launches are recorded in it; NULL = they are not */
@@ -202,6 +204,16 @@ void index_release(struct memory *mem, struct index *index);
 /* Only keys, heads and rows, as kernels read them; see struct index. */
 FALLIBLE index_plain(struct exec *x, struct index *index);
 
+/* Rounds of a loop: a block that jumps back to itself. */
+struct rounds {
+    const struct block *block;
+    u32 first_step; /* the number of its first step */
+    i64 stop_rows;  /* of stop_var: enough; -1 = any number */
+    i64 count;      /* out: rounds that were run */
+    b8 cannot;      /* out: this device never can */
+    const struct step *fault; /* out: the one that met a fault; NULL = none */
+};
+
 struct slices;     /* a device's own */
 struct prim_class; /* prim/prim.h */
 
@@ -240,6 +252,11 @@ struct device {
     void (*lacks)(struct device *dev, struct table_version *version, u32 col, f64 lost_ns);
     /* Runs it; fills the step's metric. Faults go to exec_fault; the runtime raises them. */
     FALLIBLE (*run)(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
+    /* As many rounds of a loop as it can run without the runtime between its steps; relations and
+     * literals are then as after whole rounds. Where it cannot go on, the runtime runs the next round
+     * step by step, which may read rows of the last one again. Fills metrics but for times. NULL where
+     * a device runs only steps. */
+    FALLIBLE (*rounds)(struct device *dev, struct exec *x, struct rounds *r);
     /* A pipeline whose only sink is rows, a slice of its source at a time; NULL where the device
      * runs only whole steps. next replaces the sink variable's rows by those of the next slice:
      * about want_bytes of them, at most `limit` (-1 = all); with `discard` rows are computed and

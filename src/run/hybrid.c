@@ -494,6 +494,7 @@ static void add_metric(struct step_metric *to, const struct step_metric *m, u32 
     to->probes += m->probes;
     to->op_cost += m->op_cost;
     to->launches += m->launches;
+    to->waits += m->waits;
     to->bytes_spilled += m->bytes_spilled;
     to->device_peak = MAX_OF(to->device_peak, m->device_peak);
     to->tablets_pruned_rows += m->tablets_pruned_rows;

@@ -100,7 +100,7 @@ static void print_words(struct text *out, const struct report *report, const str
                    (f64)m->bytes_spilled / 1e6);
     }
     if (m->launches > 0) {
-        text_print(out, "; %lld launches", m->launches);
+        text_print(out, "; %lld launches, %lld waits", m->launches, m->waits);
     }
     text_print(out, "\n");
 }
@@ -202,8 +202,8 @@ static void report_init(struct report *report, struct exec *x, const struct run_
 const char *const exec_step_cols[EXEC_STEP_COLS] = {
     "step",          "device",     "operators",     "ns",       "kernel_ns",
     "floor_ns",      "bound_by",   "rows_in",       "rows_out", "bytes_read",
-    "bytes_written", "bytes_sent", "bytes_fetched", "launches", "device_peak",
-    "rows_skipped",  "registers",  "shared_bytes",  "occupancy"};
+    "bytes_written", "bytes_sent", "bytes_fetched", "launches", "waits",
+    "device_peak",   "rows_skipped",  "registers",  "shared_bytes",  "occupancy"};
 
 i64 exec_step_table(struct exec *x, const struct run_devices *devices, struct sv **out_cells) {
     const struct program *program = x->program;
@@ -234,6 +234,7 @@ i64 exec_step_table(struct exec *x, const struct run_devices *devices, struct sv
                                                  sent,
                                                  m->bytes_fetched,
                                                  m->launches,
+                                                 m->waits,
                                                  m->device_peak,
                                                  m->tablets_pruned_rows,
                                                  m->kernel.registers,

@@ -448,11 +448,101 @@ static u32 *loop_ends(struct exec *x) {
     return ends;
 }
 
+/* The device that all pipelines of a loop would run on, all they read being brought there; 0: they
+ * have none in common, or it runs only steps. */
+static FALLIBLE rounds_device(struct exec *x, const struct run_devices *devices,
+                              const struct rounds *r, u32 *out) {
+    u32 number = 0;
+    *out = 0;
+    for (u32 s = 0; s < r->block->step_count; s++) {
+        const struct step *step = &r->block->steps[s];
+        struct chosen chosen;
+        if (step->kind != STEP_PIPELINE) {
+            continue;
+        }
+        TRY(choose_device(x, devices, r->first_step + s, step, &chosen));
+        bool other = number && chosen.number != number;
+        if (!chosen.number || chosen.shares || other || !devices->list[chosen.number]->rounds) {
+            return ERR_OK;
+        }
+        number = chosen.number;
+        x->metrics[r->first_step + s].why = chosen.why;
+    }
+    *out = number;
+    return ERR_OK;
+}
+
+static FALLIBLE run_rounds_on(struct exec *x, const struct run_devices *devices, u32 number,
+                              struct rounds *r) {
+    struct device *device = devices->list[number];
+    struct bring bring = {x, devices, device->space, ERR_OK};
+    for (u32 s = 0; s < r->block->step_count; s++) {
+        step_inputs(x->program, &r->block->steps[s], bring_one, &bring);
+        TRY(bring.status);
+        forget_outputs(&bring, &r->block->steps[s]);
+    }
+    i64 start = clock_ns();
+    TRY(device->rounds(device, x, r));
+    i64 ns = clock_ns() - start;
+    u32 pipes = 0;
+    for (u32 s = 0; s < r->block->step_count; s++) {
+        pipes += r->block->steps[s].kind == STEP_PIPELINE;
+    }
+    for (u32 s = 0; r->count && s < r->block->step_count; s++) {
+        struct step_metric *metric = &x->metrics[r->first_step + s];
+        metric->device_no = number;
+        metric->ns += r->block->steps[s].kind == STEP_PIPELINE ? ns / pipes : 0;
+    }
+    return ERR_OK;
+}
+
+/* Rounds that a device runs by itself. r->cannot: it need not be asked again. */
+static FALLIBLE run_rounds(struct exec *x, const struct run_devices *devices, struct rounds *r) {
+    const struct block *block = r->block;
+    u32 number = 0;
+    bool stops = block->stop_var && !lit_is_null(x, block->stop_lit);
+    r->stop_rows = stops ? MAX_OF(lit_i64(x, block->stop_lit), 0) : -1;
+    r->count = 0;
+    r->fault = NULL;
+    TRY(exec_check(x));
+    TRY(rounds_device(x, devices, r, &number));
+    if (!number) {
+        return ERR_OK;
+    }
+    number = device_take(devices, number);
+    wf_status status = run_rounds_on(x, devices, number, r);
+    device_give(devices, number);
+    TRY(status);
+    if (r->count) {
+        auto_went_round(x, block);
+    }
+    if (r->fault) {
+        TRY(raise_fault(x, r->fault));
+    }
+    return arena_check(x->arena, x->err);
+}
+
+/* Rounds that a device ran by itself are one. */
+static struct round_metric *rounds_begin(struct exec *x, const struct rounds *r) {
+    struct round_metric *began = NEW_ARRAY(x->arena, struct round_metric, r->block->step_count + 1);
+    for (u32 s = 0; began && s < r->block->step_count; s++) {
+        round_begin(x, r->first_step + s, &r->block->steps[s], &began[s]);
+    }
+    return began;
+}
+
+static void rounds_end(struct exec *x, const struct rounds *r, i64 round,
+                       struct round_metric *began) {
+    for (u32 s = 0; r->count && began && s < r->block->step_count; s++) {
+        round_end(x, &r->block->steps[s], round, &began[s]);
+    }
+}
+
 static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bool streams) {
     const struct program *program = x->program;
+    bool loops = false;
     work_plan(x);
     u32 *first_step = NEW_ARRAY(x->arena, u32, program->block_count + 1);
-    bool loops = false;
     for (u32 b = 0; b < program->block_count; b++) {
         first_step[b + 1] = first_step[b] + program->blocks[b].step_count;
         loops = loops || program->blocks[b].loop_count;
@@ -460,12 +550,30 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
     u32 flows_from = streams ? stream_first(program) : 0;
     u32 b = program->block_count ? 0 : NO_VAR;
     bool again = false;
+    struct rounds loop = {0};
     i64 *rounds = NEW_ARRAY(x->arena, i64, program->block_count + 1);
     u32 *loop_end = loop_ends(x);
     while (b != NO_VAR) {
         const struct block *block = &program->blocks[b];
         if (!again) {
             enter_block(x, block);
+        }
+        if (!again || loop.block != block) {
+            loop = (struct rounds){.block = block, .first_step = first_step[b]};
+            loop.cannot = !block->loop_count || block->loop != b || devices->count < 2;
+        }
+        if (!loop.cannot) {
+            struct round_metric *began = rounds_begin(x, &loop);
+            TRY(run_rounds(x, devices, &loop));
+            rounds[b] += loop.count;
+            x->rounds += loop.count;
+            rounds_end(x, &loop, rounds[b], began);
+        }
+        if (loop.count && (!goes_round(x, block) || has_enough(x, block))) {
+            past_went_round(x->past, b, rounds[b]);
+            again = false;
+            b = block->next;
+            continue;
         }
         for (u32 s = 0; s < block->step_count; s++) {
             u32 step_no = first_step[b] + s;

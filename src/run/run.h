@@ -50,7 +50,7 @@ FALLIBLE exec_next(struct exec *x, struct answer *out, bool *out_end);
 void exec_print(struct text *out, struct exec *x, const struct run_devices *devices);
 /* The same as a table: a row a step, times in nanoseconds; cells in row order, in the arena of `x`.
  * Returns the number of rows. */
-enum { EXEC_STEP_COLS = 19 };
+enum { EXEC_STEP_COLS = 20 };
 extern const char *const exec_step_cols[EXEC_STEP_COLS];
 i64 exec_step_table(struct exec *x, const struct run_devices *devices, struct sv **out_cells);
 /* What the rules of recursions did, round by round: as text, and as such a table. */

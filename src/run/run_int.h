@@ -58,6 +58,8 @@ struct step_cost auto_cost(struct exec *x, struct device *device, const struct s
 struct expected *auto_expected(struct exec *x);
 /* The step ran on device `number`, wherever it was meant to, and took so long. */
 void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no, i64 ns);
+/* A device ran rounds of the loop by itself. */
+void auto_went_round(struct exec *x, const struct block *block);
 /* What is to be said of columns that the statement missed on a device; NULL = nothing. */
 const char *auto_note(const struct exec *x);
 

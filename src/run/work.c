@@ -55,17 +55,18 @@ static i64 cost_of(const struct exec *x, const struct step *step, i64 rows) {
 static i64 rows_made(const struct exec *x, u32 var, i64 read, bool multiplies) {
     i64 before = past_rows(x->past, var);
     i64 estimate = x->program->vars[var].rows;
-    return before >= 0                           ? before
-           : estimate > 0 && estimate < read     ? estimate
-           : estimate > 0 && multiplies          ? estimate
-                                                 : read;
+    return before >= 0                       ? before
+           : estimate > 0 && estimate < read ? estimate
+           : estimate > 0 && multiplies      ? estimate
+                                             : read;
 }
 
 void step_makes_rows(const struct exec *x, const struct step *step, i64 read, i64 *rows) {
     const struct pipeline *pipe = step->pipeline;
     bool joins = false;
     for (u32 i = 0; pipe && i < pipe->op_count; i++) {
-        joins = joins || pipe->ops[i].code == OP_MATCH || pipe->ops[i].code == OP_EACH;
+        joins = joins || pipe->ops[i].code == OP_MATCH || pipe->ops[i].code == OP_EACH ||
+                pipe->ops[i].code == OP_MEET;
     }
     for (u32 s = 0; pipe && s < pipe->sink_count; s++) {
         const struct sink *sink = &pipe->sinks[s];

@@ -266,6 +266,7 @@ static void sum_metrics(struct rowset *rows) {
     sums[METRIC_rounds] = rows->exec.rounds;
     sums[METRIC_compilations] = rows->compile_count;
     sums[METRIC_peak_bytes] = atomic_load(&rows->mem.peak_bytes);
+    sums[METRIC_waits] = rows->exec.fetch_waits;
     for (u32 i = 0; i < steps; i++) {
         const struct step_metric *m = &rows->exec.metrics[i];
         sums[METRIC_ns] += m->ns;
@@ -273,12 +274,13 @@ static void sum_metrics(struct rowset *rows) {
         sums[METRIC_bytes_read] += m->bytes_read;
         sums[METRIC_bytes_moved] += m->bytes_moved;
         sums[METRIC_launches] += m->launches;
+        sums[METRIC_waits] += m->waits;
         sums[METRIC_device_peak] = MAX_OF(sums[METRIC_device_peak], m->device_peak);
         sums[METRIC_rows_in] += m->rows_in;
         sums[METRIC_pruned_rows] += m->tablets_pruned_rows;
     }
 }
-_Static_assert(METRIC_COUNT == 11, "sum_metrics adds every metric");
+_Static_assert(METRIC_COUNT == 12, "sum_metrics adds every metric");
 
 static FALLIBLE collect_columns(struct rowset *rows) {
     struct exec *x = &rows->exec;

@@ -398,6 +398,72 @@ static FALLIBLE do_add(struct doing *d, const struct lq_action *action, i64 numb
     return action->key_count == 0 && action->col_count > 0 ? check_scalar(d, action) : ERR_OK;
 }
 
+/* Rows of all clauses for one file, together. */
+static void print_exported(struct doing *d, struct text *sql, const char *file) {
+    bool some = false;
+    for (i64 i = 0; i < d->script->actions.count; i++) {
+        const struct lq_action *action = &d->script->actions.items[i];
+        if (action->kind == LQ_EXPORT && strcmp(action->name, file) == 0) {
+            text_print(sql, some ? " union select * from " : "select * from ");
+            print_source(sql, action, i);
+            text_print(sql, " r");
+            some = true;
+        }
+    }
+}
+
+/* Rows in the order of their number, or of all columns. The first of several for a file does it. */
+static FALLIBLE do_export(struct doing *d, const struct lq_action *action, i64 number) {
+    struct text sql;
+    for (i64 i = 0; i < number; i++) {
+        const struct lq_action *other = &d->script->actions.items[i];
+        if (other->kind == LQ_EXPORT && strcmp(other->name, action->name) == 0) {
+            return ERR_OK;
+        }
+    }
+    text_open(d, &sql);
+    text_print(&sql, "copy (select ");
+    for (i32 i = action->is_numbered; i < action->col_count; i++) {
+        text_print(&sql, i > action->is_numbered ? ", q." : "q.");
+        print_sql_name(&sql, action->names[i]);
+    }
+    text_print(&sql, " from (");
+    print_exported(d, &sql, action->name);
+    text_print(&sql, ") q (");
+    for (i32 i = 0; i < action->col_count; i++) {
+        text_print(&sql, i ? ", " : "");
+        print_sql_name(&sql, action->names[i]);
+    }
+    text_print(&sql, ") order by ");
+    for (i32 i = 0; i < action->col_count; i++) {
+        text_print(&sql, i ? ", q." : "q.");
+        print_sql_name(&sql, action->names[i]);
+    }
+    text_print(&sql, ") to ");
+    print_text(&sql, action->name);
+    text_print(&sql, " (format csv, header %s", action->has_names ? "true" : "false");
+    if (action->comment) {
+        text_print(&sql, ", delimiter ");
+        print_text(&sql, action->comment);
+    }
+    text_print(&sql, ")");
+    return session_run_text(d->conn, sql.ptr);
+}
+
+/* A state of before the changes, or the end of it. */
+static FALLIBLE do_keep(struct doing *d, const struct lq_action *action, bool ends) {
+    struct text sql;
+    text_open(d, &sql);
+    text_print(&sql, ends ? "drop table pg_temp." : "create temporary table ");
+    print_sql_name(&sql, action->name);
+    if (!ends) {
+        text_print(&sql, " as select * from logiql(");
+        print_quoted(&sql, sv_from(action->text));
+        text_print(&sql, ")");
+    }
+    return session_run_text(d->conn, sql.ptr);
+}
+
 static FALLIBLE do_action(struct doing *d, i64 number) {
     const struct lq_action *action = &d->script->actions.items[number];
     switch ((enum lq_action_kind)action->kind) {
@@ -409,6 +475,8 @@ static FALLIBLE do_action(struct doing *d, i64 number) {
         return do_file(d, action);
     case LQ_MAKE:
         return do_make(d, action, number);
+    case LQ_EXPORT:
+        return do_export(d, action, number);
     case LQ_ADD:
         return do_add(d, action, number);
     case LQ_TAKE:
@@ -421,23 +489,65 @@ static FALLIBLE do_action(struct doing *d, i64 number) {
     }
 }
 
-/* Definitions first, then what rules of changes read, then the changes. */
+/* What is done when. Files are written last, when the constraints hold. */
+enum pass {
+    PASS_DEFINE,
+    PASS_STAGE, /* what changes read is computed before anything changes */
+    PASS_CHANGE,
+    PASS_STAGE_FINAL, /* the same of changes that read the final state */
+    PASS_CHANGE_FINAL,
+    PASS_EXPORT,
+    PASS_END,
+    PASS_COUNT
+};
+
+static bool is_change(const struct lq_action *action) {
+    return action->kind == LQ_ADD || action->kind == LQ_TAKE || action->kind == LQ_PUT ||
+           action->kind == LQ_MAKE || action->kind == LQ_EXPORT;
+}
+
+static FALLIBLE do_pass(struct doing *d, i64 i, enum pass pass) {
+    const struct lq_action *action = &d->script->actions.items[i];
+    bool kept = action->kind == LQ_KEEP;
+    bool change = is_change(action);
+    bool final = action->is_final;
+    bool exports = action->kind == LQ_EXPORT;
+    switch (pass) {
+    case PASS_DEFINE:
+        return change || kept ? ERR_OK : do_action(d, i);
+    case PASS_STAGE:
+        return kept                                   ? do_keep(d, action, false)
+               : change && action->has_body && !final ? stage(d, action, i)
+                                                      : ERR_OK;
+    case PASS_CHANGE:
+        return change && !final && !exports ? do_action(d, i) : ERR_OK;
+    case PASS_STAGE_FINAL:
+        return change && action->has_body && final ? stage(d, action, i) : ERR_OK;
+    case PASS_CHANGE_FINAL:
+        return change && final && !exports ? do_action(d, i) : ERR_OK;
+    case PASS_EXPORT:
+        return exports ? do_action(d, i) : ERR_OK;
+    default:
+        return kept                         ? do_keep(d, action, true)
+               : change && action->has_body ? unstage(d, i)
+                                            : ERR_OK;
+    }
+}
+
 static FALLIBLE do_all(struct doing *d) {
     i64 count = d->script->actions.count;
-    for (i32 pass = 0; pass < 4; pass++) {
+    for (enum pass pass = 0; pass < PASS_COUNT; pass++) {
+        bool exports = false;
+        for (i64 i = 0; pass == PASS_EXPORT && i < count; i++) {
+            exports = exports || d->script->actions.items[i].kind == LQ_EXPORT;
+        }
+        if (exports) {
+            TRY(logiql_constraints(d->conn, d->rows->snap.edition));
+        }
         for (i64 i = 0; i < count; i++) {
-            const struct lq_action *action = &d->script->actions.items[i];
-            bool changes = action->kind == LQ_ADD || action->kind == LQ_TAKE ||
-                           action->kind == LQ_PUT || action->kind == LQ_MAKE;
-            bool mine = pass == 0 ? !changes : pass == 2 ? changes : changes && action->has_body;
-            if (!mine) {
-                continue;
-            }
-            wf_status status = pass == 1   ? stage(d, action, i)
-                               : pass == 3 ? unstage(d, i)
-                                           : do_action(d, i);
+            wf_status status = do_pass(d, i, pass);
             if (status) {
-                d->conn->err.position = action->position;
+                d->conn->err.position = d->script->actions.items[i].position;
                 return status;
             }
         }

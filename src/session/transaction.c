@@ -32,8 +32,12 @@ static void tx_move(struct wf_connection *conn, struct edition *edition) {
     struct edition *old = tx->mine;
     tx->mine = edition;
     if (old && edition) {
+        bool redefined = old->definitions != edition->definitions;
         keep_forget(conn); /* it may follow from what is gone */
         edition_discard(old, edition);
+        if (redefined) {
+            keep_sweep(conn->db, false);
+        }
     } else {
         edition_release(old);
     }

@@ -254,6 +254,9 @@ static FALLIBLE difference(struct table *table, struct table_version *from,
         u32 slot = from->slots[t];
         i64 rows = from->tablet_rows[t];
         i64 ot = slot < base->next_slot ? version_find_slot(other, slot) : -1;
+        if (ot >= 0 && rows <= (i64)other->tablet_rows[ot] && !other->deleted[ot]) {
+            continue; /* the other one has them all */
+        }
         struct buffer *bits = bits_new(table->mem, rows, from->deleted[t]);
         if (!bits) {
             version_release(version);
@@ -262,10 +265,9 @@ static FALLIBLE difference(struct table *table, struct table_version *from,
         u64 *words = (u64 *)(void *)bits->data;
         const u64 *gone = ot >= 0 ? version_deleted(other, ot) : NULL;
         i64 shared = ot >= 0 ? MIN_OF(rows, (i64)other->tablet_rows[ot]) : 0;
-        for (i64 pos = 0; pos < shared; pos++) { /* live in the other one: not shown */
-            if (!(gone && gone[pos >> 6] >> (pos & 63) & 1)) {
-                words[pos >> 6] |= 1ULL << (pos & 63);
-            }
+        for (i64 word = 0; word * 64 < shared; word++) { /* live in the other one: not shown */
+            u64 all = shared - word * 64 >= 64 ? ~0ULL : (1ULL << (shared & 63)) - 1;
+            words[word] |= all & ~word_of(gone, word);
         }
         i64 hidden = bits_count(words, rows);
         if (hidden == rows) {

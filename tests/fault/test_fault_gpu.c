@@ -235,6 +235,22 @@ static void test_shares(void **state) {
     device = "gpu";
 }
 
+/* Rounds of a recursion that nobody has looked at yet; relations have too little room at first. */
+static void test_rounds(void **state) {
+    (void)state;
+    static const struct piece piece = {
+        "cached",
+        "with recursive c(a, b) as (select k, v from e union select c.a, e.v from c join e on e.k = c.b) "
+        "select a, b from c",
+        2};
+    open_db("5MB", "vm");
+    make_tables();
+    fail_each_call(&piece, 0, 1, 9);
+    fail_each_call(&piece, 700, 2, 29);
+    refuse_memory(&piece, 4);
+    close_db();
+}
+
 /* Devices are described, whatever of the card cannot be measured. */
 static void test_devices(void **state) {
     (void)state;
@@ -267,6 +283,7 @@ int main(void) {
                                        cmocka_unit_test(test_calls),
                                        cmocka_unit_test(test_host_memory),
                                        cmocka_unit_test(test_shares),
+                                       cmocka_unit_test(test_rounds),
                                        cmocka_unit_test(test_devices)};
     return cmocka_run_group_tests(tests, open_simt, NULL);
 }

@@ -4,7 +4,8 @@
  * registers and swaps stacks, which costs a few nanoseconds; elsewhere ucontext does the same more
  * slowly. Kernels change no floating-point control state, so none is saved. Stacks are kept for the
  * life of the process and have an inaccessible page below them. Sanitizers are told of every
- * switch, and under AddressSanitizer a stack is unpoisoned before it is used again. */
+ * switch, and under AddressSanitizer a stack is unpoisoned before it is used again: from where it
+ * was left, since functions that returned have done so themselves. */
 #define _GNU_SOURCE
 #include "simt.h"
 
@@ -123,7 +124,10 @@ __asm__(".text\n"
 
 void simt_fiber_start(struct simt_fiber *fiber) {
 #if SIMT_ASAN
-    __asan_unpoison_memory_region(fiber->stack, fiber->stack_bytes);
+    if (fiber->sp != NULL) {
+        u8 *left = fiber->sp;
+        __asan_unpoison_memory_region(left, (size_t)(fiber->stack + fiber->stack_bytes - left));
+    }
     fiber->fake_stack = NULL;
 #endif
     /* Six registers, the address `ret` takes, and the return address main never uses; a function is

@@ -120,7 +120,8 @@ void simt_fault(int code, u64 addr, u64 pc) {
 }
 
 static b8 same_place(const struct simt_fiber *a, const struct simt_fiber *b) {
-    return a->kind == b->kind && a->line == b->line && strcmp(a->file, b->file) == 0;
+    return a->kind == b->kind && a->line == b->line &&
+           (a->file == b->file || strcmp(a->file, b->file) == 0);
 }
 
 static void diverged(const struct simt_fiber *a, const struct simt_fiber *b) {
@@ -311,6 +312,38 @@ void simt_pause(b8 read_only) {
     }
 }
 
+/* These bytes of the layout belong to an array. */
+static void mark_array(u64 at, u64 bytes) {
+    for (u64 end = at + bytes; at < end;) {
+        u64 stop = at / 4 * 4 + 4 < end ? at / 4 * 4 + 4 : end;
+        u32 bits = (0xfu << at % 4 & 0xfu) & (0xfu >> (at / 4 * 4 + 4 - stop));
+        simt_run.shape[at / 4] = (u8)(simt_run.shape[at / 4] | bits);
+        at = stop;
+    }
+}
+
+/* What nobody has written holds 0xA5: the arrays, and the gaps between them, which the sanitizer
+ * would not have touched. */
+#if SIMT_ASAN
+__attribute__((no_sanitize("address")))
+#endif
+static void
+fill_shared(const struct simt_slot *slot) {
+#if SIMT_ASAN
+    volatile u64 *words = (volatile u64 *)(void *)slot->shared; /* or it becomes a memset */
+    volatile u8 *bytes = slot->shared;
+    u32 whole = simt_run.layout_bytes / 8;
+    for (u32 i = 0; i < whole; i++) {
+        words[i] = 0xA5A5A5A5A5A5A5A5u;
+    }
+    for (u32 i = whole * 8; i < simt_run.layout_bytes; i++) {
+        bytes[i] = 0xA5;
+    }
+#else
+    memset(slot->shared, 0xA5, simt_run.layout_bytes);
+#endif
+}
+
 /* Reserves an array for the launch. It gets exactly the alignment of its type and no more, and a
  * gap before it, so that a wrong assumption about either shows. */
 static u64 place(u64 bytes, u64 align, const char *file, int line) {
@@ -326,9 +359,7 @@ static u64 place(u64 bytes, u64 align, const char *file, int line) {
                   "too much shared memory: %u bytes of arrays + %u dynamic, at %s:%d",
                   run->static_bytes, run->launch->shared_bytes, file, line);
     }
-    for (u64 i = at; i < at + bytes; i++) {
-        run->shape[i / 4] = (u8)(run->shape[i / 4] | 1u << i % 4);
-    }
+    mark_array(at, bytes);
     run->layout_bytes = (u32)(at + bytes);
     for (u32 i = 0; i < SIMT_SLOT_COUNT; i++) {
 #if SIMT_ASAN
@@ -466,15 +497,7 @@ static b8 start_block(struct simt_slot *slot, u32 block) {
         slot->warps[i].arrived = 0;
         slot->warps[i].sync_time = slot->start_time;
     }
-#if SIMT_ASAN
-    for (u32 i = 0; i < simt_run.layout_bytes; i++) {
-        if ((simt_run.shape[i / 4] >> i % 4 & 1) != 0) {
-            slot->shared[i] = 0xA5;
-        }
-    }
-#else
-    memset(slot->shared, 0xA5, simt_run.layout_bytes);
-#endif
+    fill_shared(slot);
     slot->busy = 1;
     return 1;
 }
@@ -554,6 +577,9 @@ static b8 reserve(void) {
     }
     for (u32 i = 0; i < SIMT_SLOT_COUNT; i++) {
         run->slots[i].shared = p + (size_t)i * SIMT_ARENA_BYTES;
+#if SIMT_ASAN
+        __asan_poison_memory_region(run->slots[i].shared, SIMT_ARENA_BYTES);
+#endif
         if (!simt_check_start(&run->slots[i])) {
             return 0;
         }
@@ -571,18 +597,16 @@ static void begin(struct simt_launch *launch) {
     run->failed = 0;
     run->progress = 0;
     run->static_bytes = 0;
-    memset(run->shape, 0, SIMT_ARENA_BYTES / 4);
-    for (u32 i = 16; i < 16 + launch->shared_bytes; i++) {
-        run->shape[i / 4] = (u8)(run->shape[i / 4] | 1u << i % 4);
-    }
-    run->layout_bytes = 16 + launch->shared_bytes;
+    memset(run->shape, 0, (run->layout_bytes + 3) / 4); /* of the launch before */
+    mark_array(16, launch->shared_bytes);
     for (u32 i = 0; i < SIMT_SLOT_COUNT; i++) {
         run->slots[i].busy = 0;
 #if SIMT_ASAN
-        __asan_poison_memory_region(run->slots[i].shared, SIMT_ARENA_BYTES);
+        __asan_poison_memory_region(run->slots[i].shared, run->layout_bytes);
         __asan_unpoison_memory_region(run->slots[i].shared + 16, launch->shared_bytes);
 #endif
     }
+    run->layout_bytes = 16 + launch->shared_bytes;
     simt_fiber_host(&host);
 }
 

@@ -6,7 +6,9 @@
  * that follows a device pointer faults; the handler says so and lets the fault take its course. A
  * fault inside a kernel (text that is not instrumented) fails the launch instead of the process.
  * Fresh allocations hold 0xA5. Mapped host memory has the same address on both sides, as unified
- * addressing has it. */
+ * addressing has it. Large allocations begin at a multiple of a huge page, and ask for such: what
+ * is made accessible and inaccessible around every piece of work are then a few entries of the
+ * page table instead of thousands. */
 #define _GNU_SOURCE
 #include "simt.h"
 
@@ -22,6 +24,7 @@
 
 #define RESERVED_BYTES ((u64)64 << 30)
 #define LIMIT_BYTES ((u64)32 << 30)
+#define HUGE_BYTES ((u64)2 << 20)
 
 struct simt_memory simt_memory;
 
@@ -57,6 +60,9 @@ static u64 fault_pc;
 static int fault_code;
 
 static void report_fault(void) {
+#if SIMT_ASAN /* what the thread was doing is left as it stands: see simt_fiber_start */
+    __asan_unpoison_memory_region(simt_run.now->stack, simt_run.now->stack_bytes);
+#endif
     simt_fault(fault_code, fault_addr, fault_pc);
     simt_abandon();
 }
@@ -143,20 +149,25 @@ static void ensure_signal_stack(void) {
     }
 }
 
+static u64 up_to_huge(u64 addr) {
+    return (addr + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+}
+
 int simt_memory_start(void) {
     struct simt_memory *m = &simt_memory;
-    void *p =
-        mmap(NULL, RESERVED_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, RESERVED_BYTES + HUGE_BYTES, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) {
         return SIMT_OUT_OF_MEMORY;
     }
     void *pages = mmap(NULL, RESERVED_BYTES / SIMT_PAGE_BYTES * sizeof(u32), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) {
-        munmap(p, RESERVED_BYTES);
+        munmap(p, RESERVED_BYTES + HUGE_BYTES);
         return SIMT_OUT_OF_MEMORY;
     }
-    m->base = (u64)p;
+    m->base = up_to_huge((u64)p);
+    madvise(address(m->base), RESERVED_BYTES, MADV_HUGEPAGE); /* where there are any */
     m->top = m->base + SIMT_PAGE_BYTES; /* so that even the first allocation has a gap before it */
     m->reserved_bytes = RESERVED_BYTES;
     m->pages = pages;
@@ -170,7 +181,7 @@ void simt_memory_unlock(void) {
     }
     ensure_signal_stack();
     if (simt_settings.strict) {
-        protect(m->base, m->top - m->base, PROT_READ | PROT_WRITE);
+        protect(m->base, up_to_huge(m->top) - m->base, PROT_READ | PROT_WRITE);
         return;
     }
     simt_memory_watch();
@@ -184,7 +195,7 @@ void simt_memory_unlock(void) {
 
 void simt_memory_lock(void) {
     if (--unlocked == 0) {
-        protect(simt_memory.base, simt_memory.top - simt_memory.base, PROT_NONE);
+        protect(simt_memory.base, up_to_huge(simt_memory.top) - simt_memory.base, PROT_NONE);
     }
 }
 
@@ -223,12 +234,12 @@ static int allocate(u64 bytes, u64 *out) {
         return SIMT_OUT_OF_MEMORY;
     }
     u64 pages = (bytes + SIMT_PAGE_BYTES - 1) / SIMT_PAGE_BYTES;
-    u64 low = m->top;
+    u64 low = bytes < HUGE_BYTES ? m->top : up_to_huge(m->top);
     struct simt_allocation *a = new_allocation();
     if (a == NULL) {
         return SIMT_OUT_OF_MEMORY;
     }
-    if (m->base + m->reserved_bytes - low < (pages + 1) * SIMT_PAGE_BYTES) {
+    if (m->base + m->reserved_bytes < low + (pages + 1) * SIMT_PAGE_BYTES) {
         low = find_hole(pages);
         if (low == 0) {
             return SIMT_OUT_OF_MEMORY;

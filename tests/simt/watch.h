@@ -72,22 +72,28 @@ SIMT_HOOK(__tsan_init) {
 /* Calls the compiler makes for the copies and fills it does not expand. */
 #define SIMT_LIBC __attribute__((visibility("hidden"), used, no_sanitize("thread", "undefined")))
 SIMT_LIBC void *memcpy(void *to, const void *from, unsigned long bytes) {
-    const volatile u8 *s = (const volatile u8 *)from;
-    volatile u8 *d = (volatile u8 *)to;
-    unsigned long i;
+    const u8 *s = (const u8 *)from;
+    u8 *d = (u8 *)to;
+    unsigned long i = 0;
     simt_table->access((u64)from, bytes, SIMT_READ, __builtin_return_address(0));
     simt_table->access((u64)to, bytes, SIMT_WRITE, __builtin_return_address(0));
-    for (i = 0; i < bytes; i++) {
-        d[i] = s[i];
+    for (; bytes - i >= 8; i += 8) { /* volatile, or the loop becomes a call of itself */
+        *(volatile u64 *)(void *)(d + i) = *(const volatile u64 *)(const void *)(s + i);
+    }
+    for (; i < bytes; i++) {
+        *(volatile u8 *)(d + i) = *(const volatile u8 *)(s + i);
     }
     return to;
 }
 SIMT_LIBC void *memset(void *to, int value, unsigned long bytes) {
-    volatile u8 *d = (volatile u8 *)to;
-    unsigned long i;
+    u8 *d = (u8 *)to;
+    unsigned long i = 0;
     simt_table->access((u64)to, bytes, SIMT_WRITE, __builtin_return_address(0));
-    for (i = 0; i < bytes; i++) {
-        d[i] = (u8)value;
+    for (; bytes - i >= 8; i += 8) {
+        *(volatile u64 *)(void *)(d + i) = 0x0101010101010101u * (u8)value;
+    }
+    for (; i < bytes; i++) {
+        *(volatile u8 *)(d + i) = (u8)value;
     }
     return to;
 }

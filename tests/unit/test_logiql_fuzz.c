@@ -57,6 +57,11 @@ static const char *const seeds[] = {
     "lang:constructor(`cons). lang:constructor(`nil). nil[] = x <- . len[x] = 0 <- nil[] = x. "
     "len[x] = n -> list(x), int(n). cons[n, t] = x, len[x] = n <- len[t] = m, n = m + 1, n < 4. "
     "_(x, n) <- len[x] = n.",
+    "p(1). p(2). -p(1). +p(5). log(x, w) -> int(x), string(w). +log(x, \"n\") <- p@final(x), "
+    "!p@start(x). +log(y, \"d\") <- +p(x), y = x + 1. ^g[1] = 3. +log(v, \"g\") <- ^g[1] = v. _(x, w) <- "
+    "log(x, w).",
+    "lang:physical:filePath[`_o] = \"/nowhere/o.csv\". lang:physical:fileMode[`_o] = \"export\". _o(a, b) -> "
+    "int(a), string(b). e(1, \"x\"). _(a) <- e(a, _).",
     "v(1, 2.5). v(2, 3.5). t[i] = s <- series<< s = runtotal[i](x) >> v(i, x). _(i, s, p) <- t[i] = s, p "
     "= string:split[\"a-b-c\", \"-\", i].",
     "far(x, y) <- path(x, y), !(edge(x, y), !(x > y)). path(x, z) <- path(x, y), path(y, z). "

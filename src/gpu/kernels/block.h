@@ -94,6 +94,12 @@ FN u32 group_rows(i64 row, i64 rows) {
     return left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
 }
 
+/* Rows of a group from `first` on. */
+FN u32 group_from(i64 row, i64 first) {
+    i64 before = first - row;
+    return before <= 0 ? 15u : before >= 4 ? 0u : 15u << before & 15u;
+}
+
 /* The same without those that are deleted: bit r of `gone` is row r. */
 FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
     u32 live = group_rows(row, rows);
@@ -178,6 +184,12 @@ FN u32 set_add(u32 *bits, i64 key) {
     return !(*word & bit) && !(atom_or_u32(word, bit) & bit);
 }
 
+/* Takes it out again: its row had no room. Whoever met it meanwhile dropped its own row, and comes
+ * again as this one does. */
+FN void set_remove(u32 *bits, i64 key) {
+    (void)atom_and_u64((u64 *)bits + (key >> 6), ~((u64)1 << (key & 63)));
+}
+
 /* The same of a key with a value, whose best word so far stands behind the bitmap: whether the key is new or the value
  * better. `turn` is ~0 where the greatest is the best. */
 FN u32 set_better(u32 *bits, u64 *bests, i64 key, i64 value, u64 turn) {
@@ -185,6 +197,12 @@ FN u32 set_better(u32 *bits, u64 *bests, i64 key, i64 value, u64 turn) {
     u64 *best = bests + key;
     u32 added = set_add(bits, key);
     return (word < *best && word < atom_min_u64(best, word)) || added;
+}
+
+/* As set_remove: what the key had before is lost, so that worse rows may come again, which do no harm. */
+FN void set_forget(u32 *bits, u64 *bests, i64 key) {
+    set_remove(bits, key);
+    bests[key] = ~(u64)0;
 }
 
 /* How many of the block's rows fit; asks for more room when they do not and no limit says to stop.

@@ -1,5 +1,5 @@
 /* build.h: kernels that are not pipelines: building an index over rows, setting up and reading out
- * an aggregation.
+ * an aggregation, the turns between pipelines of a loop.
  *
  * A build first assumes unique keys and one launch; the first duplicate asks for the general form,
  * runs of row numbers: count per slot, exclusive sums (scan.h), scatter. A slot of two words is
@@ -456,5 +456,139 @@ KERNEL(k_intern_fill, struct kintern_fill, 256) {
         u64 slot = hash & mask;
         u32 held = atom_cas_u32(&args.intern.slots[slot], 0, (u32)i + 1u);
         TABLE_WALK(slot, mask, held, atom_cas_u32(&args.intern.slots[slot], 0, (u32)i + 1u), held)
+    }
+}
+
+/* --- loops ----------------------------------------------------------------------------------- */
+
+/* What a lane of the warp knows of the loop: a relation, and a part of one. */
+struct turn {
+    u64 rows, taken; /* of the relation */
+    u64 first, end;  /* the part */
+    u64 stopped, over;
+};
+
+/* What the pipeline before made. */
+FN void w_turn_take(const struct kturn *args, struct turn *t) {
+    struct kloop *loop = args->loop;
+    u64 had = w_from_u64(t->rows, args->took_rel);
+    u64 made = args->took[REPORT_ROWS];
+    u64 failed = ~args->took[REPORT_FAULT] | args->took[REPORT_RETRY];
+    made = made < (u64)args->capacity ? made : (u64)args->capacity;
+    t->rows = t_lane() == args->took_rel ? made : t->rows;
+    t->stopped = failed ? args->took_step + 1u : 0u;
+    if (t_lane() == 0) {
+        loop->steps[args->took_step].made += made - had;
+        loop->stopped = t->stopped;
+    }
+    if (t_lane() == args->took_rel) {
+        loop->rels[args->took_rel].rows = made;
+    }
+    w_sync();
+}
+
+/* A round begins, where something is new and not enough is there; whether it does. */
+FN u32 w_turn_begin(const struct kturn *args, struct turn *t) {
+    struct kloop *loop = args->loop;
+    u32 lane = t_lane();
+    u32 is_rel = lane < args->rel_count;
+    u32 is_part = lane < args->part_count;
+    u32 fresh = w_ballot((i32)(is_rel && t->rows > t->taken));
+    u64 most = w_from_u64(t->rows, args->stop_rel ? args->stop_rel - 1u : 0u);
+    u32 begins = fresh && !(args->stop_rel && (i64)most >= args->stop_rows);
+    u32 of = is_part ? args->part_rels[lane] : 0u;
+    u32 form = is_part ? args->part_forms[lane] : 0u;
+    u64 of_rows = w_from_u64(t->rows, of);
+    u64 of_taken = w_from_u64(t->taken, of);
+    t->first = form == LOOP_DELTA ? of_taken : 0u;
+    t->end = form == LOOP_OLD ? of_taken : of_rows;
+    t->over = !begins;
+    if (lane == 0) {
+        loop->over = !begins;
+        loop->rounds += begins;
+    }
+    if (is_part && begins) {
+        struct kloop_part *part = &loop->parts[lane];
+        part->rows.first = (i64)t->first;
+        part->rows.end = (i64)t->end;
+        part->rows.start = -(i64)t->first;
+        part->cut_before = part->cut;
+        part->of_before = part->of;
+        part->cut += t->end - t->first;
+        part->of += of_rows;
+    }
+    if (is_rel && begins) {
+        struct kloop_rel *rel = &loop->rels[lane];
+        rel->rows_before = t->rows;
+        rel->taken_before = t->taken;
+        rel->taken = t->rows;
+    }
+    if (lane < LOOP_STEPS && begins) {
+        loop->steps[lane].read_before = loop->steps[lane].read;
+        loop->steps[lane].made_before = loop->steps[lane].made;
+    }
+    w_sync();
+    return begins;
+}
+
+/* What the pipeline behind reads, and behind which rows it adds its own. */
+FN void w_turn_next(const struct kturn *args, const struct turn *t) {
+    struct kloop *loop = args->loop;
+    u64 goes = !t->stopped && !t->over;
+    u64 first = w_from_u64(t->first, args->next_part);
+    u64 end = w_from_u64(t->end, args->next_part);
+    u64 rows = w_from_u64(t->rows, args->next_rel);
+    first = goes ? first : 0u;
+    end = goes ? end : 0u;
+    if (t_lane() == 0) {
+        loop->now.first = (i64)first;
+        loop->now.end = (i64)end;
+        loop->now.start = -(i64)first;
+        loop->steps[args->next_step].read += end - first;
+        args->next[REPORT_ROWS] = rows;
+    }
+}
+
+/* One warp; whether a round began. All loads are on their way at once. */
+FN u32 w_turn(const struct kturn *args) {
+    const struct kloop *loop = args->loop;
+    u32 lane = t_lane();
+    u32 began = 0;
+    struct turn t;
+    t.stopped = loop->stopped;
+    t.over = loop->over;
+    t.rows = lane < args->rel_count ? loop->rels[lane].rows : 0u;
+    t.taken = lane < args->rel_count ? loop->rels[lane].taken : 0u;
+    t.first = lane < args->part_count ? (u64)loop->parts[lane].rows.first : 0u;
+    t.end = lane < args->part_count ? (u64)loop->parts[lane].rows.end : 0u;
+    if (args->took && !t.stopped) {
+        w_turn_take(args, &t);
+    }
+    if (args->begins && !t.stopped && !t.over) {
+        began = w_turn_begin(args, &t);
+    }
+    if (args->next) {
+        w_turn_next(args, &t);
+    }
+    return began;
+}
+
+KERNEL(k_turn, struct kturn, 256) {
+    SHARED(u32, s_began, 1);
+    if (t_id() < 32u) {
+        u32 began = w_turn(&args);
+        if (t_id() == 0) {
+            *s_began = began;
+        }
+    }
+    if (!args.step_count) {
+        return;
+    }
+    b_sync();
+    for (u32 i = 0; *s_began && i < args.step_count; i++) {
+        const struct kloop_step *step = &args.loop->steps[i];
+        for (u32 at = t_id(); at < LOOP_COUNTS; at += t_count()) {
+            step->counts_before[at] = step->counts[at];
+        }
     }
 }

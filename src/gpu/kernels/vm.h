@@ -1221,9 +1221,24 @@ struct vm_tile {
     u32 act;
 };
 
-/* False when the tile holds no row that could pass. */
+/* Tiles of the launch; of a range those that it lies in. */
+#define VM_TILE (VM_SPAN * VM_GROUPS)
+FN u64 vm_first_tile(const struct kargs *args) {
+    return args->range ? (u64)args->range->first / VM_TILE : args->tile_first;
+}
+FN u64 vm_tile_end(const struct kargs *args) {
+    if (!args->range) {
+        return args->tile_count;
+    }
+    i64 end = args->range->end;
+    return args->range->first < end ? ((u64)end + VM_TILE - 1u) / VM_TILE : 0u;
+}
+
+/* False when the tile holds no row that could pass. Many because what a struct holds would go through
+ * memory. */
 FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
-                    const u64 *const *gone, u32 zone_count, u32 tile_shift, u64 tile) {
+                    const u64 *const *gone, u32 zone_count, u32 tile_shift, u64 tile,
+                    const struct krange *range) {
     u64 tablet = tile >> tile_shift;
     i64 first = (i64)(tile & (((u64)1 << tile_shift) - 1)) * (i64)(VM_SPAN * VM_GROUPS);
     i64 rows = tablet_rows[tablet];
@@ -1237,12 +1252,21 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
         t->act |= group_live(t->row + h * VM_SPAN, rows, gone ? gone[tablet] : (const u64 *)0)
                   << (4 * h);
     }
+    if (range && first < range->first) {
+        VM_EACH_GROUP {
+            t->act &= group_from(t->row + h * VM_SPAN, range->first) << (4 * h) | ~(15u << (4 * h));
+        }
+    }
     return 1;
 }
 /* The source's number of the thread's first row. */
 #define VM_NUMBER (args.row_starts[t.tablet] + t.row)
 
 #define VM_BODY(emit)                                                                       \
+    u64 tile = vm_first_tile(&args) + t_block();                                            \
+    if (args.range && tile >= vm_tile_end(&args)) {                                         \
+        return;                                                                             \
+    }                                                                                       \
     u8 *s = s_slots;                                                                        \
     for (u32 at = t_id() * 16u; at < args.slot_bytes; at += VM_PLANE) {                     \
         store16(s + at, vec_of(0, 0)); /* rows that are never active are read, too */       \
@@ -1259,10 +1283,10 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
         }                                                                                   \
     }                                                                                       \
     b_sync();                                                                               \
-    for (u64 tile = args.tile_first + t_block(); tile < args.tile_count; tile += t_blocks()) {\
+    for (; tile < vm_tile_end(&args); tile += t_blocks()) {                                 \
         struct vm_tile t;                                                                   \
         if (!vm_tile_open(&t, args.tablet_rows, args.zones, args.gone, args.zone_count,     \
-                          args.tile_shift, tile)) {                                         \
+                          args.tile_shift, tile, args.range)) {                             \
             continue;                                                                       \
         }                                                                                   \
         if (args.limit >= 0 &&                                                              \

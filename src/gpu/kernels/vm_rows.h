@@ -191,6 +191,17 @@ FN void b_vm_emit(const u8 *s, const struct vm_list *l, const struct kargs *args
                 vm_copy(s, out.null_reg, 1, out.nulls, place.base, fits, list);
             }
         }
+        if (args->emit && fits < place.total) {
+            struct kout set = args->outs[args->out_count];
+            for (u32 k = fits + t_id(); k < place.total; k += VM_THREADS) {
+                const i64 key = *(const i64 *)(s + vm_elem(set.reg, 8, list[k]));
+                if (set.nulls) {
+                    set_forget((u32 *)set.data, (u64 *)set.nulls, key);
+                } else {
+                    set_remove((u32 *)set.data, key);
+                }
+            }
+        }
         b_sync();
     }
 }

@@ -1,0 +1,230 @@
+/* meet.c: joins, one on the other, whose right sides have a column in common (see opt/meet.c).
+ *
+ * Each right side ends in rows of its key, the common column and what else is read of it, sorted by
+ * the first two, with an index on the key: the runs of a trie of two levels. The left pipeline looks
+ * up a run in each, and MEET goes through the rows that all of them agree in. Columns of all right
+ * sides but the first are equal to others, and bound to those.
+ *
+ * Right sides that are the same scan with the same key and column are built once. */
+#include "lower/lower_int.h"
+
+#include "codes/control.h"
+
+enum { LISTS_MAX = 3 };
+
+struct side {
+    struct rel rel; /* the join without the common column */
+    struct builder *right;
+    struct join_keys keys;
+    u32 common;   /* plan column */
+    u32 *payload; /* plan columns from column 2 of `rows` on */
+    u32 payload_count;
+    u32 rows, index;
+    i64 most; /* rows, proven */
+};
+
+struct meet {
+    struct lower *l;
+    const struct rel *rels[LISTS_MAX]; /* the lowest first */
+    struct side sides[LISTS_MAX];
+    u32 count;
+    struct builder *left;
+};
+
+static bool visit_mark(const struct expr *expr, void *arg) {
+    if (expr->kind == EXPR_COL) {
+        ((u8 *)arg)[expr->col] = 1;
+    }
+    return true;
+}
+
+/* Columns of the first right side that are read behind MEET, but for the common one. */
+static void find_payload(struct meet *m) {
+    struct lower *l = m->l;
+    struct side *side = &m->sides[0];
+    const struct rel *input = rel_right(m->rels[0]);
+    const struct rel *top = m->rels[m->count - 1];
+    u8 *wanted = NEW_ARRAY(l->arena, u8, l->plan->cols.count + 1);
+    for (i64 i = 0; i < top->out.count; i++) {
+        wanted[top->out.items[i]] = 1;
+    }
+    for (u32 k = 0; k < m->count; k++) {
+        for (i64 i = 0; i < m->rels[k]->join.conds.count; i++) {
+            expr_walk(m->rels[k]->join.conds.items[i], visit_mark, wanted);
+        }
+    }
+    side->payload = NEW_ARRAY(l->arena, u32, input->out.count + 1);
+    for (i64 i = 0; i < input->out.count; i++) {
+        u32 col = input->out.items[i];
+        if (wanted[col] && col != side->common) {
+            side->payload[side->payload_count++] = col;
+        }
+    }
+}
+
+static void open_sides(struct meet *m, const struct rel *rel) {
+    struct lower *l = m->l;
+    for (const struct rel *at = rel;; at = rel_left(at)) {
+        m->count++;
+        if (!at->join.meets) {
+            break;
+        }
+    }
+    const struct rel *at = rel;
+    for (u32 i = m->count; i-- > 0; at = rel_left(at)) {
+        m->rels[i] = at;
+    }
+    for (u32 i = 0; i < m->count; i++) {
+        struct side *side = &m->sides[i];
+        const struct rel_JOIN *first = &m->rels[1]->join, *own = &m->rels[i]->join;
+        side->rel = *m->rels[i];
+        side->rel.join.left_keys.count -= i > 0;
+        side->rel.join.right_keys.count -= i > 0;
+        side->common = i ? own->right_keys.items[own->right_keys.count - 1]->col
+                         : first->left_keys.items[first->left_keys.count - 1]->col;
+        side->right = lower_rel(l, rel_right(m->rels[i]));
+        side->most = side->right->max_rows;
+    }
+    find_payload(m);
+}
+
+static u32 table_col(const struct rel *scan, const struct expr *col) {
+    for (i64 i = 0; col->kind == EXPR_COL && i < scan->scan.cols.count; i++) {
+        if (scan->scan.cols.items[i].col == col->col) {
+            return scan->scan.cols.items[i].table_col;
+        }
+    }
+    return NO_COL;
+}
+
+static u32 common_col(const struct side *side) {
+    struct expr col = {.kind = EXPR_COL, .col = side->common};
+    return table_col(rel_right(&side->rel), &col);
+}
+
+/* Whether the rows and the index of `other` serve this side, too. */
+static bool same_build(const struct side *side, const struct side *other) {
+    const struct rel *a = rel_right(&side->rel), *b = rel_right(&other->rel);
+    if (a->kind != REL_SCAN || b->kind != REL_SCAN || a->scan.table_id != b->scan.table_id ||
+        !side->keys.raw || !other->keys.raw || common_col(side) == NO_COL) {
+        return false;
+    }
+    u32 key = table_col(a, side->rel.join.right_keys.items[0]);
+    return key != NO_COL && key == table_col(b, other->rel.join.right_keys.items[0]) &&
+           common_col(side) == common_col(other);
+}
+
+static struct out_col common_value(struct side *side) {
+    struct builder *b = side->right;
+    struct value v = lower_col(b, side->common);
+    if (v.null != NO_REG && !b->l->status) {
+        build_plain(b, OP_FILTER, build_not(b, v.null), 0);
+    }
+    return (struct out_col){.value = {build_kind(b, v.reg, KIND_I64), NO_REG},
+                            .type = type_of(TYPE_BIGINT)};
+}
+
+static void build_side(struct lower *l, struct side *side) {
+    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, side->payload_count + 2);
+    cols[1] = common_value(side); /* drops rows, before the key is packed */
+    cols[0].value = (struct value){key_join_pack(side->right, &side->keys, false), NO_REG};
+    cols[0].type = type_of(TYPE_BIGINT);
+    for (u32 i = 0; i < side->payload_count && !l->status; i++) {
+        cols[i + 2] = lower_carry(side->right, side->payload[i]);
+    }
+    build_label(side->right, "Build");
+    side->rows = lower_rows(side->right, "trie", cols, side->payload_count + 2, false, -1);
+    struct step *sort = lower_step(l, STEP_SORT, "Build");
+    sort->src = side->rows;
+    sort->key_count = 2;
+    sort->keys = NEW_ARRAY(l->arena, struct sort_key, 2);
+    sort->keys[1].col = 1;
+    side->index = lower_var(l, VAR_INDEX, "runs");
+    l->vars.items[side->index].rows_var = side->rows;
+    struct step *step = lower_step(l, STEP_BUILD, "Build");
+    step->src = side->rows;
+    step->dst = side->index;
+    step->key_range = side->keys.range;
+    step->fields = key_join_fields(l, &side->keys, &step->field_count);
+}
+
+static void make_sides(struct meet *m) {
+    for (u32 i = 0; i < m->count && !m->l->status; i++) {
+        struct side *side = &m->sides[i];
+        key_join_prepare(&side->keys, m->left, side->right, &side->rel);
+        bool made = false;
+        for (u32 k = 0; k < i && !made && !m->l->status; k++) {
+            made = same_build(side, &m->sides[k]);
+            side->rows = made ? m->sides[k].rows : 0;
+            side->index = made ? m->sides[k].index : 0;
+        }
+        if (!made && !m->l->status) {
+            build_side(m->l, side);
+        }
+    }
+}
+
+static u16 run_of(struct builder *b, struct side *side) {
+    struct op op = {.code = OP_RUN, .b = NO_REG, .c = NO_REG, .imm = side->index};
+    op.a = key_join_pack(b, &side->keys, true);
+    return build_ctl_new(b, op, KIND_I64, range_exact(I64_MIN, I64_MAX), 0);
+}
+
+static void bind_row(struct meet *m, u32 col, u32 at, u16 row) {
+    struct lower *l = m->l;
+    u32 rows = m->sides[0].rows;
+    *bind_at(m->left, col) = (struct binding){.kind = BIND_VAR,
+                                              .reg_kind = l->vars.items[rows].kinds[at],
+                                              .nullable = l->var_infos.items[rows].nullable[at],
+                                              .row_reg = row,
+                                              .var = rows,
+                                              .col = at,
+                                              .dict = l->vars.items[rows].dicts[at],
+                                              .lazy = l->var_infos.items[rows].lazy[at],
+                                              .range = l->var_infos.items[rows].ranges[at]};
+}
+
+/* Columns of the other right sides are equal to columns of the left, or to the common one. */
+static void bind_equals(struct meet *m) {
+    for (u32 i = 1; i < m->count; i++) {
+        const struct rel_JOIN *join = &m->sides[i].rel.join;
+        for (i64 k = 0; k < join->left_keys.count; k++) {
+            const struct expr *from = join->left_keys.items[k];
+            u32 to = join->right_keys.items[k]->col;
+            *bind_at(m->left, to) = from->kind == EXPR_COL
+                                        ? *bind_at(m->left, from->col)
+                                        : (struct binding){.kind = BIND_EXPR, .expr = from};
+        }
+        *bind_at(m->left, m->sides[i].common) = *bind_at(m->left, m->sides[0].common);
+    }
+}
+
+struct builder *lower_meet(struct lower *l, const struct rel *rel) {
+    struct meet m = {.l = l};
+    b8 before = l->unordered;
+    l->unordered = 1;
+    open_sides(&m, rel);
+    l->unordered = before;
+    m.left = lower_rel(l, rel_left(m.rels[0]));
+    make_sides(&m);
+    struct builder *b = m.left;
+    u16 runs[LISTS_MAX] = {NO_REG, NO_REG, NO_REG};
+    for (u32 i = 0; i < m.count && !l->status; i++) {
+        runs[i] = run_of(b, &m.sides[i]);
+        b->max_rows = rows_mul(b->max_rows, m.sides[i].most);
+    }
+    struct op op = {.code = OP_MEET, .a = runs[0], .b = runs[1], .c = runs[2]};
+    u16 row = build_ctl_new(b, op, KIND_I64, range_exact(0, ((i128)1 << 32) - 1), 0);
+    if (l->status) {
+        return b;
+    }
+    bind_row(&m, m.sides[0].common, 1, row);
+    for (u32 i = 0; i < m.sides[0].payload_count; i++) {
+        bind_row(&m, m.sides[0].payload[i], i + 2, row);
+    }
+    bind_equals(&m);
+    for (u32 i = 0; i < m.count; i++) {
+        lower_filter(b, m.rels[i]->join.conds.items, m.rels[i]->join.conds.count);
+    }
+    return b;
+}
