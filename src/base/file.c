@@ -47,8 +47,8 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
             void *at = (void *)(size_t)(address & ~(u64)(page - 1));
             atomic_store(&guards[i].torn, 1);
             /* Not mmap(): the thread sanitizer takes that for a write that other readers race with. */
-            if (syscall(SYS_mmap, at, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-                        0) == (long)(size_t)at) {
+            if (syscall(SYS_mmap, at, page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (long)(size_t)at) {
                 return;
             }
         }
@@ -70,30 +70,31 @@ static void lock_guards(void) {
 }
 
 /* Takes a place in the list; without one the mapping is as fragile as any. */
-static void guard_open(struct file_view *view) {
+i32 file_guard_open(const void *begin, i64 bytes) {
+    i32 guard = -1;
     lock_guards();
     if (atomic_fetch_add(&guard_count, 1) == 0) {
         struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
         sigemptyset(&action.sa_mask);
         sigaction(SIGBUS, &action, &previous_handler);
     }
-    view->guard = -1;
-    for (i32 i = 0; i < GUARDS && view->guard < 0; i++) {
+    for (i32 i = 0; i < GUARDS && guard < 0; i++) {
         if (!atomic_load(&guards[i].begin)) {
-            view->guard = i;
+            guard = i;
             atomic_store(&guards[i].torn, 0);
-            atomic_store(&guards[i].begin, (u64)(size_t)view->data);
-            atomic_store(&guards[i].end, (u64)(size_t)view->data + (u64)view->bytes);
+            atomic_store(&guards[i].begin, (u64)(size_t)begin);
+            atomic_store(&guards[i].end, (u64)(size_t)begin + (u64)bytes);
         }
     }
     atomic_store(&guard_lock, 0);
+    return guard;
 }
 
-static void guard_close(struct file_view *view) {
+void file_guard_close(i32 guard) {
     lock_guards();
-    if (view->guard >= 0) {
-        atomic_store(&guards[view->guard].end, 0);
-        atomic_store(&guards[view->guard].begin, 0);
+    if (guard >= 0) {
+        atomic_store(&guards[guard].end, 0);
+        atomic_store(&guards[guard].begin, 0);
     }
     if (atomic_fetch_sub(&guard_count, 1) == 1) {
         sigaction(SIGBUS, &previous_handler, NULL);
@@ -101,8 +102,12 @@ static void guard_close(struct file_view *view) {
     atomic_store(&guard_lock, 0);
 }
 
+bool file_guard_torn(i32 guard) {
+    return guard >= 0 && atomic_load(&guards[guard].torn) != 0;
+}
+
 bool file_view_torn(const struct file_view *view) {
-    return view->bytes > 0 && view->guard >= 0 && atomic_load(&guards[view->guard].torn) != 0;
+    return view->bytes > 0 && file_guard_torn(view->guard);
 }
 
 static FALLIBLE view_map(struct file_view *out, int fd, i64 bytes, const char *path,
@@ -114,7 +119,7 @@ static FALLIBLE view_map(struct file_view *out, int fd, i64 bytes, const char *p
     madvise(data, (size_t)bytes, MADV_SEQUENTIAL);
     out->data = data;
     out->bytes = bytes;
-    guard_open(out);
+    out->guard = file_guard_open(out->data, out->bytes);
     return ERR_OK;
 }
 
@@ -183,7 +188,7 @@ wf_status file_view_open(struct file_view *out, const char *path, struct error *
 void file_view_close(struct file_view *view) {
     if (view->bytes) {
         if (view->bytes > SMALL_BYTES) {
-            guard_close(view);
+            file_guard_close(view->guard);
         }
         munmap((void *)(size_t)view->data, (size_t)view->bytes);
     }

@@ -17,6 +17,10 @@ void file_view_close(struct file_view *view);
 /* Another process cut the file short while it was mapped, and bytes behind its new end were read:
  * as zeros, instead of the signal that would end the program. */
 bool file_view_torn(const struct file_view *view);
+/* The same for a mapping of one's own: its place in the list, or -1 when that is full. */
+i32 file_guard_open(const void *begin, i64 bytes);
+bool file_guard_torn(i32 guard);
+void file_guard_close(i32 guard);
 /* Asked a few times a second while a file that may never answer (a pipe, a terminal) is waited for;
  * its error ends the wait. A NULL check waits for ever. */
 struct file_wait {

@@ -7,11 +7,15 @@
  * See decision 0003 and decision 0006. */
 #include "base/mem.h"
 
+#include "base/temp.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <sys/mman.h>
+
+enum { SPARE_SHARE = 16 }; /* of a limit, what large blocks leave to small ones */
 
 static _Atomic i64 fail_at;
 static _Atomic i64 reserve_count;
@@ -25,6 +29,7 @@ void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, con
     atomic_init(&mem->idle_bytes, 0);
     mem->give_back = NULL;
     mem->idle_owner = NULL;
+    mem->temp = NULL;
 }
 
 i64 memory_fail_at(i64 nth) {
@@ -38,9 +43,11 @@ static bool fails_now(void) {
     return nth == atomic_load_explicit(&fail_at, memory_order_relaxed);
 }
 
-static bool reserve_one(struct memory *mem, i64 bytes) {
+/* large: it must leave a part of the limit to others. */
+static bool reserve_one(struct memory *mem, i64 bytes, bool large) {
     i64 used = atomic_fetch_add_explicit(&mem->used_bytes, bytes, memory_order_relaxed) + bytes;
-    if (mem->limit_bytes && used > mem->limit_bytes) {
+    i64 limit = mem->limit_bytes - (large ? mem->limit_bytes / SPARE_SHARE : 0);
+    if (mem->limit_bytes && used > limit) {
         atomic_fetch_sub_explicit(&mem->used_bytes, bytes, memory_order_relaxed);
         return false;
     }
@@ -56,12 +63,9 @@ static bool reserve_one(struct memory *mem, i64 bytes) {
     return true;
 }
 
-bool memory_reserve(struct memory *mem, i64 bytes) {
-    if (fails_now()) {
-        return false;
-    }
+static bool reserve_all(struct memory *mem, i64 bytes, bool large) {
     for (struct memory *m = mem; m; m = m->parent) {
-        if (!reserve_one(m, bytes)) {
+        if (!reserve_one(m, bytes, large)) {
             for (struct memory *undo = mem; undo != m; undo = undo->parent) {
                 atomic_fetch_sub_explicit(&undo->used_bytes, bytes, memory_order_relaxed);
             }
@@ -69,6 +73,10 @@ bool memory_reserve(struct memory *mem, i64 bytes) {
         }
     }
     return true;
+}
+
+bool memory_reserve(struct memory *mem, i64 bytes) {
+    return !fails_now() && reserve_all(mem, bytes, false);
 }
 
 void memory_release(struct memory *mem, i64 bytes) {
@@ -87,7 +95,20 @@ static i64 memory_free_bytes(struct memory *mem) {
     return MAX_OF(mem->limit_bytes - used, 0);
 }
 
+i64 memory_left(const struct memory *mem) {
+    i64 left = I64_MAX;
+    for (const struct memory *m = mem; m; m = m->parent) {
+        i64 used = atomic_load_explicit(&m->used_bytes, memory_order_relaxed);
+        i64 room = m->limit_bytes - m->limit_bytes / SPARE_SHARE - used;
+        left = m->limit_bytes ? MIN_OF(left, MAX_OF(room, 0)) : left;
+    }
+    return left;
+}
+
 wf_status memory_refused(struct memory *mem, struct error *err, i64 bytes) {
+    if (mem->temp && temp_failed(mem->temp)) {
+        return temp_refused(mem->temp, err);
+    }
     struct memory *tight = mem; /* the budget that has least left */
     for (struct memory *m = mem->parent; m; m = m->parent) {
         tight = memory_free_bytes(m) < memory_free_bytes(tight) ? m : tight;
@@ -98,15 +119,17 @@ wf_status memory_refused(struct memory *mem, struct error *err, i64 bytes) {
         err, ERR_OUT_OF_MEMORY, -1, "out of host memory: %lld bytes asked, %lld free of %lld",
         bytes, tight->limit_bytes ? memory_free_bytes(tight) : 0, tight->limit_bytes);
     if (first) {
-        error_hint(err, "Raise the setting \"%s\" (--%s SIZE when the database is opened).",
+        bool opens = strcmp(setting, "statement_memory") != 0;
+        error_hint(err, opens ? "Raise the setting \"%s\" (--%s SIZE when the database is opened)."
+                              : "Raise the setting \"%s\".",
                    setting, setting);
     }
     return code;
 }
 
 /* Blocks of column size that were freed, kept for the next statement: fresh pages cost more to
- * fault in than a result costs to compute. At most KEEP_BYTES stay, outside every budget; test
- * builds keep none, so that the sanitizers see each use after free. */
+ * fault in than a result costs to compute. At most KEEP_BYTES stay, and no more than the budget that
+ * asks next has room for; test builds keep none, so that the sanitizers see each use after free. */
 enum {
     KEEP_MIN_SHIFT = 16, /* from 64 KiB */
     KEEP_CLASSES = 64,   /* four per power of two */
@@ -239,13 +262,42 @@ static void *block_alloc(i64 size) {
     return ptr;
 }
 
-void *mem_alloc(struct memory *mem, i64 bytes) {
-    i64 size;
-    i32 class = keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
-    if (!memory_reserve(mem, size)) {
-        return NULL;
+bool mem_in_temp(const struct memory *mem, const void *ptr) {
+    return mem->temp && temp_owns(mem->temp, ptr);
+}
+
+static const struct memory *root_of(const struct memory *mem) {
+    while (mem->parent) {
+        mem = mem->parent;
     }
+    return mem;
+}
+
+/* Blocks that are kept count, too: what is more than the budget has room for goes back. */
+static void keep_trim(const struct memory *root) {
+    i64 used = atomic_load_explicit(&root->used_bytes, memory_order_relaxed);
+    struct kept *gone = NULL;
+    keep_lock();
+    while (keep.bytes > 0 && used + keep.bytes > root->limit_bytes) {
+        struct kept *block = keep_oldest(-1);
+        block->next = gone;
+        gone = block;
+    }
+    keep_unlock();
+    while (gone) {
+        struct kept *next = gone->next;
+        free(gone);
+        gone = next;
+    }
+}
+
+/* Of memory that has been reserved. */
+static void *block_take(struct memory *mem, i32 class, i64 size) {
     void *ptr = class >= 0 ? keep_take(class, size) : NULL;
+    const struct memory *root = root_of(mem);
+    if (!ptr && root->limit_bytes && class >= 0) {
+        keep_trim(root);
+    }
     if (!ptr) {
         ptr = block_alloc(size);
     }
@@ -255,12 +307,60 @@ void *mem_alloc(struct memory *mem, i64 bytes) {
     return ptr;
 }
 
+void *mem_alloc(struct memory *mem, i64 bytes) {
+    i64 size;
+    i32 class = keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
+    if (fails_now()) {
+        return NULL;
+    }
+    bool spills = mem->temp && size >= TEMP_LEAST;
+    if (!reserve_all(mem, size, spills)) {
+        return spills ? temp_alloc(mem->temp, size) : NULL;
+    }
+    return block_take(mem, class, size);
+}
+
+/* What rows at rest may still take: half of what others leave to the statement. */
+static i64 left_for_rows(const struct memory *mem) {
+    i64 own = atomic_load_explicit(&mem->used_bytes, memory_order_relaxed);
+    i64 left = I64_MAX;
+    for (const struct memory *m = mem; m; m = m->parent) {
+        i64 others = atomic_load_explicit(&m->used_bytes, memory_order_relaxed) - own;
+        i64 room = m->limit_bytes - m->limit_bytes / SPARE_SHARE - others;
+        left = m->limit_bytes ? MIN_OF(left, room / 2 - own) : left;
+    }
+    return left;
+}
+
+static void *alloc_aside(struct memory *mem, i64 bytes) {
+    i64 size;
+    (void)keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
+    return fails_now() ? NULL : temp_alloc(mem->temp, size);
+}
+
+void *mem_alloc_rest(struct memory *mem, i64 bytes) {
+    bool aside = mem->temp && bytes >= TEMP_LEAST && left_for_rows(mem) < bytes;
+    return aside ? alloc_aside(mem, bytes) : mem_alloc(mem, bytes);
+}
+
+void *mem_try(struct memory *mem, i64 bytes) {
+    i64 size;
+    i32 class = keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
+    bool large = mem->temp && size >= TEMP_LEAST;
+    bool fits = !fails_now() && reserve_all(mem, size, large);
+    return fits ? block_take(mem, class, size) : NULL;
+}
+
 void mem_free(struct memory *mem, void *ptr, i64 bytes) {
     if (!ptr) {
         return;
     }
     i64 size;
     i32 class = keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
+    if (mem->temp && temp_owns(mem->temp, ptr)) {
+        temp_free(mem->temp, ptr, size);
+        return;
+    }
     if (class < 0 || !keep_put(class, size, ptr)) {
         free(ptr);
     }
@@ -271,7 +371,7 @@ struct arena_block {
     struct arena_block *next;
     i64 bytes;
     i64 accounted; /* 0 when the budget refused */
-    i64 pad;
+    i64 in_temp;   /* it came from mem_alloc */
 };
 
 struct arena_hook {
@@ -287,10 +387,29 @@ void arena_init(struct arena *arena, struct memory *mem) {
     arena->mem = mem;
 }
 
+static void arena_put_block(struct arena *arena, struct arena_block *block, i64 size,
+                            i64 accounted) {
+    block->bytes = size;
+    block->accounted = accounted;
+    block->next = arena->head;
+    arena->head = block;
+    arena->next = (u8 *)(block + 1);
+    arena->end = (u8 *)block + size;
+}
+
 /* False when the budget refuses a block that may be refused. */
 static bool arena_add_block(struct arena *arena, i64 bytes, bool may_refuse) {
     i64 size = arena->head ? MIN_OF(arena->head->bytes * 2, ARENA_BLOCK_MAX) : ARENA_BLOCK_MIN;
     size = MAX_OF(size, bytes + (i64)sizeof(struct arena_block));
+    if (size >= TEMP_LEAST && arena->mem->temp && memory_left(arena->mem) < size) {
+        struct arena_block *spilled = mem_alloc(arena->mem, size);
+        if (spilled) {
+            memset(spilled, 0, (size_t)size);
+            spilled->in_temp = 1;
+            arena_put_block(arena, spilled, size, 0);
+            return true;
+        }
+    }
     bool granted = memory_reserve(arena->mem, size);
     struct arena_block *block = granted || !may_refuse ? calloc(1, (size_t)size) : NULL;
     if (!block && may_refuse) {
@@ -301,12 +420,7 @@ static bool arena_add_block(struct arena *arena, i64 bytes, bool may_refuse) {
     if (!granted) {
         arena->refused_bytes = size;
     }
-    block->bytes = size;
-    block->accounted = granted ? size : 0;
-    block->next = arena->head;
-    arena->head = block;
-    arena->next = (u8 *)(block + 1);
-    arena->end = (u8 *)block + size;
+    arena_put_block(arena, block, size, granted ? size : 0);
     return true;
 }
 
@@ -348,7 +462,11 @@ void arena_fini(struct arena *arena) {
         if (block->accounted) {
             memory_release(arena->mem, block->accounted);
         }
-        free(block);
+        if (block->in_temp) {
+            mem_free(arena->mem, block, block->bytes);
+        } else {
+            free(block);
+        }
         block = next;
     }
     struct memory *mem = arena->mem;
@@ -422,7 +540,15 @@ struct buffer *buffer_wrap(struct memory *mem, u8 *data, i64 bytes,
 }
 
 struct buffer *buffer_new(struct memory *mem, i64 bytes) {
-    u8 *data = mem_alloc(mem, bytes + BUFFER_PAD);
+    return buffer_new_at(mem, bytes, BUFFER_REST);
+}
+
+struct buffer *buffer_new_at(struct memory *mem, i64 bytes, enum buffer_place place) {
+    i64 all = bytes + BUFFER_PAD;
+    bool aside = place == BUFFER_ASIDE && mem->temp && all >= TEMP_LEAST;
+    u8 *data = aside                  ? alloc_aside(mem, all)
+               : place == BUFFER_WORK ? mem_alloc(mem, all)
+                                      : mem_alloc_rest(mem, all);
     struct buffer *buf = data ? buffer_wrap(mem, data, bytes, NULL, NULL) : NULL;
     if (!buf) {
         mem_free(mem, data, bytes + BUFFER_PAD);

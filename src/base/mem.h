@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 
+struct temp;
 struct memory {
     struct memory *parent; /* reservations count there too; may be NULL */
     _Atomic i64 used_bytes;
@@ -21,20 +22,33 @@ struct memory {
     _Atomic i64 idle_bytes;
     void (*give_back)(void *owner, i64 bytes);
     void *idle_owner;
+    /* Where blocks lie for which the budget has no room; NULL = nowhere. */
+    struct temp *temp;
 };
 
 void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, const char *setting);
 /* False when the budget (or a parent's) refuses; nothing is counted then. */
 bool memory_reserve(struct memory *mem, i64 bytes);
 void memory_release(struct memory *mem, i64 bytes);
-/* Records 53200 with tier, bytes asked, bytes free and the setting to change. */
+/* What large blocks may still take before they go to temporary space: a part of every limit stays
+ * free for small ones. I64_MAX without a limit. */
+i64 memory_left(const struct memory *mem);
+/* Records 53200 with tier, bytes asked, bytes free and the setting to change; where temporary space
+ * failed, why it did. */
 wf_status memory_refused(struct memory *mem, struct error *err, i64 bytes);
 /* Test hook: the n-th reservation from now fails (0 = never). Returns how many were made since. */
 i64 memory_fail_at(i64 nth);
 
-/* 64-byte aligned, accounted, not cleared; NULL when refused. Freed with the same size. */
+/* 64-byte aligned, accounted, not cleared; NULL when refused. Freed with the same size. Large blocks
+ * that the budget refuses lie in temporary space, where there is some; mem_try refuses instead, for
+ * whoever knows a way that takes less. */
 void *mem_alloc(struct memory *mem, i64 bytes);
+void *mem_try(struct memory *mem, i64 bytes);
+/* The same for rows that wait for later steps: they take at most half of what the statement may have,
+ * then lie in temporary space, so that steps have memory to work in. */
+void *mem_alloc_rest(struct memory *mem, i64 bytes);
 void mem_free(struct memory *mem, void *ptr, i64 bytes);
+bool mem_in_temp(const struct memory *mem, const void *ptr); /* whether it lies in temporary space */
 
 /* An arena hands out memory that is freed all at once. Allocation never returns NULL: when the
  * budget refuses, the bytes come from outside the budget, `refused_bytes` is set, and the owner
@@ -97,6 +111,10 @@ struct buffer {
     void *owner;                           /* for free_data */
 };
 struct buffer *buffer_new(struct memory *mem, i64 bytes); /* NULL when refused; refs = 1 */
+/* The same at a place. REST, as buffer_new does it: mem_alloc_rest. WORK: mem_alloc. ASIDE: in
+ * temporary space, where there is some. */
+enum buffer_place { BUFFER_REST, BUFFER_WORK, BUFFER_ASIDE };
+struct buffer *buffer_new_at(struct memory *mem, i64 bytes, enum buffer_place place);
 /* A buffer over memory of somebody else, who accounts for it in `mem` and takes it back in
  * free_data. NULL when refused: the caller then still has the memory. */
 struct buffer *buffer_wrap(struct memory *mem, u8 *data, i64 bytes,

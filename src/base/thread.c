@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -324,6 +325,16 @@ i32 cpu_count(void) {
 
 i64 machine_memory_bytes(void) {
     return (i64)sysconf(_SC_PHYS_PAGES) * (i64)sysconf(_SC_PAGESIZE);
+}
+
+i64 process_shared_bytes(void) {
+    FILE *file = fopen("/proc/self/statm", "re");
+    long long size = 0, resident = 0, shared = 0;
+    bool known = file && fscanf(file, "%lld %lld %lld", &size, &resident, &shared) == 3;
+    if (file) {
+        fclose(file);
+    }
+    return known ? (i64)shared * (i64)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static enum cpu_level cpu_level_found(void) {

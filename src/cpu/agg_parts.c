@@ -19,6 +19,7 @@ void parts_init(struct agg_parts *parts, struct memory *mem, i64 stride) {
     memset(parts, 0, sizeof *parts);
     parts->mem = mem;
     parts->stride = stride;
+    parts->block_rows = AGG_BLOCK_ROWS;
 }
 
 void parts_fini(struct agg_parts *parts) {
@@ -32,13 +33,13 @@ void parts_fini(struct agg_parts *parts) {
 }
 
 static struct part_block *block_new(struct agg_parts *parts) {
-    i64 bytes = (i64)sizeof(struct part_block) + AGG_BLOCK_ROWS * parts->stride * (i64)sizeof(i64);
+    i64 bytes = (i64)sizeof(struct part_block) + parts->block_rows * parts->stride * (i64)sizeof(i64);
     bytes = ALIGN_UP(bytes, 64);
     struct part_slab *slab = parts->slabs;
     if (!slab || slab->bytes - (i64)sizeof *slab - parts->slab_used < bytes) {
         i64 size = slab ? MIN_OF(slab->bytes * 2, SLAB_BYTES_MAX) : SLAB_BYTES_MIN;
         size = MAX_OF(size, bytes + (i64)sizeof *slab);
-        slab = mem_alloc(parts->mem, size);
+        slab = mem_alloc_rest(parts->mem, size);
         if (!slab) {
             return NULL;
         }
@@ -50,13 +51,14 @@ static struct part_block *block_new(struct agg_parts *parts) {
     struct part_block *block = (struct part_block *)(void *)(slab->data + parts->slab_used);
     parts->slab_used += bytes;
     block->count = 0;
+    block->cap = parts->block_rows;
     return block;
 }
 
 i64 *parts_row(struct agg_parts *parts, u64 hash) {
     i64 part = agg_part_of(hash);
     struct part_block *block = parts->heads[part];
-    if (!block || block->count == AGG_BLOCK_ROWS) {
+    if (!block || block->count == block->cap) {
         struct part_block *added = block_new(parts);
         if (!added) {
             return NULL;

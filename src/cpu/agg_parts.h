@@ -4,12 +4,17 @@
 
 #include "cpu/groups.h"
 
-enum { AGG_PART_BITS = 8, AGG_PARTS = 1 << AGG_PART_BITS, AGG_BLOCK_ROWS = 128 };
+enum {
+    AGG_PART_BITS = 8,
+    AGG_PARTS = 1 << AGG_PART_BITS,
+    AGG_BLOCK_ROWS = 128,
+    AGG_SPILLED_ROWS = 1024 /* of blocks in temporary space: a disk reads more at once */
+};
 
-/* Up to AGG_BLOCK_ROWS rows of one partition: key, words. */
+/* Rows of one partition: key, words. */
 struct part_block {
     struct part_block *next;
-    i64 count;
+    i64 count, cap;
     i64 rows[];
 };
 
@@ -17,6 +22,7 @@ struct part_slab;
 struct agg_parts {
     struct memory *mem;
     i64 stride;
+    i64 block_rows; /* of blocks to come */
     i64 row_count;
     struct part_block *heads[AGG_PARTS]; /* the one being filled first */
     struct part_slab *slabs;

@@ -86,7 +86,8 @@ static bool find_groups(struct worker *w, struct frame *fr, u16 key_reg, struct 
         return reserve_items(mem, best, 1);
     }
     if (!best->is_open) {
-        if (!groups_init(&best->groups, mem, 0, NULL, 0, 0)) {
+        if (!groups_init_least(&best->groups, mem, 0, NULL)) {
+            groups_fini(&best->groups);
             return false;
         }
         groups_try_dense(&best->groups);

@@ -145,9 +145,8 @@ struct worker {
 FALLIBLE best_intern(struct worker *w, struct frame *fr, const struct cpu_op *op);
 void best_close(struct worker *w);
 
-/* The five calls of a sink. begin: once. consume: a worker's vector. combine: once all input is
- * seen; says how many partitions finish. finish: one partition, in parallel. evict: gives memory
- * back when the budget refuses; without spilling there is nowhere to put it. close: frees whatever
+/* The calls of a sink. begin: once. consume: a worker's vector. combine: once all input is
+ * seen; says how many partitions finish. finish: one partition, in parallel. close: frees whatever
  * is left, always called. A sink that has everything in place once its input is consumed has only
  * the first two; the others are NULL. */
 struct sink_run {
@@ -161,10 +160,15 @@ struct sink_class {
     FALLIBLE (*consume)(struct worker *w, u32 sink_no, struct frame *fr);
     FALLIBLE (*combine)(struct pipe_run *run, u32 sink_no);
     FALLIBLE (*finish)(struct worker *w, u32 sink_no, i64 partition);
-    FALLIBLE (*evict)(struct worker *w, u32 sink_no, i64 partition, i64 bytes);
     void (*close)(struct pipe_run *run, u32 sink_no);
 };
 extern const struct sink_class sink_rows, sink_agg, sink_lut, sink_mark;
+
+/* An index that memory holds a class at a time. */
+struct classed {
+    u32 var;
+    u32 op; /* the first one that looks keys up */
+};
 
 struct pipe_run {
     struct exec *x;
@@ -179,6 +183,11 @@ struct pipe_run {
     i64 *part_firsts;  /* first row of the window within each part */
     i64 *part_ends;    /* end of the window within each part */
     i64 morsel_count;
+    /* Passes over the source: one for every class of every such index, the last one's turning fastest. */
+    u32 classed_count;
+    struct classed *classed;
+    i64 pass_count;
+    i64 morsel_base; /* morsels of the passes before */
     i64 series_start, series_step, series_rows; /* SOURCE_SERIES */
     /* Rows that come from a provider: a morsel is a part, and their number is not known before the
      * last one. A bad part counts where the rows before it do not suffice. */
@@ -203,11 +212,17 @@ struct pipe_run {
     b8 discard;               /* rows sinks drop what they get */
     i64 made_bytes;           /* heaps of strings the rows sinks kept */
     i64 prefix, prefix_rows;
+    _Atomic i32 groups_parted; /* there was no memory for a table of all groups */
+    _Atomic i64 groups_shared; /* ... nor for those of so many partitions and shares of them */
     _Atomic i64 stop_from;
     _Atomic i32 failed;
     wf_status status;
     u32 finishing;
 };
+
+static inline wf_status sink_refused(struct worker *w, i64 bytes) {
+    return memory_refused(w->run->x->mem, &w->err, bytes);
+}
 
 /* prepare.c */
 FALLIBLE pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct vec_table *vec,
@@ -318,7 +333,10 @@ void cpu_slices_close(struct slices *slices);
 /* index_build.c, sort.c */
 FALLIBLE index_build(struct exec *x, const struct step *step);
 FALLIBLE set_build(struct exec *x, const struct step *step); /* index_set.c */
-FALLIBLE sort_run(struct exec *x, const struct step *step);
+/* index_classes.c: a class of an index and its rows, in the place of all; and all again. */
+FALLIBLE class_open(struct exec *x, u32 var, u32 class);
+void class_close(struct exec *x, u32 var);
+FALLIBLE sort_run(struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE rank_run(struct exec *x, const struct step *step);
 /* window.c, fold.c */
 FALLIBLE window_run(struct exec *x, const struct step *step);

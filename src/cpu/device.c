@@ -161,7 +161,7 @@ static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const s
     case STEP_SORT:
         metric->rows_in += x->vars[step->src].rows;
         metric->bytes_read += x->vars[step->src].rows * row_bytes(x, step->src);
-        TRY(sort_run(x, step));
+        TRY(sort_run(x, step_no, step));
         metric->rows_out += x->vars[step->src].rows;
         metric->bytes_written += x->vars[step->src].rows * row_bytes(x, step->src);
         return ERR_OK;

@@ -44,8 +44,13 @@ i64 word_apply(u8 word, i64 w, i64 x) {
     }
 }
 
+/* A table is read in no order: it lies in memory, or there is a way to do with a smaller one. */
+static void *table_alloc(const struct groups *g, i64 bytes) {
+    return g->last_resort ? mem_alloc(g->mem, bytes) : mem_try(g->mem, bytes);
+}
+
 static bool grow_rows(struct groups *g, i64 cap) {
-    i64 *rows = mem_alloc(g->mem, cap * g->stride * (i64)sizeof(i64));
+    i64 *rows = table_alloc(g, cap * g->stride * (i64)sizeof(i64));
     if (!rows) {
         return false;
     }
@@ -59,7 +64,7 @@ static bool grow_rows(struct groups *g, i64 cap) {
 }
 
 static bool grow_slots(struct groups *g, i64 slot_count) {
-    u32 *slots = mem_alloc(g->mem, slot_count * (i64)sizeof(u32));
+    u32 *slots = table_alloc(g, slot_count * (i64)sizeof(u32));
     if (!slots) {
         return false;
     }
@@ -91,6 +96,13 @@ bool groups_init(struct groups *g, struct memory *mem, u32 word_count, const u8 
         cap *= 2;
     }
     return grow_rows(g, cap) && grow_slots(g, direct_bits ? 1LL << direct_bits : 2 * cap);
+}
+
+bool groups_init_least(struct groups *g, struct memory *mem, u32 word_count, const u8 *words) {
+    *g = (struct groups){.mem = mem, .stride = 1 + (i64)word_count, .last_resort = 1};
+    g->word_count = word_count;
+    g->words = words;
+    return grow_rows(g, FIRST_ROWS) && grow_slots(g, 2 * FIRST_ROWS);
 }
 
 void groups_fini(struct groups *g) {

@@ -17,6 +17,7 @@ struct groups {
     u32 *slots;
     i64 slot_count;
     b8 direct, dense;
+    b8 last_resort; /* rather in temporary space than not at all */
     u32 word_count;
     const u8 *words; /* enum word_op */
 };
@@ -24,6 +25,8 @@ struct groups {
 /* direct_bits: keys lie in [0, 2^direct_bits); 0 = hash them. False when memory is refused. */
 bool groups_init(struct groups *g, struct memory *mem, u32 word_count, const u8 *words,
                  u32 direct_bits, i64 expected);
+/* A small one that hashes, for who has no memory for others: it may grow into temporary space. */
+bool groups_init_least(struct groups *g, struct memory *mem, u32 word_count, const u8 *words);
 /* An empty table that hashes tries the keys themselves as slots first; only for groups_find. */
 void groups_try_dense(struct groups *g);
 void groups_fini(struct groups *g);

@@ -441,15 +441,29 @@ wf_status build_bits(const struct build *b, u32 *bits, i64 lo) {
     return ERR_OK;
 }
 
+static u64 span_of(const struct build *b) {
+    return b->lo <= b->hi ? (u64)b->hi - (u64)b->lo : 0;
+}
+
+static bool is_hashed(const struct build *b) {
+    return span_of(b) >= (u64)MAX_OF(RANK_PER_KEY * b->keys, (i64)RANK_MIN);
+}
+
 static FALLIBLE build_form(struct build *b) {
-    u64 span = b->lo <= b->hi ? (u64)b->hi - (u64)b->lo : 0;
     b->index->key_lo = b->lo <= b->hi ? b->lo : 0;
-    if (span >= (u64)MAX_OF(RANK_PER_KEY * b->keys, (i64)RANK_MIN)) {
+    if (is_hashed(b)) {
         return hash_build(b, false);
     }
-    b->index->slot_count = (i64)span + 1;
-    bool dense = span < (u64)(DIRECT_PER_KEY * b->keys);
+    b->index->slot_count = (i64)span_of(b) + 1;
+    bool dense = span_of(b) < (u64)(DIRECT_PER_KEY * b->keys);
     return dense && !b->ascending ? direct_build(b) : rank_build(b);
+}
+
+wf_status index_form(struct build *b) {
+    b->index->row_count = b->keys;
+    wf_status status = build_form(b);
+    index_measure(b->index);
+    return status;
 }
 
 wf_status index_build(struct exec *x, const struct step *step) {
@@ -467,7 +481,6 @@ wf_status index_build(struct exec *x, const struct step *step) {
     }
     b.index = to->index;
     b.index->row_count = b.keys;
-    wf_status status = build_form(&b);
-    index_measure(b.index);
-    return status;
+    i32 bits = class_bits(&b, step, is_hashed(&b));
+    return bits ? classes_build(&b, step, bits) : index_form(&b);
 }

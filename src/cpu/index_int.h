@@ -33,6 +33,16 @@ FALLIBLE build_scan(struct build *b, struct exec *x, struct chunk **chunks, i64 
 /* index_hash.c: with `set` one row a key is kept and duplicates are no matter. */
 FALLIBLE hash_build(struct build *b, bool set);
 
+/* The index of what build_scan saw, in its best form: index_build.c, index_set.c. */
+FALLIBLE index_form(struct build *b);
+FALLIBLE set_form(struct build *b);
+
+/* index_classes.c: how many bits of their hash divide the keys, so that a class has room in memory;
+ * 0 where all have, or the pipelines that look them up could not run in passes. */
+i32 class_bits(const struct build *b, const struct step *step, bool hashed);
+/* The rows by class; the index has no keys before class_open. */
+FALLIBLE classes_build(const struct build *b, const struct step *step, i32 bits);
+
 /* Sets the bit key - lo of every key. */
 FALLIBLE build_bits(const struct build *b, u32 *bits, i64 lo);
 

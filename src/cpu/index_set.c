@@ -203,6 +203,22 @@ static FALLIBLE set_grow(struct exec *x, const struct step *step) {
     return ERR_OK;
 }
 
+static bool has_bits(const struct build *b) {
+    u64 span = b->lo <= b->hi ? (u64)b->hi - (u64)b->lo : 0;
+    return span < (u64)MAX_OF((i64)BITS_MIN, b->keys * BITS_PER_ROW);
+}
+
+wf_status set_form(struct build *b) {
+    struct index *index = b->index;
+    bool bits = has_bits(b);
+    index->row_count = b->keys;
+    index->key_lo = b->lo <= b->hi ? b->lo : 0;
+    index->slot_count = bits ? (b->lo <= b->hi ? b->hi - b->lo : 0) + 1 : 0;
+    wf_status status = bits ? bits_build(b) : hash_build(b, true);
+    index_measure(index);
+    return status;
+}
+
 wf_status set_build(struct exec *x, const struct step *step) {
     struct build b;
     if (step->grow) {
@@ -219,11 +235,6 @@ wf_status set_build(struct exec *x, const struct step *step) {
     x->vars[step->dst].on_host = 1;
     x->vars[step->dst].rows = b.rows;
     b.index->row_count = b.keys;
-    u64 span = b.lo <= b.hi ? (u64)b.hi - (u64)b.lo : 0;
-    b.index->key_lo = b.lo <= b.hi ? b.lo : 0;
-    bool bits = span < (u64)MAX_OF((i64)BITS_MIN, b.keys * BITS_PER_ROW);
-    b.index->slot_count = bits ? (i64)span + 1 : 0;
-    wf_status status = bits ? bits_build(&b) : hash_build(&b, true);
-    index_measure(b.index);
-    return status;
+    i32 bits = class_bits(&b, step, !has_bits(&b));
+    return bits ? classes_build(&b, step, bits) : set_form(&b);
 }

@@ -22,6 +22,7 @@
 #include "defs/case_map.h"
 #include "defs/fn_case.h"
 #include "defs/fn_make.h"
+#include "defs/fn_encode.h"
 #include "defs/fn_hash.h"
 #include "defs/char_class.h"
 #include "defs/fn_initcap.h"

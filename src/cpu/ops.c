@@ -244,6 +244,7 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
     case OP_PROBE:
         *out_stop = probe_run(w, fr, op);
         if (*out_stop || probe_flags(op->op) & PROBE_OUTER) {
+            *out_stop = *out_stop || fr->m == 0; /* all are another pass's */
             return ERR_OK;
         }
         break;

@@ -5,6 +5,7 @@
  * whole zones of a morsel. The first error stops everybody; faults stop nobody. With a limited
  * sink, morsels behind the first ones that together give enough rows are skipped, so that LIMIT
  * returns the same rows on any number of threads. */
+#include "cpu/agg_parts.h"
 #include "cpu/cpu_int.h"
 
 #include "codes/control.h"
@@ -353,13 +354,13 @@ static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
     i64 first = run->part_firsts[part] + (morsel - run->part_morsels[part]) * run->morsel_rows;
     i64 rows = MIN_OF(run->morsel_rows, run->part_ends[part] - first);
     set_source(w, part, first);
-    w->morsel = morsel;
+    w->morsel = run->morsel_base + morsel;
     w->morsel_out = 0;
     w->enough = run->limit == 0;
     i64 base = run->pipe.pipe->source.kind == SOURCE_VAR ? 0 : first;
     TRY(run_range(w, base, base + rows));
     if (run->limit >= 0) {
-        TRY(note_output(run, w, morsel));
+        TRY(note_output(run, w, w->morsel));
     }
     work_rows(run->x, rows);
     return ERR_OK;
@@ -380,7 +381,7 @@ static struct worker *get_worker(struct pipe_run *run, i32 number) {
 static void morsel_task(void *arg, i64 i, i32 number) {
     struct pipe_run *run = arg;
     if (atomic_load_explicit(&run->failed, memory_order_relaxed) ||
-        i >= atomic_load_explicit(&run->stop_from, memory_order_relaxed)) {
+        run->morsel_base + i >= atomic_load_explicit(&run->stop_from, memory_order_relaxed)) {
         return;
     }
     struct worker *w = get_worker(run, number);
@@ -475,13 +476,102 @@ static void fill_metric(struct pipe_run *run, u32 step_no) {
     }
 }
 
+/* The indexes that memory holds a class at a time, and the passes that they make. */
+static void find_classed(struct pipe_run *run) {
+    const struct pipeline *pipe = run->pipe.pipe;
+    run->pass_count = 1;
+    run->classed = NEW_ARRAY(run->x->arena, struct classed, pipe->op_count + 1);
+    for (u32 i = 0; i < pipe->op_count && exec_passes(run->x, pipe); i++) {
+        u32 var = op_variable(&pipe->ops[i]);
+        bool index = var != NO_VAR && run->x->program->vars[var].kind == VAR_INDEX;
+        bool known = !index || !run->x->vars[var].index->class_bits;
+        for (u32 k = 0; k < run->classed_count; k++) {
+            known = known || run->classed[k].var == var;
+        }
+        if (!known) {
+            run->classed[run->classed_count++] = (struct classed){var, i};
+            run->pass_count <<= run->x->vars[var].index->class_bits;
+        }
+    }
+}
+
+/* The classes of a pass, in the place of those of the pass before. */
+static FALLIBLE open_pass(struct pipe_run *run, i64 pass) {
+    i64 left = pass;
+    for (u32 k = run->classed_count; k-- > 0;) {
+        const struct index *index = run->x->vars[run->classed[k].var].index;
+        u32 class = (u32)(left & ((1LL << index->class_bits) - 1));
+        left >>= index->class_bits;
+        if (!index->class_all || index->class_no != class) {
+            TRY(class_open(run->x, run->classed[k].var, class));
+        }
+    }
+    run->morsel_base = pass * run->morsel_count;
+    return ERR_OK;
+}
+
+/* Rows that come by in several passes count once: a mark's count changes only while all indexes
+ * that stand behind it have their first class. */
+static void keep_marks(struct pipe_run *run, i64 *before, bool restore) {
+    const struct pipeline *pipe = run->pipe.pipe;
+    for (u32 m = 0; m < pipe->mark_count; m++) {
+        bool again = false;
+        for (u32 k = 0; k < run->classed_count; k++) {
+            const struct index *index = run->x->vars[run->classed[k].var].index;
+            again = again || (run->classed[k].op >= pipe->marks[m].op && index->class_no > 0);
+        }
+        for (i32 i = 0; i < run->worker_count && again; i++) {
+            i64 *kept = &before[(u32)i * pipe->mark_count + m];
+            i64 *count = run->workers[i] ? &run->workers[i]->marks[m] : NULL;
+            if (count && restore) {
+                *count = *kept;
+            } else {
+                *kept = count ? *count : 0;
+            }
+        }
+    }
+}
+
+static FALLIBLE run_passes(struct pipe_run *run) {
+    i64 marks = (i64)run->worker_count * run->pipe.pipe->mark_count;
+    i64 *before = NEW_ARRAY(run->x->arena, i64, marks + 1);
+    wf_status status = ERR_OK;
+    for (i64 pass = 0; pass < run->pass_count && !status; pass++) {
+        status = open_pass(run, pass);
+        if (!status) {
+            keep_marks(run, before, false);
+            tasks_run_until(run->x, run->morsel_count, &run->stop_from, morsel_task, run);
+            keep_marks(run, before, true);
+        }
+        status = !status && atomic_load(&run->failed) ? run->status : status;
+    }
+    for (u32 k = 0; k < run->classed_count; k++) {
+        class_close(run->x, run->classed[k].var);
+    }
+    return status;
+}
+
+/* What had to be done since memory was short. */
+static void note_spilling(struct pipe_run *run, u32 step_no) {
+    struct exec *x = run->x;
+    if (run->pass_count > 1) {
+        x->metrics[step_no].how =
+            arena_printf(exec_arena(x), "looked up in %lld passes", run->pass_count);
+    }
+    if (!atomic_load(&run->groups_parted) && !atomic_load(&run->groups_shared)) {
+        return;
+    }
+    i64 shared = atomic_load(&run->groups_shared);
+    const char *again =
+        shared ? arena_printf(exec_arena(x), ", %lld times divided again", (long long)shared) : "";
+    x->metrics[step_no].how =
+        arena_printf(exec_arena(x), "groups in %d partitions%s", AGG_PARTS, again);
+}
+
 static FALLIBLE run_all(struct pipe_run *run) {
     cut_morsels(run);
     TRY(begin_sinks(run));
-    tasks_run_until(run->x, run->morsel_count, &run->stop_from, morsel_task, run);
-    if (atomic_load(&run->failed)) {
-        return run->status;
-    }
+    TRY(run_passes(run));
     TRY(scan_check(run));
     for (i32 i = 0; i < run->worker_count; i++) {
         if (run->workers[i]) {
@@ -507,6 +597,7 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
     run->provider = exec_provider(x, step->pipeline);
     run->position = step->position;
     find_parts(run);
+    find_classed(run);
     TRY(arena_check(x->arena, x->err));
     return scan_begin(run);
 }
@@ -555,6 +646,7 @@ wf_status pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64
     atomic_store_explicit(&run->stop_from, I64_MAX, memory_order_relaxed);
     wf_status status = run_all(run);
     fill_metric(run, step_no);
+    note_spilling(run, step_no);
     run->x->metrics[step_no].rows_out += status ? 0 : rows_held(run, true) - held;
     close_sinks(run);
     return status;

@@ -33,6 +33,32 @@ static const b8 *wanted(struct worker *w, struct frame *fr, const struct cpu_op 
     return op->b == NO_REG ? NULL : frame_read(w, fr, op->b);
 }
 
+/* Narrows the selection to `kept` rows, which fr->sel_alt names. */
+static void select_rows(struct frame *fr, i64 kept) {
+    if (kept < fr->m) {
+        u32 *out = fr->sel_alt;
+        fr->sel_alt = fr->sel_mem;
+        fr->sel_mem = out;
+        fr->sel = out;
+        fr->m = kept;
+        fr->mask_valid = 0;
+    }
+}
+
+/* Rows whose key is of another class are another pass's. */
+static void select_class(struct worker *w, struct frame *fr, const struct index *index,
+                         const struct cpu_op *op) {
+    const i64 *key = index->class_bits ? active_keys(w, fr, op->a) : NULL;
+    i64 kept = 0;
+    for (i64 j = 0; key && j < fr->m; j++) {
+        fr->sel_alt[kept] = ACTIVE(fr, j);
+        kept += index_class_of(index, key[j]) == index->class_no;
+    }
+    if (key) {
+        select_rows(fr, kept);
+    }
+}
+
 /* The row of active row j in w->rows, whether there is one in w->found; of an index with duplicates
  * the first. */
 static void find_rows(struct worker *w, struct frame *fr, const struct index *index,
@@ -95,18 +121,6 @@ static void keep_outer(struct worker *w, struct frame *fr, i64 *dst) {
     }
 }
 
-/* Narrows the selection to `kept` rows, which fr->sel_alt names. */
-static void select_rows(struct frame *fr, i64 kept) {
-    if (kept < fr->m) {
-        u32 *out = fr->sel_alt;
-        fr->sel_alt = fr->sel_mem;
-        fr->sel_mem = out;
-        fr->sel = out;
-        fr->m = kept;
-        fr->mask_valid = 0;
-    }
-}
-
 /* Rows without a match are dropped, and nothing is asked of them. */
 static void probe_select(struct worker *w, struct frame *fr, const struct index *index,
                          const struct cpu_op *op) {
@@ -129,6 +143,7 @@ static void probe_select(struct worker *w, struct frame *fr, const struct index 
 
 bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct index *index = w->run->x->vars[op->op->imm].index;
+    select_class(w, fr, index, op);
     if (index->unique && op->b == NO_REG && !(probe_flags(op->op) & PROBE_OUTER)) {
         probe_select(w, fr, index, op);
         return false;
@@ -233,6 +248,7 @@ wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op,
     struct expand e = expand_open(w, fr, op, pc);
     e.index = w->run->x->vars[op->op->imm].index;
     bool outer = (probe_flags(op->op) & PROBE_OUTER) != 0;
+    select_class(w, fr, e.index, op);
     find_runs(w, fr, e.index, op);
     for (i64 j = 0; j < fr->m; j++) {
         if (outer && fr->run_lo[j] == fr->run_hi[j]) {

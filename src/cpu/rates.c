@@ -89,7 +89,7 @@ static f64 best_ns(struct exec *x, void (*part)(void *, i64, i32), struct gauge 
 
 static void measure(const struct cpu_device *cpu, struct exec *x, struct device_rates *out) {
     i64 parts = x->pool ? pool_worker_count(x->pool) : 1;
-    struct gauge g = {.vec = cpu->vec, .words = mem_alloc(x->mem, ARRAY_BYTES)};
+    struct gauge g = {.vec = cpu->vec, .words = mem_try(x->mem, ARRAY_BYTES)};
     g.word_count = ARRAY_BYTES / 8;
     g.part_words = g.word_count / parts;
     out->cost_per_ns =

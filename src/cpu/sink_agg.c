@@ -23,16 +23,21 @@ enum {
     REPLICA_BITS = 8,
     DIRECT_BITS = 20,
     SLOT_PARTS = 64, /* tasks that merge tables whose keys are slots */
+    SHARE_BITS = 2, /* a share of a partition becomes so many more */
+    SHARE_BITS_MOST = 16,
+    SHARE_LEAST = 4 << 10, /* states of a share that is divided no more */
     GROWN_SHARE = 8, /* rows per group from which a large table is worth its misses */
 #ifdef WF_HARD
     DIRECT_SPARE = 1 << DIRECT_BITS,
     GROWN_GROUPS = 64,
     SMALL_GROUPS = 32,
+    MERGE_STATES = 1 << 10,
     MERGE_ROWS = 16
 #else
     DIRECT_SPARE = 64, /* slots a row of the source */
     GROWN_GROUPS = 128 << 10, /* groups beyond which a table leaves the cache */
     SMALL_GROUPS = 16 << 10,  /* of the table before the partitions */
+    MERGE_STATES = 4 << 10,   /* partial states of a task: a small chunk has its cost */
     MERGE_ROWS = 16 << 10     /* groups of all workers from which merging in parallel pays */
 #endif
 };
@@ -63,6 +68,7 @@ struct agg_state {
     struct agg_worker **active;
     i32 active_count;
     i64 slot_keys; /* the keys of all tables are slots below; 0 = not so */
+    i64 parts_together; /* partitions that one task merges; 0 = there are none */
 };
 
 static u8 choose_form(const struct pipe_run *run, const struct sink *def) {
@@ -92,14 +98,9 @@ static FALLIBLE agg_begin(struct pipe_run *run, struct sink_run *sink) {
 #else
     state->in_runs = def->in_runs;
 #endif
+    state->in_runs = state->in_runs && run->pass_count == 1; /* or keys begin anew with each pass */
     sink->state = state;
     return ERR_OK;
-}
-
-static FALLIBLE agg_evict(struct worker *w, u32 sink_no, i64 partition, i64 bytes) {
-    UNUSED(sink_no);
-    UNUSED(partition);
-    return memory_refused(w->run->x->mem, &w->err, bytes);
 }
 
 static i64 tiny_bytes(const struct agg_state *state, const struct sink *sink) {
@@ -112,12 +113,14 @@ static bool is_direct(const struct pipe_run *run, const struct sink *sink) {
     return sink->key_bits <= DIRECT_BITS && (1LL << sink->key_bits) / DIRECT_SPARE <= rows;
 }
 
+static FALLIBLE part_groups(struct worker *w, u32 sink_no, struct agg_worker *agg, bool refused);
+
 static FALLIBLE open_groups(struct worker *w, u32 sink_no, struct agg_worker *agg) {
     const struct sink *sink = w->run->sinks[sink_no].sink;
     u32 direct = is_direct(w->run, sink) ? sink->key_bits : 0;
     agg->mode = AGG_GROWS;
     if (!groups_init(&agg->groups, w->run->x->mem, sink->word_count, sink->words, direct, 0)) {
-        return agg_evict(w, sink_no, 0, 1 << 16);
+        return part_groups(w, sink_no, agg, true);
     }
     groups_try_dense(&agg->groups);
     /* A key that is its own slot costs one miss less: measured, such tables are best left to
@@ -137,14 +140,14 @@ static FALLIBLE open_worker(struct worker *w, u32 sink_no, struct agg_worker *ag
         agg->mode = AGG_RUNS;
         return runs_init(&agg->runs, mem, sink, w->run->vector_rows)
                    ? ERR_OK
-                   : agg_evict(w, sink_no, 0, agg->runs.bytes);
+                   : sink_refused(w, agg->runs.bytes);
     }
     agg->words_bytes = tiny_bytes(state, sink);
     agg->words = mem_alloc(mem, agg->words_bytes);
     agg->seen_bytes = state->keys;
     agg->seen = mem_alloc(mem, agg->seen_bytes);
     if (!agg->words || !agg->seen) {
-        return agg_evict(w, sink_no, 0, agg->words_bytes + agg->seen_bytes);
+        return sink_refused(w, agg->words_bytes + agg->seen_bytes);
     }
     memset(agg->seen, 0, (size_t)agg->seen_bytes);
     i64 per_word = state->replicas * state->keys;
@@ -199,15 +202,15 @@ static void consume_tiny(struct worker *w, const struct sink *sink, const struct
 }
 
 /* Rows straight to their partitions. */
-static FALLIBLE scatter(struct worker *w, u32 sink_no, const struct sink *sink,
-                        struct agg_worker *agg, struct frame *fr, const i64 *key) {
+static FALLIBLE scatter(struct worker *w, const struct sink *sink, struct agg_worker *agg,
+                        struct frame *fr, const i64 *key) {
     i64 **to = (i64 **)(void *)w->rows; /* a pointer a row */
     _Static_assert(sizeof(i64 *) <= sizeof(i64), "room for a pointer a row");
     w->run->pipe.vec->hash(w->hash, key, fr->m);
     for (i64 j = 0; j < fr->m; j++) {
         to[j] = parts_row(agg->parts, w->hash[j]);
         if (!to[j]) {
-            return agg_evict(w, sink_no, 0, agg->parts->row_count * agg->parts->stride * 8);
+            return sink_refused(w, agg->parts->row_count * agg->parts->stride * 8);
         }
         to[j][0] = key[j];
     }
@@ -221,10 +224,10 @@ static FALLIBLE scatter(struct worker *w, u32 sink_no, const struct sink *sink,
 }
 
 /* The table's groups to the partitions; a table that caught few repeats is not filled again. */
-static FALLIBLE flush_groups(struct worker *w, u32 sink_no, struct agg_worker *agg) {
+static FALLIBLE flush_groups(struct worker *w, struct agg_worker *agg) {
     struct groups *g = &agg->groups;
     if (!parts_add_groups(agg->parts, g)) {
-        return agg_evict(w, sink_no, 0, g->count * g->stride * (i64)sizeof(i64));
+        return sink_refused(w, g->count * g->stride * (i64)sizeof(i64));
     }
     if (agg->mode == AGG_FLUSHES) {
         agg->mode = agg->rows * 2 < g->count * 3 ? AGG_SCATTERS : AGG_FLUSHES;
@@ -237,23 +240,61 @@ static FALLIBLE flush_groups(struct worker *w, u32 sink_no, struct agg_worker *a
 /* A table about to leave the cache stays when most rows find their group in it, or when keys are
  * slots: numbers of an interner ascend where they are new, and rows are written one behind the
  * other. */
-static FALLIBLE look_again(struct worker *w, u32 sink_no, const struct sink *sink,
-                           struct agg_worker *agg) {
+static FALLIBLE look_again(struct worker *w, u32 sink_no, struct agg_worker *agg) {
     struct groups *g = &agg->groups;
     if (g->dense || agg->rows >= GROWN_SHARE * g->count) {
         agg->bound = 2 * g->count;
         return ERR_OK;
     }
-    agg->parts = NEW(&w->arena, struct agg_parts);
-    parts_init(agg->parts, w->run->x->mem, g->stride);
-    TRY(flush_groups(w, sink_no, agg));
+    return part_groups(w, sink_no, agg, false);
+}
+
+static void open_parts(struct worker *w, u32 sink_no, struct agg_worker *agg, bool refused) {
+    if (!agg->parts) {
+        agg->parts = NEW(&w->arena, struct agg_parts);
+        parts_init(agg->parts, w->run->x->mem, 1 + (i64)w->run->sinks[sink_no].sink->word_count);
+    }
+    if (refused) {
+        agg->parts->block_rows = AGG_SPILLED_ROWS;
+        atomic_store_explicit(&w->run->groups_parted, 1, memory_order_relaxed);
+    }
+}
+
+/* From now on groups go to partitions, by way of a small table. refused: since there is no memory for
+ * a larger one. */
+static FALLIBLE part_groups(struct worker *w, u32 sink_no, struct agg_worker *agg, bool refused) {
+    const struct sink *sink = w->run->sinks[sink_no].sink;
+    struct memory *mem = w->run->x->mem;
+    struct groups *g = &agg->groups;
+    open_parts(w, sink_no, agg, refused);
+    TRY(flush_groups(w, agg));
     groups_fini(g);
     agg->mode = AGG_FLUSHES;
-    if (!groups_init(g, w->run->x->mem, sink->word_count, sink->words, 0,
+    if (!groups_init(g, mem, sink->word_count, sink->words, 0,
                      SMALL_GROUPS + w->run->vector_rows)) {
-        return agg_evict(w, sink_no, 0, SMALL_GROUPS * g->stride * (i64)sizeof(i64));
+        groups_fini(g);
+        if (!groups_init_least(g, mem, sink->word_count, sink->words)) {
+            return sink_refused(w, SMALL_GROUPS * g->stride * (i64)sizeof(i64));
+        }
     }
     return ERR_OK;
+}
+
+/* There is no memory for another piece: all there are go to the partitions, then the last. */
+static FALLIBLE part_runs(struct worker *w, u32 sink_no, struct agg_worker *agg) {
+    struct agg_runs *runs = &agg->runs;
+    bool fine = true;
+    open_parts(w, sink_no, agg, true);
+    while (runs->pieces.count > 0 && fine) {
+        struct chunk *piece = runs->pieces.items[runs->pieces.count - 1];
+        fine = runs_to_parts(agg->parts, piece);
+        runs->pieces.count -= fine;
+        if (fine) {
+            chunk_release(piece);
+        }
+    }
+    fine = fine && runs_flush(w, w->run->sinks[sink_no].sink, runs);
+    return fine ? ERR_OK : sink_refused(w, runs->bytes);
 }
 
 static FALLIBLE consume_groups(struct worker *w, u32 sink_no, const struct sink *sink,
@@ -271,21 +312,25 @@ static FALLIBLE consume_groups(struct worker *w, u32 sink_no, const struct sink 
             return ERR_OK;
         }
         if (end == RUNS_REFUSED || !runs_flush(w, sink, &agg->runs)) {
-            return agg_evict(w, sink_no, 0, agg->runs.bytes);
+            TRY(part_runs(w, sink_no, agg));
         }
         TRY(open_groups(w, sink_no, agg));
     }
     if (agg->mode == AGG_GROWS && g->count >= agg->bound) {
-        TRY(look_again(w, sink_no, sink, agg));
+        TRY(look_again(w, sink_no, agg));
     } else if (agg->mode == AGG_FLUSHES && g->count >= SMALL_GROUPS) {
-        TRY(flush_groups(w, sink_no, agg));
+        TRY(flush_groups(w, agg));
     }
     if (agg->mode == AGG_SCATTERS) {
-        return scatter(w, sink_no, sink, agg, fr, key);
+        return scatter(w, sink, agg, fr, key);
     }
     agg->rows += fr->m;
     if (!groups_find(g, vec, key, fr->m, w->hash, w->group)) {
-        return agg_evict(w, sink_no, 0, g->cap * g->stride * 16);
+        TRY(part_groups(w, sink_no, agg, true));
+        agg->rows = fr->m;
+        if (!groups_find(g, vec, key, fr->m, w->hash, w->group)) {
+            return sink_refused(w, g->cap * g->stride * 16);
+        }
     }
     for (u32 i = 0; i < sink->word_count; i++) {
         vec->group[sink->words[i]](g->rows + 1 + i, g->stride, w->group,
@@ -434,7 +479,11 @@ static FALLIBLE combine_runs(struct pipe_run *run, u32 sink_no, bool *out_done) 
     for (i32 k = 0; k < state->active_count; k++) {
         struct agg_worker *agg = state->active[k];
         if (!runs_flush(agg->owner, sink, &agg->runs)) {
-            return memory_refused(run->x->mem, run->x->err, agg->runs.bytes);
+            agg->mode = AGG_GROWS; /* not all of its groups are pieces */
+            wf_status status = part_runs(agg->owner, sink_no, agg);
+            if (status) {
+                return memory_refused(run->x->mem, run->x->err, agg->runs.bytes);
+            }
         }
         sorted = sorted && agg->mode == AGG_RUNS;
         count += agg->runs.pieces.count;
@@ -470,6 +519,19 @@ static i64 slot_keys(const struct agg_state *state) {
     return keys;
 }
 
+static i64 part_rows(const struct agg_state *state, i64 partition, i64 end) {
+    i64 rows = 0;
+    for (i32 k = 0; k < state->active_count; k++) {
+        const struct agg_parts *parts = state->active[k]->parts;
+        for (i64 p = partition; p < end && parts; p++) {
+            for (const struct part_block *block = parts->heads[p]; block; block = block->next) {
+                rows += block->count;
+            }
+        }
+    }
+    return rows;
+}
+
 static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
     struct agg_state *state = run->sinks[sink_no].state;
     i64 total = 0;
@@ -493,6 +555,7 @@ static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
         parted = true;
     }
     run->sinks[sink_no].partitions = 1;
+    state->parts_together = 0;
     if (!parted && (state->active_count <= 1 || total < MERGE_ROWS)) {
         return ERR_OK;
     }
@@ -506,7 +569,13 @@ static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
     if (atomic_load(&task.refused)) {
         return memory_refused(run->x->mem, run->x->err, total * (i64)sizeof(u32));
     }
-    run->sinks[sink_no].partitions = AGG_PARTS;
+    i64 states = part_rows(state, 0, AGG_PARTS);
+    state->parts_together = 1;
+    while (state->parts_together < AGG_PARTS &&
+           states / (AGG_PARTS / state->parts_together) < MERGE_STATES) {
+        state->parts_together *= 2;
+    }
+    run->sinks[sink_no].partitions = AGG_PARTS / state->parts_together;
     return ERR_OK;
 }
 
@@ -542,23 +611,43 @@ static FALLIBLE emit_groups(struct worker *w, const struct sink *sink, const str
     return ERR_OK;
 }
 
-static i64 part_rows(const struct agg_state *state, i64 partition) {
-    i64 rows = 0;
-    for (i32 k = 0; k < state->active_count; k++) {
-        const struct agg_parts *parts = state->active[k]->parts;
-        const struct part_block *block = parts ? parts->heads[partition] : NULL;
-        for (; block; block = block->next) {
-            rows += block->count;
-        }
-    }
-    return rows;
+/* A share of neighbouring partitions: the keys whose next `bits` bits of the hash are `value`. */
+struct agg_share {
+    i64 partition, end;
+    i32 bits;
+    u64 value;
+};
+
+static bool in_share(const struct agg_share *share, i64 key) {
+    u64 next = hash_u64((u64)key) >> (64 - AGG_PART_BITS - share->bits);
+    return (next & ((1ULL << share->bits) - 1)) == share->value;
 }
 
-static bool merge_worker(struct groups *into, const struct agg_worker *agg, i64 partition) {
-    bool fine = groups_merge(into, agg->groups.rows, agg->groups.count);
-    const struct part_block *block = agg->parts ? agg->parts->heads[partition] : NULL;
-    for (; block && fine; block = block->next) {
-        fine = groups_merge(into, block->rows, block->count);
+/* Those of n partial states that belong to the share. */
+static bool merge_share(struct groups *into, const i64 *rows, i64 n, const struct agg_share *share) {
+    if (share->bits == 0) {
+        return groups_merge(into, rows, n);
+    }
+    bool fine = true;
+    for (i64 i = 0; i < n && fine;) {
+        i64 end = i;
+        while (end < n && in_share(share, rows[end * into->stride])) {
+            end++;
+        }
+        fine = groups_merge(into, rows + i * into->stride, end - i);
+        i = end + 1;
+    }
+    return fine;
+}
+
+static bool merge_worker(struct groups *into, const struct agg_worker *agg,
+                         const struct agg_share *share) {
+    bool fine = merge_share(into, agg->groups.rows, agg->groups.count, share);
+    for (i64 p = share->partition; p < share->end && agg->parts; p++) {
+        const struct part_block *block = agg->parts->heads[p];
+        for (; block && fine; block = block->next) {
+            fine = merge_share(into, block->rows, block->count, share);
+        }
     }
     return fine;
 }
@@ -617,6 +706,48 @@ static FALLIBLE finish_slots(struct worker *w, const struct sink *sink,
     return ERR_OK;
 }
 
+static bool merge_all(struct groups *into, const struct agg_state *state,
+                      const struct agg_share *share) {
+    bool fine = true;
+    for (i32 k = 0; k < state->active_count && fine; k++) {
+        fine = merge_worker(into, state->active[k], share);
+    }
+    return fine;
+}
+
+/* The groups of a share in one table. Where memory refuses that, of shares of it, one after the
+ * other: what was set aside is read as often. */
+static FALLIBLE finish_share(struct worker *w, u32 sink_no, struct agg_share share) {
+    struct pipe_run *run = w->run;
+    struct memory *mem = run->x->mem;
+    const struct sink *sink = run->sinks[sink_no].sink;
+    const struct agg_state *state = run->sinks[sink_no].state;
+    struct groups merged;
+    i64 expected = part_rows(state, share.partition, share.end) / 2 >> share.bits;
+    TRY(exec_check(run->x));
+    bool fine = groups_init(&merged, mem, sink->word_count, sink->words, 0, expected) &&
+                merge_all(&merged, state, &share);
+    if (!fine && mem->temp && share.bits < SHARE_BITS_MOST && expected >= SHARE_LEAST) {
+        groups_fini(&merged);
+        share.bits += SHARE_BITS;
+        share.value <<= SHARE_BITS;
+        for (u64 i = 0; i < 1 << SHARE_BITS; i++, share.value++) {
+            TRY(finish_share(w, sink_no, share));
+        }
+        atomic_fetch_add_explicit(&run->groups_shared, 1, memory_order_relaxed);
+        return ERR_OK;
+    }
+    if (!fine && mem->temp) {
+        groups_fini(&merged);
+        fine = groups_init_least(&merged, mem, sink->word_count, sink->words) &&
+               merge_all(&merged, state, &share);
+    }
+    wf_status status = fine ? emit_groups(w, sink, &merged)
+                            : sink_refused(w, merged.cap * merged.stride * 16);
+    groups_fini(&merged);
+    return status;
+}
+
 static FALLIBLE agg_finish(struct worker *w, u32 sink_no, i64 partition) {
     struct pipe_run *run = w->run;
     const struct sink *sink = run->sinks[sink_no].sink;
@@ -624,23 +755,12 @@ static FALLIBLE agg_finish(struct worker *w, u32 sink_no, i64 partition) {
     if (state->slot_keys) {
         return finish_slots(w, sink, state, partition);
     }
-    if (state->active_count <= 1 && run->sinks[sink_no].partitions == 1) {
+    if (state->active_count <= 1 && !state->parts_together) {
         return state->active_count ? emit_groups(w, sink, &state->active[0]->groups) : ERR_OK;
     }
-    struct groups merged;
-    i64 expected = part_rows(state, partition) / 2;
-    if (!groups_init(&merged, run->x->mem, sink->word_count, sink->words, 0, expected)) {
-        groups_fini(&merged);
-        return agg_evict(w, sink_no, partition, 1 << 16);
-    }
-    bool fine = true;
-    for (i32 k = 0; k < state->active_count && fine; k++) {
-        fine = merge_worker(&merged, state->active[k], partition);
-    }
-    wf_status status = fine ? emit_groups(w, sink, &merged)
-                            : agg_evict(w, sink_no, partition, merged.cap * merged.stride * 16);
-    groups_fini(&merged);
-    return status;
+    i64 first = partition * state->parts_together;
+    return finish_share(w, sink_no,
+                        (struct agg_share){.partition = first, .end = first + state->parts_together});
 }
 
 static void agg_close(struct pipe_run *run, u32 sink_no) {
@@ -660,4 +780,4 @@ static void agg_close(struct pipe_run *run, u32 sink_no) {
 }
 
 const struct sink_class sink_agg = {agg_begin,  agg_consume, agg_combine,
-                                    agg_finish, agg_evict,   agg_close};
+                                    agg_finish, agg_close};

@@ -69,12 +69,6 @@ static FALLIBLE rows_begin(struct pipe_run *run, struct sink_run *sink) {
     return ERR_OK;
 }
 
-static FALLIBLE rows_evict(struct worker *w, u32 sink_no, i64 partition, i64 bytes) {
-    UNUSED(sink_no);
-    UNUSED(partition);
-    return memory_refused(w->run->x->mem, &w->err, bytes);
-}
-
 static FALLIBLE add_block(struct worker *w, u32 sink_no, struct rows_worker *rows) {
     const struct sink *sink = w->run->sinks[sink_no].sink;
     i64 cap = MAX_OF(rows->block ? rows->block->cap * 2 : rows->last_rows, BLOCK_ROWS_MIN);
@@ -94,19 +88,19 @@ static FALLIBLE add_block(struct worker *w, u32 sink_no, struct rows_worker *row
         i64 bytes = cap << w->run->pipe.width[sink->cols[c].reg];
         block->buffers[2 * c] = buffer_new(w->run->x->mem, bytes);
         if (!block->buffers[2 * c]) {
-            return rows_evict(w, sink_no, 0, bytes);
+            return sink_refused(w, bytes);
         }
         if (sink->cols[c].null_reg != NO_REG) {
             block->buffers[2 * c + 1] = buffer_new(w->run->x->mem, cap);
             if (!block->buffers[2 * c + 1]) {
-                return rows_evict(w, sink_no, 0, cap);
+                return sink_refused(w, cap);
             }
         }
     }
     return ERR_OK;
 }
 
-static FALLIBLE heap_room(struct worker *w, u32 sink_no, struct rows_worker *rows, i64 bytes) {
+static FALLIBLE heap_room(struct worker *w, struct rows_worker *rows, i64 bytes) {
     i64 count = rows->heaps.count;
     struct buffer *last = count ? rows->heaps.items[count - 1] : NULL;
     if (last && last->bytes - rows->heap_used >= bytes) {
@@ -115,7 +109,7 @@ static FALLIBLE heap_room(struct worker *w, u32 sink_no, struct rows_worker *row
     i64 size = MAX_OF(last ? last->bytes * 2 : HEAP_BYTES_MIN, bytes);
     struct buffer *heap = buffer_new(w->run->x->mem, size);
     if (!heap) {
-        return rows_evict(w, sink_no, 0, size);
+        return sink_refused(w, size);
     }
     VEC_PUSH(&w->arena, &rows->heaps, heap);
     rows->heap_used = 0;
@@ -124,13 +118,13 @@ static FALLIBLE heap_room(struct worker *w, u32 sink_no, struct rows_worker *row
 
 /* Moves the bytes of made strings from the worker's heap, which the next vector reuses, to the
  * sink's. */
-static FALLIBLE keep_strings(struct worker *w, u32 sink_no, struct rows_worker *rows, str *s, i64 n,
+static FALLIBLE keep_strings(struct worker *w, struct rows_worker *rows, str *s, i64 n,
                              const b8 *nulls) {
     i64 bytes = 0;
     for (i64 i = 0; i < n; i++) {
         bytes += nulls && nulls[i] ? 0 : s[i].len;
     }
-    TRY(heap_room(w, sink_no, rows, bytes));
+    TRY(heap_room(w, rows, bytes));
     u8 *to = rows->heaps.items[rows->heaps.count - 1]->data + rows->heap_used;
     rows->heap_used += bytes;
     for (i64 i = 0; i < n; i++) {
@@ -174,7 +168,7 @@ static FALLIBLE copy_rows(struct worker *w, u32 sink_no, struct rows_worker *row
             copy_register(w, fr, col->null_reg, from, n, nulls);
         }
         if (w->run->pipe.made[col->reg]) {
-            TRY(keep_strings(w, sink_no, rows, (str *)(void *)dst, n, nulls));
+            TRY(keep_strings(w, rows, (str *)(void *)dst, n, nulls));
         }
     }
     struct rows_run *last = rows->runs.count ? &rows->runs.items[rows->runs.count - 1] : NULL;
@@ -227,7 +221,7 @@ static FALLIBLE rows_consume(struct worker *w, u32 sink_no, struct frame *fr) {
     i64 m = key_set_add(w->run->x->vars[sink->set_var - 1].keys, &keyed, sel, active, fr->sel_alt);
     w->probes += active;
     if (m < 0) {
-        return rows_evict(w, sink_no, 0, active * (i64)sizeof(i64));
+        return sink_refused(w, active * (i64)sizeof(i64));
     }
     fr->sel = fr->sel_alt;
     fr->m = m;
@@ -427,4 +421,4 @@ static void rows_close(struct pipe_run *run, u32 sink_no) {
 }
 
 const struct sink_class sink_rows = {rows_begin,  rows_consume, rows_combine,
-                                     rows_finish, rows_evict,   rows_close};
+                                     rows_finish, rows_close};

@@ -7,9 +7,7 @@
  * the end, by all workers, straight from the chunks of the input: nothing is flattened first. Ties
  * keep the order of the input. Only the first `limit` rows are put in order when a limit is known.
  */
-#include "cpu/cpu_int.h"
-#include "cpu/radix.h"
-#include "cpu/sort_key.h"
+#include "cpu/sort_int.h"
 
 #include <stdlib.h>
 
@@ -30,55 +28,12 @@ enum {
 #endif
 };
 
-struct level {        /* one word */
-    u32 first, count; /* parts */
-    i32 bits;
-    const struct sort_part *text; /* its last part, when that is text */
-};
-
-struct large_run {
-    i64 first, rows;
-};
-
-struct sort {
-    struct exec *x;
-    struct chunk **chunks;
-    i64 chunk_count;
-    i64 *starts; /* number of the first row of each chunk */
-    i64 n, want;
-    i32 idx_bits; /* a place is chunk << idx_bits | row of the chunk */
-    i32 row_bits;
-    u32 part_count, level_count;
-    struct sort_part *parts;
-    struct level *levels;
-    /* one of the two */
-    u64 *words;
-    struct prim_pair *pairs;
-    void *temp;
-    i64 bytes;
-    /* runs of equal words: which level they share */
-    u32 level;
-    VEC(struct large_run) large;
-    struct chunk *out;
-    u32 col_count; /* columns to put in order; the others have done their duty */
-    u128 *bounds;  /* 2 per chunk */
-    u32 *common;   /* per chunk: bytes that all strings start with */
-    u32 measured;  /* column */
-    const i32 *rank;
-    struct sv sample;
-};
-
-static inline const struct column *col_at(const struct sort *s, u32 col, u64 row, i64 *out_i) {
-    *out_i = (i64)(row & ((1ULL << s->idx_bits) - 1));
-    return &s->chunks[row >> s->idx_bits]->cols[col];
-}
-
-static u64 word_of(const struct sort *s, const struct level *level, u64 row) {
+u64 sort_word(const struct sort *s, const struct level *level, u64 row) {
     u64 word = 0;
     for (u32 p = 0; p < level->count; p++) {
         const struct sort_part *part = &s->parts[level->first + p];
         i64 i;
-        const struct column *col = col_at(s, part->col, row, &i);
+        const struct column *col = sort_column(s, part->col, row, &i);
         u64 before = part->bits == 64 ? 0 : word << part->bits;
         word = before | part_value(part, col->data, col->nulls, i);
     }
@@ -182,7 +137,7 @@ static void add_part(struct sort *s, struct sort_part part, u8 form) {
     s->parts[s->part_count++] = part;
 }
 
-static bool has_nulls(const struct sort *s, u32 col) {
+bool sort_has_nulls(const struct sort *s, u32 col) {
     for (i64 c = 0; c < s->chunk_count; c++) {
         if (s->chunks[c]->cols[col].nulls) {
             return true;
@@ -231,7 +186,7 @@ static FALLIBLE add_key(struct sort *s, u32 var, const struct sort_key *key) {
     u32 dict = def->dicts ? def->dicts[key->col] : 0;
     struct sort_part part = {.col = key->col,
                              .kind = s->chunks[0]->cols[key->col].kind,
-                             .nulls = has_nulls(s, key->col),
+                             .nulls = sort_has_nulls(s, key->col),
                              .nulls_first = key->nulls_first,
                              .descending = key->descending};
     bool coded = dict && part.kind == KIND_I32 && x->dicts[dict - 1];
@@ -345,7 +300,7 @@ static void refine_runs(struct sort *s, i64 first, i64 n, u32 level, u32 offset)
 
 static str text_at(const struct sort *s, const struct sort_part *part, u64 row) {
     i64 i;
-    const struct column *col = col_at(s, part->col, row, &i);
+    const struct column *col = sort_column(s, part->col, row, &i);
     return ((const str *)col->data)[i];
 }
 
@@ -383,7 +338,7 @@ static i32 next_keys(struct sort *s, i64 first, i64 n, u32 *io_level, u32 *io_of
     }
     level++;
     for (i64 i = 0; i < n; i++) {
-        pair[i].key = word_of(s, level, pair[i].row);
+        pair[i].key = sort_word(s, level, pair[i].row);
     }
     *io_offset = level->text ? level->text->skip + level->text->text_bytes : 0;
     return MAX_OF(level->bits, 1);
@@ -487,7 +442,6 @@ static FALLIBLE settle(struct sort *s, i64 first, i64 n, u32 level, u32 offset) 
 
 static FALLIBLE sort_rows(struct sort *s) {
     const struct level *level = &s->levels[0];
-    work_expect(s->x, (SORT_READS + 1) * s->n + 2 * s->want);
     tasks_run(s->x, s->chunk_count, fill_task, s);
     work_rows(s->x, s->n);
     TRY(exec_check(s->x));
@@ -574,19 +528,21 @@ static void gather_task(void *arg, i64 t, i32 worker) {
     }
 }
 
-static FALLIBLE open_output(struct sort *s, u32 var) {
+static FALLIBLE open_output(struct sort *s, enum buffer_place place) {
     struct exec *x = s->x;
-    s->out = chunk_view_new(x, x->program->vars[var].col_count);
+    s->out = chunk_view_new(x, s->chunks[0]->col_count);
     bool fine = s->out != NULL;
     for (u32 c = 0; fine && c < s->out->col_count; c++) {
         struct column *col = &s->out->cols[c];
         i64 rows = c < s->col_count ? MAX_OF(s->want, 1) : 0;
         col->kind = s->chunks[0]->cols[c].kind;
-        struct buffer *data = buffer_new(x->mem, MAX_OF(rows, 1) * kind_bytes[col->kind]);
-        struct buffer *nulls = rows && has_nulls(s, c) ? buffer_new(x->mem, rows) : NULL;
+        bool flags = rows && sort_has_nulls(s, c);
+        struct buffer *data =
+            buffer_new_at(x->mem, MAX_OF(rows, 1) * kind_bytes[col->kind], place);
+        struct buffer *nulls = flags ? buffer_new_at(x->mem, rows, place) : NULL;
         s->out->buffers[2 * c] = data;
         s->out->buffers[2 * c + 1] = nulls;
-        fine = data && (nulls || !rows || !has_nulls(s, c));
+        fine = data && (nulls || !flags);
         col->data = data ? data->data : NULL;
         col->nulls = nulls ? nulls->data : NULL;
     }
@@ -597,12 +553,15 @@ static FALLIBLE open_output(struct sort *s, u32 var) {
     return ERR_OK;
 }
 
-static FALLIBLE reorder(struct sort *s, u32 var) {
+static FALLIBLE reorder(struct sort *s, enum buffer_place place) {
     struct exec *x = s->x;
-    TRY(open_output(s, var));
+    TRY(open_output(s, place));
     u32 cols = s->col_count;
-    struct gather g = {s, NEW_ARRAY(x->arena, const void *, 2 * cols * s->chunk_count + 1),
-                       s->want};
+    i64 bytes = (2 * cols * s->chunk_count + 1) * (i64)sizeof(void *);
+    struct gather g = {s, mem_alloc(x->mem, bytes), s->want};
+    if (!g.base) {
+        return memory_refused(x->mem, x->err, bytes);
+    }
     for (u32 c = 0; c < cols; c++) {
         for (i64 k = 0; k < s->chunk_count; k++) {
             g.base[2 * c * s->chunk_count + k] = s->chunks[k]->cols[c].data;
@@ -610,35 +569,25 @@ static FALLIBLE reorder(struct sort *s, u32 var) {
         }
     }
     tasks_run(x, (s->want + GATHER_ROWS - 1) / GATHER_ROWS, gather_task, &g);
-    TRY(exec_check(x));
-    struct variable *v = &x->vars[var];
-    for (i64 c = 0; c < v->chunks.count; c++) {
-        chunk_release(v->chunks.items[c]);
-    }
-    v->chunks.count = 0;
-    VEC_PUSH(x->arena, &v->chunks, s->out);
-    s->out = NULL;
-    v->rows = s->want;
-    return ERR_OK;
+    mem_free(x->mem, (void *)g.base, bytes);
+    return exec_check(x);
 }
 
 /* life of a sort */
 
-static void list_chunks(struct sort *s, const struct variable *v) {
+void sort_list(struct sort *s, struct chunk **chunks, i64 count) {
     struct arena *arena = s->x->arena;
-    s->chunks = NEW_ARRAY(arena, struct chunk *, v->chunks.count + 1);
-    s->starts = NEW_ARRAY(arena, i64, v->chunks.count + 1);
+    s->chunks = NEW_ARRAY(arena, struct chunk *, count + 1);
+    s->starts = NEW_ARRAY(arena, i64, count + 1);
     i64 longest = 1;
-    for (i64 c = 0; c < v->chunks.count; c++) {
-        if (v->chunks.items[c]->rows > 0) {
-            s->chunks[s->chunk_count] = v->chunks.items[c];
+    for (i64 c = 0; c < count; c++) {
+        if (chunks[c]->rows > 0) {
+            s->chunks[s->chunk_count] = chunks[c];
             s->starts[s->chunk_count++] = s->n;
-            s->n += v->chunks.items[c]->rows;
-            longest = MAX_OF(longest, v->chunks.items[c]->rows);
+            s->n += chunks[c]->rows;
+            longest = MAX_OF(longest, chunks[c]->rows);
         }
     }
-    s->bounds = NEW_ARRAY(arena, u128, 2 * s->chunk_count + 1);
-    s->common = NEW_ARRAY(arena, u32, s->chunk_count + 1);
     while (1LL << s->idx_bits < longest) {
         s->idx_bits++;
     }
@@ -648,25 +597,70 @@ static void list_chunks(struct sort *s, const struct variable *v) {
     }
 }
 
-static FALLIBLE sort_all(struct sort *s, u32 var) {
+wf_status sort_chunks(struct sort *s, enum buffer_place place, bool may_refuse, bool *out_refused) {
+    struct memory *mem = s->x->mem;
     bool narrow =
         s->level_count == 1 && !s->levels[0].text && s->levels[0].bits + s->row_bits <= 64;
     s->bytes = s->n * (i64)(narrow ? sizeof(u64) : sizeof(struct prim_pair));
-    void *data = mem_alloc(s->x->mem, s->bytes);
-    s->temp = data ? mem_alloc(s->x->mem, s->bytes) : NULL;
+    void *data = may_refuse ? mem_try(mem, s->bytes) : mem_alloc(mem, s->bytes);
+    s->temp = !data ? NULL : may_refuse ? mem_try(mem, s->bytes) : mem_alloc(mem, s->bytes);
     s->words = narrow ? data : NULL;
     s->pairs = narrow ? NULL : data;
-    wf_status status = s->temp ? sort_rows(s) : memory_refused(s->x->mem, s->x->err, s->bytes);
-    mem_free(s->x->mem, s->temp, s->bytes);
-    status = status ? status : reorder(s, var);
-    chunk_release(s->out);
-    mem_free(s->x->mem, data, s->bytes);
+    *out_refused = may_refuse && !s->temp;
+    wf_status status = s->temp         ? sort_rows(s)
+                       : *out_refused ? ERR_OK
+                                      : memory_refused(mem, s->x->err, s->bytes);
+    bool sorted = s->temp && !status;
+    mem_free(mem, s->temp, s->bytes);
+    status = sorted ? reorder(s, place) : status;
+    if (status) {
+        chunk_release(s->out);
+        s->out = NULL;
+    }
+    mem_free(mem, data, s->bytes);
     return status;
 }
 
-wf_status sort_run(struct exec *x, const struct step *step) {
+/* Rows in temporary space are not read in any order but theirs. */
+static bool lies_aside(const struct sort *s) {
+    for (i64 c = 0; c < s->chunk_count; c++) {
+        for (u32 b = 0; b < 2 * s->chunks[c]->col_count; b++) {
+            const struct buffer *buf = s->chunks[c]->buffers[b];
+            if (buf && mem_in_temp(s->x->mem, buf->data)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static FALLIBLE sort_all(struct sort *s, u32 var, i64 *out_runs) {
+    struct exec *x = s->x;
+    bool spills = x->mem->temp != NULL;
+    bool refused = spills && lies_aside(s);
+    *out_runs = 0;
+    if (!refused) {
+        work_expect(x, (SORT_READS + 1) * s->n + 2 * s->want);
+        TRY(sort_chunks(s, BUFFER_REST, spills, &refused));
+    }
+    if (refused) {
+        return sort_in_runs(s, var, out_runs);
+    }
+    struct variable *v = &x->vars[var];
+    for (i64 c = 0; c < v->chunks.count; c++) {
+        chunk_release(v->chunks.items[c]);
+    }
+    v->chunks.count = 0;
+    VEC_PUSH(x->arena, &v->chunks, s->out);
+    v->rows = s->want;
+    return ERR_OK;
+}
+
+wf_status sort_run(struct exec *x, u32 step_no, const struct step *step) {
     struct sort s = {.x = x};
-    list_chunks(&s, &x->vars[step->src]);
+    sort_list(&s, x->vars[step->src].chunks.items, x->vars[step->src].chunks.count);
+    s.bounds = NEW_ARRAY(x->arena, u128, 2 * s.chunk_count + 1);
+    s.common = NEW_ARRAY(x->arena, u32, s.chunk_count + 1);
     s.want = step->limit >= 0 && step->limit_lit == NO_LIT ? MIN_OF(step->limit, s.n) : s.n;
     if (s.n <= 1 || step->key_count == 0) {
         return ERR_OK;
@@ -679,8 +673,14 @@ wf_status sort_run(struct exec *x, const struct step *step) {
     }
     make_levels(&s);
     TRY(arena_check(x->arena, x->err));
-    return sort_all(&s, step->src);
+    i64 runs;
+    TRY(sort_all(&s, step->src, &runs));
+    if (runs) {
+        x->metrics[step_no].how = arena_printf(exec_arena(x), "%lld sorted runs merged", runs);
+    }
+    return ERR_OK;
 }
+
 static FALLIBLE fill_rank(struct exec *x, u32 var, const i32 *from, i64 len) {
     struct variable *v = &x->vars[var];
     variable_reset(v);

@@ -275,11 +275,6 @@ FN_SLOW u8 fn_read_bool(const u8 *p, const u8 *end, b8 *out) {
     return FAULT_TEXT_BOOL;
 }
 
-FN i32 fn_hex_value(u32 c) { /* -1: it is no digit */
-    u32 low = c | 32;
-    return c - '0' < 10u ? (i32)(c - '0') : low - 'a' < 6u ? (i32)(low - 'a') + 10 : -1;
-}
-
 /* 128 bits, held with the highest one inverted so that signed comparison orders as bytes do. */
 FN_SLOW u8 fn_read_uuid(const u8 *p, const u8 *end, i128 *out) {
     fn_trim_space(&p, &end);

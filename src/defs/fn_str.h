@@ -192,4 +192,9 @@ FN void fn_find_leads(struct leads *out, str b) {
     }
 }
 
+FN i32 fn_hex_value(u32 c) { /* -1: it is no digit */
+    u32 low = c | 32;
+    return c - '0' < 10u ? (i32)(c - '0') : low - 'a' < 6u ? (i32)(low - 'a') + 10 : -1;
+}
+
 #endif

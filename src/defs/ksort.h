@@ -63,8 +63,10 @@ struct ksort_select { /* by words: counts of a digit, or the rows up to a bound 
     i64 rows;
     u64 bound; /* counting: the bits above the digit */
     u32 shift, digit_bits;
-    u64 *counts; /* of digits; taking: of rows */
+    u64 *counts;      /* of digits; taking: of rows, and of those in `less` */
+    const u32 *order; /* row numbers; 0 = as they lie */
     u32 *out_rows;
+    u32 *less; /* those below the bound go here; 0 = to the others */
 };
 
 struct ksort_col { /* one array of a variable: data, or NULL flags */

@@ -148,6 +148,8 @@ struct var {
     u32 *dicts;      /* as in struct reg, per column; NULL = none */
     u32 rows_var;    /* INDEX: the rows it points into */
     b8 set;          /* INDEX: which keys there are is all it knows */
+    i64 asked;       /* INDEX: lookups that are expected; 0 = unknown */
+    f64 found;       /* INDEX: for every row it has, the share of them that finds its key; 0 = unknown */
     u8 lut_kind;     /* LUT */
     i64 const_rows;  /* ROWS: rows it holds from the start, of literals: exec_open materialises them */
     u32 *const_lits; /* const_rows x col_count literals, row-major; NO_LIT = NULL */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +20,8 @@ enum setting_kind {
     SETTING_BOOL,
     SETTING_ENUM,
     SETTING_ZONE,
-    SETTING_TIME
+    SETTING_TIME,
+    SETTING_TEXT
 };
 enum setting_scope { SCOPE_SESSION, SCOPE_DATABASE };
 
@@ -225,6 +227,41 @@ static i32 print_zone(i64 zone, char *buf, i32 cap) {
                     zone < 0 ? "+" : "-", text);
 }
 
+/* Texts that settings ever had, so that a settings struct stays plain data: a value is a text's
+ * number. They are few, and stay. */
+enum { TEXTS_MOST = 4096 };
+static char *texts[TEXTS_MOST];
+static _Atomic i32 text_count;
+static atomic_flag texts_busy = ATOMIC_FLAG_INIT;
+
+static bool parse_text(struct sv value, i64 *out) {
+    if (value.len > SETTING_TEXT_MOST || memchr(value.ptr, 0, (size_t)value.len)) {
+        return false;
+    }
+    while (atomic_flag_test_and_set_explicit(&texts_busy, memory_order_acquire)) {
+    }
+    i32 count = atomic_load(&text_count);
+    i32 at = 0;
+    while (at < count && !sv_eq(sv_from(texts[at]), value)) {
+        at++;
+    }
+    char *added = at == count && count < TEXTS_MOST ? calloc(1, (size_t)value.len + 1) : NULL;
+    if (added) {
+        memcpy(added, value.ptr, (size_t)value.len);
+        texts[count] = added;
+        atomic_store(&text_count, count + 1);
+    }
+    atomic_flag_clear_explicit(&texts_busy, memory_order_release);
+    *out = at;
+    return at < count || added;
+}
+
+const char *setting_folder(const struct settings *settings) {
+    const char *set = texts[settings->temp_directory];
+    const char *usual = getenv("TMPDIR");
+    return set[0] ? set : usual && usual[0] ? usual : "/tmp";
+}
+
 static bool parse_value(const struct setting *setting, struct sv value, i64 *out) {
     b8 flag;
     i64 most;
@@ -242,6 +279,8 @@ static bool parse_value(const struct setting *setting, struct sv value, i64 *out
         return true;
     case SETTING_ZONE:
         return parse_zone(value, out);
+    case SETTING_TEXT:
+        return parse_text(value, out);
     case SETTING_SIZE:
         return parse_size(value, out) && *out >= setting->least;
     case SETTING_TIME:
@@ -270,6 +309,9 @@ static void hint_allowed(const struct setting *setting, struct error *err) {
         break;
     case SETTING_ZONE:
         error_hint(err, "Use UTC, an abbreviation such as CET, or hours east of Greenwich.");
+        break;
+    case SETTING_TEXT:
+        error_hint(err, "Use a text of at most %d bytes.", SETTING_TEXT_MOST);
         break;
     case SETTING_SIZE:
         error_hint(err, "Use a size such as 512MB or 8GB; 0 = automatic.");
@@ -375,6 +417,8 @@ i32 setting_print(const struct settings *settings, i32 i, char *buf, i32 cap) {
     }
     case SETTING_ZONE:
         return print_zone(value, buf, cap);
+    case SETTING_TEXT:
+        return snprintf(buf, (size_t)cap, "%s", texts[value]);
     case SETTING_SIZE:
         return print_size(value, buf, cap);
     case SETTING_TIME:

@@ -5,7 +5,9 @@
 #include "base/error.h"
 #include "defs/setting.def"
 
-struct settings { /* INT, SIZE: the number; BOOL: 0 or 1; ENUM: index of the choice */
+enum { SETTING_TEXT_MOST = 500, SETTING_VALUE_CAP = SETTING_TEXT_MOST + 1 };
+struct settings { /* INT, SIZE: the number; BOOL: 0 or 1; ENUM: index of the choice; TEXT: a number
+                     of settings.c's own */
 #define X(A, name, kind, value, least, most, scope, text) i64 name;
     WF_SETTINGS(X, )
 #undef X
@@ -27,6 +29,8 @@ static inline const char *setting_device(const struct settings *s) {
 static inline const char *setting_device_title(const struct settings *s) {
     return s->device == DEVICE_CPU ? "CPU" : "GPU";
 }
+/* The folder for temporary data; lives as long as the process. */
+const char *setting_folder(const struct settings *s);
 /* Whether several devices may share a scan. */
 static inline bool setting_shares(const struct settings *s) {
     return s->device == DEVICE_HYBRID;

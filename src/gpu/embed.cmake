@@ -76,6 +76,7 @@ set(WF_EMBEDDED
   defs/fn_to_char.h=defs/fn_to_char.h
   defs/char_class.h=defs/char_class.h
   defs/fn_initcap.h=defs/fn_initcap.h
+  defs/fn_encode.h=defs/fn_encode.h
   defs/fn_parse.h=defs/fn_parse.h
   defs/fn_moment.h=defs/fn_moment.h
   defs/fn_moment_zone.h=defs/fn_moment_zone.h

@@ -39,12 +39,6 @@ static u32 stride_of(const struct kagg *agg) {
     return agg->head + agg->word_count;
 }
 
-/* Rows of a thread: a tile's keys and words are to lie in shared memory beside those of other
- * blocks. */
-static i32 run_rows(const struct sink *sink) {
-    return sink->word_count <= 1 ? 8 : 4;
-}
-
 /* Whether equal keys are expected to be neighbours. Rows that match several others come in rounds.
  */
 static bool comes_in_runs(const struct agg_room *room, const struct gpu_plan *plan,
@@ -127,7 +121,7 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
     if (!is_dense(room, sink, key)) {
         shape_hash(agg, MAX_OF(room->groups, MIN_OF(sink->groups, room->rows)),
                    room->is_simt ? 0 : AGG_SPARE_BYTES);
-        out->run_rows = comes_in_runs(room, plan, sink) ? run_rows(sink) : 0;
+        out->run_rows = comes_in_runs(room, plan, sink) ? gpu_weave_run_rows(plan, sink) : 0;
         shape_front(plan, sink, room, out);
         return;
     }
@@ -139,7 +133,7 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
     shape_shared(plan, sink, room, out);
     if (!out->own_bytes && !out->copies && comes_in_runs(room, plan, sink)) {
         shape_hash(agg, 0, 0);
-        out->run_rows = run_rows(sink);
+        out->run_rows = gpu_weave_run_rows(plan, sink);
     }
     shape_front(plan, sink, room, out);
     agg->narrow = agg->form == AGG_DENSE && !out->own_bytes && !out->copies && !agg->head &&
@@ -341,14 +335,6 @@ static FALLIBLE runs_are_woven(struct job *j, bool *out) {
     return ERR_OK;
 }
 
-/* Texts of another form of the table are of no use. */
-static void drop_texts(struct job *j) {
-    for (u32 s = 0; s < j->sig_count; s++) {
-        j->sigs[s].text = (struct text){0};
-        j->sigs[s].function = NULL;
-    }
-}
-
 static FALLIBLE edges_start(struct job *j, enum kernel_no kernel, i64 blocks,
                             const struct kagg_edges *args) {
     void *function = NULL;
@@ -436,7 +422,17 @@ static bool meets_few(const struct job *j) {
     return share <= AGG_FEW_SHARE;
 }
 
+/* Texts of another form of the table are of no use. */
+static void drop_texts(struct job *j) {
+    for (u32 s = 0; s < j->sig_count; s++) {
+        j->sigs[s].text = (struct text){0};
+        j->sigs[s].function = NULL;
+    }
+}
+
+/* A table that came out larger than it was at the last try may have another form. */
 static void agg_shapes(struct job *j, bool in_runs) {
+    bool changed = false;
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         struct job_agg *a = &j->aggs[k];
         struct agg_room room = {
@@ -448,8 +444,13 @@ static void agg_shapes(struct job *j, bool in_runs) {
             .is_simt = j->g->api->is_simt != 0,
             .in_runs = in_runs && j->plan.agg_count == 1,
             .few = meets_few(j)};
+        u64 before = a->shape.agg.slot_count;
         a->sink = j->plan.aggs[k];
         gpu_agg_shape(j->x, &j->plan, a->sink, &room, &a->shape);
+        changed = changed || (before && before != a->shape.agg.slot_count);
+    }
+    if (changed) {
+        drop_texts(j);
     }
 }
 

@@ -26,6 +26,13 @@
 #define FOLDED_BITS_LEAST 8
 #define FOLDED_CACHE_PART 4
 #define FOLDED_LEAST_SLOTS (1LL << 16)
+/* One before a direct array is worth its launches for so many lookups, of which few find anything. */
+#ifdef WF_HARD
+#define DIRECT_FILTER_ASKED 4
+#else
+#define DIRECT_FILTER_ASKED 1000000
+#endif
+static const f64 DIRECT_FILTER_SHARE = 0.25;
 /* Of so many rows keys leave enough of the bits for shared memory unset. */
 #define NEAR_MOST_ROWS (NEAR_BITS / 5 * 3)
 /* Who asks in the order of keys reads it from end to end, whatever its size: it has bits enough for
@@ -123,6 +130,14 @@ static FALLIBLE choose_form(struct build *b, const struct step *step) {
     return ERR_OK;
 }
 
+static f64 expected_share(const struct build *b, u32 index) {
+    f64 bits = b->args.form == KINDEX_RANK   ? (f64)b->set_count / (f64)b->span
+               : b->args.form == KINDEX_BITS ? (f64)b->rows / (f64)b->span
+               : b->filter.bits              ? (f64)b->set_count / (f64)b->filter.count
+                                             : 1.0;
+    return gpu_var_share(b->x, index, b->rows, bits);
+}
+
 /* The opcode that makes what a register holds, whatever its width. */
 static const struct op *maker_of(const struct pipeline *pipe, u16 reg) {
     for (u32 i = pipe->op_count; i-- > 0;) {
@@ -198,9 +213,22 @@ static void fold_filter(struct build *b, u8 shift, bool in_order) {
     }
 }
 
+/* A direct array that has few of the keys that it is asked for has a bitmap of all. */
+static void filter_direct(struct build *b, u32 index) {
+    bool few = gpu_var_share(b->x, index, b->rows, 1.0) <= DIRECT_FILTER_SHARE;
+    if (few && b->x->program->vars[index].asked >= DIRECT_FILTER_ASKED &&
+        2 * (u64)b->rows <= b->span) {
+        b->filter = (struct kfilter){.count = b->span, .lo = b->args.key_lo, .mask = ~0ULL};
+    }
+}
+
 /* Of which column of its key a hash table has a bitmap: the one that has most values. */
 static void choose_filter(struct build *b, const struct step *step) {
     u64 most = (u64)MAX_OF(BITS_PER_ROW * b->rows, BITS_LEAST_SLOTS);
+    if (b->args.form == KINDEX_DIRECT) {
+        filter_direct(b, step->dst);
+        return;
+    }
     bool hashed = b->args.form == KINDEX_PAIRS || b->args.form == KINDEX_RUNS;
     u32 chosen = 0;
     u32 widest = 0;
@@ -456,10 +484,7 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     metric->device_ns += (i64)((f64)ms * 1e6);
     b->gv->rows = b->rows;
     b->gv->most_matches = b->most_matches;
-    b->gv->share = b->args.form == KINDEX_RANK   ? (f64)b->set_count / (f64)b->span
-                   : b->args.form == KINDEX_BITS ? (f64)b->rows / (f64)b->span
-                   : b->filter.bits              ? (f64)b->set_count / (f64)b->filter.count
-                                                 : 1.0;
+    b->gv->share = expected_share(b, step->dst);
     b->gv->index =
         (struct kindex){.form = b->args.form,
                         .unique = !duplicate,
@@ -479,7 +504,7 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
 /* How it was done, for EXPLAIN ANALYZE. */
 static const char *build_name(const struct build *b) {
     static const char *const names[][2] = {
-        [KINDEX_DIRECT] = {"gpu direct"},
+        [KINDEX_DIRECT] = {"gpu direct", "gpu direct+bitmap"},
         [KINDEX_BITS] = {"gpu bitmap"},
         [KINDEX_RANK] = {"gpu numbered"},
         [KINDEX_PAIRS] = {"gpu hash", "gpu hash+bitmap"},

@@ -93,7 +93,7 @@ static bool pins_grow(void) {
 }
 
 bool gpu_pin(struct gpu *g, struct buffer *buf) {
-    if (!buf || buf->bytes < PIN_LEAST_BYTES) {
+    if (!buf || buf->bytes < PIN_LEAST_BYTES || mem_in_temp(buf->mem, buf->data)) {
         return false;
     }
     if (atomic_load_explicit(&buf->pinned, memory_order_acquire)) {

@@ -639,7 +639,8 @@ struct weave_index {
     b8 filter; /* a bitmap stands before it */
     u8 few;    /* of the keys that may be asked for are there: how few, below WEAVE_FEW */
     struct weave_field field;
-    b8 near; /* there are bits of it for shared memory */
+    b8 near;   /* there are bits of it for shared memory */
+    b8 narrow; /* keys of 32 bits are told by them whether its bitmap has them */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -660,6 +661,8 @@ struct weave { /* what the text depends on besides the opcodes */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };
 void gpu_weave_text(struct weave *w, struct text *out);
+/* Rows of a thread where groups are runs: what they give is kept in registers until these have ended. */
+i32 gpu_weave_run_rows(const struct gpu_plan *plan, const struct sink *sink);
 const char *gpu_part_text(const char *part); /* includes that a part of op.def needs; NULL: none */
 
 /* --- variables on the card (gpu_var.c) --- */
@@ -745,7 +748,7 @@ struct gpu_var {
     i32 set_bits;     /* SET: of its keys; heads is what key_set_bits is on the host */
     u8 set_best;      /* enum key_best */
     i64 most_matches; /* of one key */
-    f64 share;        /* of the bits that are set, of a set or of the filter; 1 without one */
+    f64 share;        /* of lookups that are expected to find their key */
     struct weave_field field; /* that the filter is of */
     struct gpu_block *lut;
     i64 lut_len;
@@ -758,6 +761,9 @@ struct gpu_var {
 FALLIBLE gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out);
 FALLIBLE gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out);
 void gpu_var_release(void *var);
+/* How many lookups in an index of so many rows are expected to find their key; `bits`: how many of
+ * the keys that may be asked for are there, for those of which nothing was expected. */
+f64 gpu_var_share(const struct exec *x, u32 index, i64 rows, f64 bits);
 /* Column `col` of a variable on the card, uploaded from its chunks when it is not there yet. */
 FALLIBLE gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kcol *out, i64 *moved);
 FALLIBLE gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, i64 *moved);

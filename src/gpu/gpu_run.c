@@ -328,6 +328,21 @@ static u8 how_few(f64 share) {
     return few;
 }
 
+/* Whether numbers of 32 bits, computed with in 32, meet the same bits as in 64: none that is counted
+ * lies outside of their range, or only the lowest bits are looked at. */
+static bool is_narrow(const struct kindex *index, struct weave_field field) {
+    const struct kfilter *filter = &index->filter;
+    i64 lo = filter->bits ? filter->lo : index->key_lo;
+    u64 count = filter->bits ? filter->count : index->slot_count;
+    bool low_bits = filter->bits && filter->mask <= 0xffffffffu;
+    bool whole = !filter->bits || filter->mask == ~(u64)0;
+    i64 least = low_bits ? 0 : I32_MIN;
+    i64 most = low_bits ? 0xffffffffLL : I32_MAX;
+    bool moved = filter->bits && filter->shift && !field.count;
+    return !moved && (low_bits || whole) && count > 0 && count <= 0xffffffffu && lo >= least && lo <= most &&
+           count <= (u64)(most - lo) + 1;
+}
+
 /* Lists of rows lie beside the tables of an aggregation where a block may have so many bytes. */
 #define LISTS_LEAST_SHARED (154 << 10)
 
@@ -346,7 +361,8 @@ static void describe_weave(struct job *j, struct sig *sig) {
         indexes[i] =
             (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL,
                                  how_few(gv->share), gv->field,
-                                 index->near && j->g->card->shared_max >= NEAR_LEAST_SHARED};
+                                 index->near && j->g->card->shared_max >= NEAR_LEAST_SHARED,
+                                 is_narrow(index, gv->field)};
     }
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;

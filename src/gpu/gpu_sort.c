@@ -45,6 +45,7 @@ struct sorter {
     u32 *text_bytes;         /* of text: the longest, without what all begin with */
     i64 pieces;              /* of a text, at most */
     b8 cut;                  /* some text has more */
+    b8 selecting;            /* the first rows are looked for */
     VEC(struct ksort_part) parts;
     VEC(struct ksort_level) levels;
     struct gpu_col *made; /* the columns in their order */
@@ -286,14 +287,15 @@ static void add_key(struct sorter *s, u32 k) {
     }
 }
 
-/* Parts side by side in words; rows that were selected are out of order, so their numbers count. */
+/* Parts side by side in words; rows that were selected are out of order, so their numbers count.
+ * While they are selected, nothing that comes behind a text tells rows apart before all of it does. */
 static FALLIBLE make_parts(struct sorter *s) {
     s->parts.count = s->levels.count = 0;
     s->cut = 0;
-    for (u32 k = 0; k < s->key_count; k++) {
+    for (u32 k = 0; k < s->key_count && !(s->selecting && s->cut); k++) {
         add_key(s, k);
     }
-    if (s->selected || !s->parts.count) {
+    if (s->selected || !s->parts.count || (s->selecting && !s->cut)) {
         add_part(s, (struct ksort_part){0}, SORT_ROW, bits_of((u128)s->n));
     }
     u32 bits = 64;
@@ -337,14 +339,21 @@ static FALLIBLE make_words(struct sorter *s, i64 level, u64 *words, u32 *out_row
 
 /* --- the first rows --- */
 
-/* The digits of words[] down to `shift` up to which there are enough rows, and how many. */
+/* The digits of words[] down to `shift` up to which there are enough rows; how many, and how many
+ * are below. */
 struct row_bound {
     u64 top;
     u32 shift;
-    i64 rows;
+    i64 rows, below;
 };
 
-static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, struct row_bound *out) {
+/* So few that sorting them is no more work than telling them apart. */
+static i64 few_enough(i64 want) {
+    return MAX_OF(2 * want, (i64)FEW_ROWS);
+}
+
+static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, i64 want,
+                           struct row_bound *out) {
     enum { DIGITS = 1 << SORT_DIGIT_BITS };
     struct gpu *g = s->o.g;
     struct error *err = s->x->err;
@@ -352,57 +361,88 @@ static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, struct 
     TRY(arena_check(s->x->arena, err));
     u64 counts_addr = 0;
     TRY(order_block(&s->o, DIGITS * 8, &counts_addr));
-    i64 enough = MAX_OF(2 * s->want, (i64)FEW_ROWS);
-    i64 below = 0;
-    *out = (struct row_bound){.shift = bits, .rows = s->n};
-    while (out->shift > 0 && out->rows > enough) {
+    *out = (struct row_bound){.shift = bits, .rows = s->rows};
+    while (out->shift > 0 && out->rows > few_enough(want)) {
         u32 digit = MIN_OF(out->shift, (u32)SORT_DIGIT_BITS);
         out->shift -= digit;
         struct ksort_select args = {.words = words,
-                                    .rows = s->n,
+                                    .rows = s->rows,
                                     .bound = out->top,
                                     .shift = out->shift,
                                     .digit_bits = digit,
                                     .counts = DEV(u64 *, counts_addr)};
         CU(g->api->set_bytes(counts_addr, 0, DIGITS * 8, g->streams[0]));
-        TRY(order_start(&s->o, KERNEL_SORT_COUNT, order_blocks(&s->o, s->n), SORT_THREADS, &args));
+        TRY(order_start(&s->o, KERNEL_SORT_COUNT, order_blocks(&s->o, s->rows), SORT_THREADS,
+                        &args));
         TRY(order_receive(&s->o, counts, counts_addr, DIGITS * 8));
         u64 d = 0;
-        while (d + 1 < 1ULL << digit && below + (i64)counts[d] < s->want) {
-            below += (i64)counts[d++];
+        while (d + 1 < 1ULL << digit && out->below + (i64)counts[d] < want) {
+            out->below += (i64)counts[d++];
         }
-        out->rows = below + (i64)counts[d];
+        out->rows = out->below + (i64)counts[d];
         out->top = out->top << digit | d;
     }
     return ERR_OK;
 }
 
-/* The rows that may be among the first. */
-static FALLIBLE select_rows(struct sorter *s) {
+/* Of the rows at hand those up to the bound; where they are too many, those below it go to the
+ * `first` ones, of which there are *count, and the others are the rows at hand. */
+static FALLIBLE take_rows(struct sorter *s, u64 words, const struct row_bound *bound, u64 first,
+                          i64 *count) {
     struct gpu *g = s->o.g;
     struct error *err = s->x->err;
-    u64 words = 0;
-    u64 count = 0;
+    u64 counts = 0;
     u64 rows = 0;
-    struct row_bound bound;
-    TRY(order_block(&s->o, s->n * 8, &words));
-    TRY(make_words(s, 0, DEV(u64 *, words), NULL));
-    TRY(find_bound(s, DEV(const u64 *, words), level_bits(s, 0), &bound));
-    if (bound.rows >= s->n) {
-        return ERR_OK;
-    }
-    TRY(order_block(&s->o, 8, &count));
-    TRY(order_block(&s->o, bound.rows * 4, &rows));
+    bool last = bound->rows <= few_enough(s->want - *count);
+    u64 behind = first + (u64)*count * 4;
+    TRY(order_block(&s->o, 16, &counts));
+    TRY(order_block(&s->o, (last ? 1 : bound->rows - bound->below) * 4, &rows));
     struct ksort_select args = {.words = DEV(const u64 *, words),
-                                .rows = s->n,
-                                .bound = bound.top,
-                                .shift = bound.shift,
-                                .counts = DEV(u64 *, count),
-                                .out_rows = DEV(u32 *, rows)};
-    CU(g->api->set_bytes(count, 0, 8, g->streams[0]));
-    TRY(order_start(&s->o, KERNEL_SORT_TAKE, order_blocks(&s->o, s->n), SORT_THREADS, &args));
-    s->selected = s->order = DEV(const u32 *, rows);
-    s->rows = bound.rows;
+                                .rows = s->rows,
+                                .bound = bound->top,
+                                .shift = bound->shift,
+                                .counts = DEV(u64 *, counts),
+                                .order = s->order,
+                                .out_rows = DEV(u32 *, last ? behind : rows),
+                                .less = DEV(u32 *, last ? 0 : behind)};
+    CU(g->api->set_bytes(counts, 0, 16, g->streams[0]));
+    TRY(order_start(&s->o, KERNEL_SORT_TAKE, order_blocks(&s->o, s->rows), SORT_THREADS, &args));
+    s->order = DEV(const u32 *, rows);
+    s->rows = last ? 0 : bound->rows - bound->below;
+    *count += last ? bound->rows : bound->below;
+    return ERR_OK;
+}
+
+/* The rows that may be among the first, by one word of their keys after the other: rows that agree
+ * in all words so far are told apart by the next one, texts that do by more pieces of them. */
+static FALLIBLE select_rows(struct sorter *s) {
+    u64 words = 0;
+    u64 first = 0;
+    i64 count = 0;
+    i64 level = 0;
+    TRY(order_block(&s->o, s->n * 8, &words));
+    TRY(order_block(&s->o, (s->want + few_enough(s->want)) * 4, &first));
+    while (s->rows > 0) {
+        struct row_bound bound = {.top = ~0ULL, .rows = s->rows};
+        if (level == s->levels.count) { /* the last one tells all rows apart, but for this */
+            ASSERT(s->cut);
+            s->pieces *= PIECES_GROWTH;
+            TRY(make_parts(s));
+            level = 0;
+        }
+        if (s->rows > few_enough(s->want - count)) {
+            TRY(make_words(s, level, DEV(u64 *, words), NULL));
+            TRY(find_bound(s, DEV(const u64 *, words), level_bits(s, level), s->want - count,
+                           &bound));
+            level++;
+        }
+        if (bound.rows < s->rows || bound.below > 0 || bound.top == ~0ULL) {
+            TRY(take_rows(s, words, &bound, first, &count));
+        }
+    }
+    s->selecting = 0;
+    s->selected = s->order = DEV(const u32 *, first);
+    s->rows = count;
     return make_parts(s);
 }
 
@@ -507,8 +547,9 @@ static FALLIBLE sort_keys(struct sorter *s) {
     } else {
         assume(s);
     }
+    s->selecting = s->n >= SELECT_LEAST && s->want < s->n / 4;
     TRY(make_parts(s));
-    if (s->n >= SELECT_LEAST && s->want < s->n / 4) {
+    if (s->selecting) {
         TRY(select_rows(s));
     }
     i64 kept = s->o.temps.count;

@@ -218,9 +218,15 @@ static i64 index_most(const struct index *index) {
     return most;
 }
 
+f64 gpu_var_share(const struct exec *x, u32 index, i64 rows, f64 bits) {
+    f64 share = x->program->vars[index].found * (f64)rows;
+    return share > 0.0 ? MIN_OF(share, 1.0) : bits;
+}
+
 /* An index of the host, and its filter where it is a bitmap of keys and there is room. */
-static FALLIBLE upload_index(struct gpu *g, struct exec *x, struct index *index, struct gpu_var *gv,
+static FALLIBLE upload_index(struct gpu *g, struct exec *x, u32 var, struct gpu_var *gv,
                              i64 *moved) {
+    struct index *index = x->vars[var].index;
     TRY(index_plain(x, index));
     if (index->slots) {
         TRY(upload_new(g, x, index->slots, index->slot_count * (i64)sizeof *index->slots,
@@ -232,7 +238,9 @@ static FALLIBLE upload_index(struct gpu *g, struct exec *x, struct index *index,
         TRY(upload_new(g, x, index->rows, index->row_count * 4, &gv->index_rows, moved));
     }
     gv->most_matches = index_most(index);
-    gv->share = index->form == INDEX_BITS ? (f64)index->row_count / (f64)index->slot_count : 1.0;
+    gv->share = gpu_var_share(
+        x, var, index->row_count,
+        index->form == INDEX_BITS ? (f64)index->row_count / (f64)index->slot_count : 1.0);
     gv->index =
         (struct kindex){.form = index->form == INDEX_BITS ? KINDEX_BITS
                                 : index->slots            ? KINDEX_RUNS
@@ -249,7 +257,8 @@ static FALLIBLE upload_index(struct gpu *g, struct exec *x, struct index *index,
     if (gv->filter) {
         TRY(gpu_upload(g, gv->filter->addr, index->filter, bytes, NULL, g->streams[0], x->err));
         *moved += bytes;
-        gv->share = (f64)index->row_count / (f64)index->filter_bits;
+        gv->share = gpu_var_share(x, var, index->row_count,
+                                  (f64)index->row_count / (f64)index->filter_bits);
         gv->index.filter = (struct kfilter){.bits = DEV(u32 *, gv->filter->addr),
                                             .lo = index->filter_lo,
                                             .count = (u64)index->filter_bits,
@@ -262,11 +271,10 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
     struct gpu_var *gv = NULL;
     TRY(gpu_var_get(g, x, var, &gv));
     if (!gv->heads && !gv->slots) {
-        struct index *index = x->vars[var].index;
-        if (!index) {
+        if (!x->vars[var].index) {
             FAIL(x->err, INTERNAL, "variable %u has no index", var);
         }
-        TRY(upload_index(g, x, index, gv, moved));
+        TRY(upload_index(g, x, var, gv, moved));
     }
     *out = gv->index;
     return ERR_OK;

@@ -97,6 +97,10 @@ const char *weave_tile_end(const struct weaver *v);
 static inline bool weave_waits(const struct weaver *v) {
     return v->list && !v->w->run_rows;
 }
+/* Whether all rows of a thread are neighbours. */
+static inline bool weave_along(const struct weaver *v) {
+    return v->w->run_rows && !v->list;
+}
 void weave_list_plan(struct weaver *v);  /* first of all */
 void weave_list_setup(struct weaver *v); /* before the tiles */
 void weave_list_tiles(struct weaver *v); /* the head of the loop over tiles */
@@ -127,6 +131,9 @@ void weave_runs_setup(struct weaver *v);
 void weave_runs_list_begin(struct weaver *v); /* before the rows of a list, */
 void weave_runs_list_end(struct weaver *v);   /* and behind them */
 void weave_emit_runs(struct weaver *v);
+/* The register of 32 bits that a register of 64 is made from, unchanged, or itself; NO_REG: none. */
+u16 weave_narrow(const struct weaver *v, u16 reg);
+i32 weave_runs_words(const struct weaver *v); /* that a row is kept as until runs have ended */
 
 /* weave_sink.c */
 extern const char *const weave_words[];

@@ -163,7 +163,8 @@ static bool drops_by_bits(const struct weaver *v, u32 at) {
            (index->filter || index->form == KINDEX_RANK || index->form == KINDEX_BITS);
 }
 
-/* Lookups whose bitmaps are asked first, those that leave few rows before the others. */
+/* Lookups whose bitmaps are asked first, those that leave few rows before the others: where there are
+ * such, these come when their turn does, for few rows and those one a thread. */
 static void choose_tests(struct weaver *v) {
     const struct pipeline *pipe = v->pipe;
     u32 found[WEAVE_TESTS];
@@ -190,7 +191,7 @@ static void choose_tests(struct weaver *v) {
     }
     for (u32 few = WEAVE_FEW; few-- > 0;) {
         for (u32 k = 0; k < count; k++) {
-            if (v->w->indexes[v->plan->op_imm[found[k]]].few == few) {
+            if (v->w->indexes[v->plan->op_imm[found[k]]].few == few && (few || !v->few)) {
                 v->tests[v->test_count++] = found[k];
                 v->few |= few > 0;
                 v->rare |= few + 1 == WEAVE_FEW;
@@ -348,6 +349,9 @@ static void put_test(struct weaver *v, u32 at) {
                                         [KINDEX_RANK] = "rank_test",
                                         [KINDEX_PAIRS] = "filter_test",
                                         [KINDEX_RUNS] = "filter_test"};
+    bool as_it_is = is_field || v->w->indexes[number].field.shift == 0;
+    u16 narrow =
+        v->w->indexes[number].narrow && as_it_is ? weave_narrow(v, reg) : (u16)NO_REG;
     operand(v, reg, key);
     if (v->near && v->near_at == at) {
         char by[64] = "";
@@ -365,9 +369,15 @@ static void put_test(struct weaver *v, u32 at) {
     line(v, "{");
     line(v, "    u32 keep = 0;");
     line(v, "    " EACH "{");
-    line(v, "        keep |= %s(&x%u, %s%s, act >> i & 1u, (const u32 *)args.tablet_rows) << i;",
-         is_field ? "filter_test_field" : names[v->w->indexes[number].form], number,
-         is_field ? "(u64)" : "", key);
+    if (narrow != NO_REG) {
+        const char *name = v->w->indexes[number].filter ? "filter_test"
+                                                        : names[v->w->indexes[number].form];
+        line(v, "        keep |= %s_32(&x%u, (u32)r%u[i], act >> i & 1u) << i;", name, number, narrow);
+    } else {
+        line(v, "        keep |= %s(&x%u, %s%s, act >> i & 1u, (const u32 *)args.tablet_rows) << i;",
+             is_field ? "filter_test_field" : names[v->w->indexes[number].form], number,
+             is_field ? "(u64)" : "", key);
+    }
     line(v, "    }");
     line(v, "    act &= keep;");
     line(v, "}");

@@ -4,40 +4,73 @@
 
 #include "codes/loop.h"
 
+enum { RUN_ROWS_MOST = 16 };
 enum { LIST_PLACES = WOVEN_BLOCK + 1 }; /* for runs that begin among a list's rows, and the one before */
 
 static const struct sink *sink_of(const struct weaver *v) {
     return v->plan->aggs[v->agg];
 }
 
-/* The register of 32 bits that a register of 64 is made from, unchanged; NO_REG: none. */
-static u16 narrow_of(const struct weaver *v, u16 reg) {
-    const struct pipeline *pipe = v->pipe;
+static u16 narrow_of(const struct gpu_plan *plan, u16 reg) {
+    const struct pipeline *pipe = plan->pipe;
     u32 writers = 0;
+    if (pipe->regs[reg].is_const) {
+        return NO_REG;
+    }
+    if (pipe->regs[reg].kind == KIND_I32) {
+        return reg;
+    }
     for (u32 i = 0; i < pipe->op_count; i++) {
         writers += op_writes(&pipe->ops[i]) && pipe->ops[i].dst == reg;
     }
-    const struct op *op = &pipe->ops[v->plan->first[reg]];
+    const struct op *op = &pipe->ops[plan->first[reg]];
     bool narrow = writers == 1 && op->code == OP_I64_I32 && !pipe->regs[op->a].is_const;
     return narrow ? op->a : (u16)NO_REG;
 }
 
+u16 weave_narrow(const struct weaver *v, u16 reg) {
+    return narrow_of(v->plan, reg);
+}
+
 /* Whether a tile's words of this number, and their sums, fit 32 bits; their identity is none. */
-static bool is_short(const struct weaver *v, u32 w) {
-    struct range range = v->pipe->regs[sink_of(v)->word_regs[w]].range;
-    u8 op = sink_of(v)->words[w];
-    i128 most = op == WORD_ADD ? I32_MAX / (WOVEN_BLOCK * v->rows) : I32_MAX - 1;
+static bool fits_short(const struct gpu_plan *plan, const struct sink *sink, u32 w, i32 rows) {
+    struct range range = plan->pipe->regs[sink->word_regs[w]].range;
+    u8 op = sink->words[w];
+    i128 most = op == WORD_ADD ? I32_MAX / (WOVEN_BLOCK * rows) : I32_MAX - 1;
     bool known = op == WORD_ADD || op == WORD_MIN || op == WORD_MAX;
     return known && range.lo <= range.hi && range.lo >= -most && range.hi <= most;
+}
+
+static bool is_short(const struct weaver *v, u32 w) {
+    return fits_short(v->plan, sink_of(v), w, v->rows);
 }
 
 static const char *word_type(const struct weaver *v, u32 w) {
     return is_short(v, w) ? "i32" : "i64";
 }
 
+/* Words of 32 bits that a row is kept as until runs have ended. */
+static i32 kept_words(const struct gpu_plan *plan, const struct sink *sink, i32 rows) {
+    i32 words = narrow_of(plan, sink->key) != NO_REG ? 1 : 2;
+    for (u32 w = 0; w < sink->word_count; w++) {
+        words += fits_short(plan, sink, w, rows) ? 1 : 2;
+    }
+    return words;
+}
+
+i32 weave_runs_words(const struct weaver *v) {
+    return kept_words(v->plan, sink_of(v), v->rows);
+}
+
+i32 gpu_weave_run_rows(const struct gpu_plan *plan, const struct sink *sink) {
+    i32 words = kept_words(plan, sink, RUN_ROWS_MOST);
+    bool plain = plan->pipe->source.col_count <= 2 && !plan->indexes.count && !plan->has_text;
+    return words <= 2 && plain ? RUN_ROWS_MOST : words <= 4 ? 8 : 4;
+}
+
 void weave_runs_functions(struct weaver *v) {
     if (!v->list) {
-        line(v, "#define RUN_KEY %s", narrow_of(v, sink_of(v)->key) != NO_REG ? "i32" : "i64");
+        line(v, "#define RUN_KEY %s", weave_narrow(v, sink_of(v)->key) != NO_REG ? "i32" : "i64");
     }
     line(v, "#include \"%s.h\"", v->list ? "agg_list" : "agg_runs");
     v->w->shared_bytes = v->list ? 8u * LIST_PLACES * (1 + sink_of(v)->word_count) : 0;
@@ -53,7 +86,7 @@ static void put_list_setup(struct weaver *v) {
 }
 
 void weave_runs_setup(struct weaver *v) {
-    i32 stretches = WOVEN_BLOCK / 32 * v->rows / 4;
+    i32 stretches = 2 * WOVEN_BLOCK / 32; /* in turn: see agg_runs.h */
     if (v->list) {
         put_list_setup(v);
         return;
@@ -62,19 +95,19 @@ void weave_runs_setup(struct weaver *v) {
         line(v, "SHARED(u32, s_sums, 32);");
         line(v, "SHARED(u64, s_base, 1);");
     }
-    line(v, "SHARED(RUN_KEY, s_first, 1);");
+    line(v, "SHARED(RUN_KEY, s_first, %d);", stretches);
     line(v, "SHARED(RUN_KEY, s_last, %d);", stretches);
-    line(v, "SHARED(RUN_KEY, s_end, %d);", stretches);
     line(v, "SHARED(u32, s_some, %d);", stretches);
-    line(v, "SHARED(u32, s_rows, %d);", stretches);
     line(v, "SHARED(u32, s_ends, %d);", stretches);
+    line(v, "const u32 stretch = t_id() / 32u;");
+    line(v, "u32 told = 0;");
     for (u32 w = 0; w < sink_of(v)->word_count; w++) {
         line(v, "SHARED(%s, s_tail%u, %d);", word_type(v, w), w, stretches);
     }
     for (u32 n = 0; n < v->plan->keeps[v->agg].count; n++) {
         u32 col = v->plan->keeps[v->agg].items[n]->col;
         const char *type = col ? word_type(v, col - 1)
-                           : narrow_of(v, sink_of(v)->key) != NO_REG ? "i32"
+                           : weave_narrow(v, sink_of(v)->key) != NO_REG ? "i32"
                                                                      : "i64";
         line(v, "const %s lo%u = run_bound_%s(args.aggs[@].keeps[%u].lo);", type, n, type, n);
         line(v, "const %s hi%u = run_bound_%s(args.aggs[@].keeps[%u].hi);", type, n, type, n);
@@ -140,47 +173,48 @@ static void put_descends(struct weaver *v) {
 
 /* --- rows of a tile --- */
 
-/* ended<w>[i]: what this thread has of the run that ends before row i, if one does; tail<w>[g]: of
- * the one that goes on behind its rows. */
+/* x<w>[i]: the words of the thread's rows; tail<w>: what it has of the run that goes on behind them,
+ * then what the warp has of it up to here. */
 static void put_run_word(struct weaver *v, u32 w) {
     const char *op = weave_words[sink_of(v)->words[w]];
     const char *type = word_type(v, w);
     char x[24];
-    line(v, "%s ended%u[R];", type, w);
-    line(v, "%s tail%u[R / 4];", type, w);
-    line(v, EACH_GROUP "{");
-    v->depth++;
-    line(v, "%s sum = run_identity_%s(%s);", type, type, op);
-    line(v, "UNROLL for (u32 i = 4 * g; i < 4 * g + 4; i++) {");
-    line(v, "    const %s x = act >> i & 1u ? (%s)%s : run_identity_%s(%s);", type, type,
-         operand(v, sink_of(v)->word_regs[w], x), type, op);
-    line(v, "    ended%u[i] = sum;", w);
-    line(v, "    sum = runs.ends >> i & 1u ? x : run_merge_%s(%s, sum, x);", type, op);
+    line(v, "%s x%u[R];", type, w);
+    line(v, EACH "{ x%u[i] = (%s)%s; }", w, type, operand(v, sink_of(v)->word_regs[w], x));
+    line(v, "if (act != RUN_ALL) {");
+    line(v, "    " EACH "{ x%u[i] = act >> i & 1u ? x%u[i] : run_identity_%s(%s); }", w, w, type,
+         op);
     line(v, "}");
-    line(v, "tail%u[g] = w_run_upto_%s(%s, sum, lanes[g]);", w, type, op);
+    line(v, "%s tail%u = x%u[0];", type, w, w);
+    line(v, "UNROLL for (u32 i = 1; i < R; i++) {");
+    line(v, "    tail%u = runs.key[i] != runs.key[i - 1] ? x%u[i]", w, w);
+    line(v, "                                          : run_merge_%s(%s, tail%u, x%u[i]);", type,
+         op, w, w);
+    line(v, "}");
+    line(v, "tail%u = w_run_upto_%s(%s, tail%u, runs.lanes);", w, type, op, w);
     line(v, "if (t_lane() == 31u) {");
-    line(v, "    s_tail%u[run_stretch(g)] = tail%u[g];", w, w);
-    line(v, "}");
-    v->depth--;
+    line(v, "    s_tail%u[told + stretch] = tail%u;", w, w);
     line(v, "}");
 }
 
-/* The first run that ends within a thread's four rows has rows of lower threads. */
-static void put_run_join(struct weaver *v, u32 w) {
-    const char *op = weave_words[sink_of(v)->words[w]];
-    const char *type = word_type(v, w);
-    const char *bits = is_short(v, w) ? "u32" : "u64";
-    line(v, "%s more%u = (%s)w_up_%s((%s)tail%u[g], 1);", type, w, type, bits, bits, w);
-    line(v, "more%u = t_lane() ? more%u : run_identity_%s(%s);", w, w, type, op);
-    line(v, "if (ends && !below) {");
-    line(v, "    more%u = run_merge_%s(%s, more%u, run_back_%s(%s, s_tail%u, s_ends, "
-            "run_stretch(g)));",
-         w, type, op, w, type, op, w);
-    line(v, "}");
-    line(v, "UNROLL for (u32 i = 4 * g; i < 4 * g + 4; i++) {");
-    line(v, "    ended%u[i] = first_end >> i & 1u ? run_merge_%s(%s, more%u, ended%u[i])", w, type,
-         op, w, w);
-    line(v, "                                      : ended%u[i];", w);
+/* Goes through the thread's rows: what is put in between finds in run<w> the words of the run that
+ * ends before row i, if one does, and its key in `before`. */
+static void put_walk_begin(struct weaver *v) {
+    for (u32 w = 0; w < sink_of(v)->word_count; w++) {
+        line(v, "%s run%u = open%u;", word_type(v, w), w, w);
+    }
+    line(v, EACH "{");
+    v->depth++;
+    line(v, "const RUN_KEY before = i ? runs.key[i ? i - 1 : 0] : runs.open;");
+}
+
+static void put_walk_end(struct weaver *v) {
+    for (u32 w = 0; w < sink_of(v)->word_count; w++) {
+        line(v, "run%u = runs.key[i] != before ? x%u[i]", w, w);
+        line(v, "                            : run_merge_%s(%s, run%u, x%u[i]);", word_type(v, w),
+             weave_words[sink_of(v)->words[w]], w, w);
+    }
+    v->depth--;
     line(v, "}");
 }
 
@@ -188,41 +222,42 @@ static void put_run_join(struct weaver *v, u32 w) {
 static void put_first_run(struct weaver *v) {
     line(v, "u32 out = runs.ends;");
     put_bound(v);
-    line(v, EACH_GROUP "{");
-    line(v, "    const u32 ends = runs.ends & 15u << (4 * g);");
-    line(v, "    if (ends && runs.open[g] == *s_first) {");
-    line(v, "        out &= ~(ends & (0u - ends));");
-    line(v, "        bound[1] = (u64)(i64)*s_first;");
-    line(v, "        UNROLL for (u32 i = 4 * g; i < 4 * g + 4; i++) {");
-    line(v, "            if ((ends & (0u - ends)) >> i & 1u) {");
+    line(v, "if (out && runs.open == runs.first) {");
+    v->depth++;
+    line(v, "const u32 first_end = out & (0u - out);");
+    line(v, "out &= ~first_end;");
+    line(v, "bound[1] = (u64)(i64)runs.first;");
+    put_walk_begin(v);
+    line(v, "if (first_end >> i & 1u) {");
     for (u32 w = 0; w < sink_of(v)->word_count; w++) {
-        line(v, "                bound[%u] = (u64)(i64)ended%u[i];", 2 + w, w);
+        line(v, "    bound[%u] = (u64)(i64)run%u;", 2 + w, w);
     }
-    line(v, "            }");
-    line(v, "        }");
-    line(v, "    }");
+    line(v, "}");
+    line(v, "UNUSED_WORD(before);");
+    put_walk_end(v);
+    v->depth--;
     line(v, "}");
 }
 
 /* The last run, by one thread: what stretches have of it from the end on. It may be the first. */
 static void put_last_run(struct weaver *v) {
     u32 words = sink_of(v)->word_count;
-    i32 stretches = WOVEN_BLOCK / 32 * v->rows / 4;
     line(v, "if (t_id() == 0) {");
     v->depth++;
-    line(v, "u32 end = %u;", stretches);
-    line(v, "while (end > 0 && !s_rows[end - 1u]) {");
+    line(v, "u32 end = %d;", WOVEN_BLOCK / 32);
+    line(v, "while (end > 0 && !said.some[end - 1u]) {");
     line(v, "    end--;");
     line(v, "}");
     line(v, "if (end) {");
     v->depth++;
-    line(v, "const u32 one = s_end[end - 1u] == *s_first;");
+    line(v, "const RUN_KEY last = said.last[end - 1u];");
+    line(v, "const u32 from = run_from(said, end, last);");
+    line(v, "const u32 one = last == runs.first;");
     line(v, "bound[0] = one ? 1u : 2u;");
-    line(v, "bound[%u] = (u64)(i64)s_end[end - 1u];", 2 + words);
+    line(v, "bound[%u] = (u64)(i64)last;", 2 + words);
     for (u32 w = 0; w < words; w++) {
-        const char *type = word_type(v, w);
-        line(v, "bound[%u] = (u64)(i64)run_back_%s(%s, s_tail%u, s_ends, end);", 3 + words + w,
-             type, weave_words[sink_of(v)->words[w]], w);
+        line(v, "bound[%u] = (u64)(i64)run_join_%s(%s, s_tail%u + told, from, end);", 3 + words + w,
+             word_type(v, w), weave_words[sink_of(v)->words[w]], w);
     }
     line(v, "for (u32 k = 0; one && k < %u; k++) {", 1 + words);
     line(v, "    bound[1 + k] = bound[%u + k];", 2 + words);
@@ -234,31 +269,51 @@ static void put_last_run(struct weaver *v) {
 }
 
 static void put_run_row(struct weaver *v, const char *at) {
-    line(v, "        ((u64 *)args.outs[0].data)[%s] = (u64)(i64)runs.before[i];", at);
+    line(v, "        ((u64 *)args.outs[0].data)[%s] = (u64)(i64)before;", at);
     for (u32 w = 0; w < sink_of(v)->word_count; w++) {
-        line(v, "        ((u64 *)args.outs[%u].data)[%s] = (u64)(i64)ended%u[i];", 1 + w, at, w);
+        line(v, "        ((u64 *)args.outs[%u].data)[%s] = (u64)(i64)run%u;", 1 + w, at, w);
     }
 }
 
-/* The runs that are wanted, to the output: few are. */
-static void put_runs_wanted(struct weaver *v) {
+/* Of the runs to be written, those that are wanted: few are. */
+static void put_wanted(struct weaver *v) {
+    line(v, "u32 wanted = 0;");
+    line(v, "{");
+    v->depth++;
+    put_walk_begin(v);
+    line(v, "u32 is_wanted = 1;");
     for (u32 n = 0; n < v->plan->keeps[v->agg].count; n++) {
         u32 col = v->plan->keeps[v->agg].items[n]->col;
-        char name[24] = "runs.before[i]";
+        char name[24] = "before";
         if (col) {
-            snprintf(name, sizeof name, "ended%u[i]", col - 1);
+            snprintf(name, sizeof name, "run%u", col - 1);
         }
-        line(v, EACH "{ out &= %s >= lo%u && %s <= hi%u ? ~0u : ~(1u << i); }", name, n, name, n);
+        line(v, "is_wanted &= %s >= lo%u && %s <= hi%u;", name, n, name, n);
     }
+    line(v, "wanted |= is_wanted << i;");
+    put_walk_end(v);
+    v->depth--;
+    line(v, "}");
+    line(v, "out &= wanted;");
+}
+
+/* The runs that are wanted, to rows that the warp reserves. */
+static void put_runs_wanted(struct weaver *v) {
+    put_wanted(v);
     line(v, "if (w_ballot(out != 0)) {");
     v->depth++;
-    line(v, EACH "{");
-    line(v, "    const u64 to = w_reserve(out >> i & 1u, &AGG_REPORT(@)[REPORT_ROWS]);");
+    line(v, "u64 to = w_reserve_rows(bits_set_u32(out), &AGG_REPORT(@)[REPORT_ROWS]);");
+    line(v, "if (out) {");
+    v->depth++;
+    put_walk_begin(v);
     line(v, "    if ((out >> i & 1u) && (i64)to < args.capacity) {");
     put_run_row(v, "to");
     line(v, "    } else if (out >> i & 1u) {");
     line(v, "        atom_or_u32((u32 *)&AGG_REPORT(@)[REPORT_RETRY], RETRY_OUTPUT);");
     line(v, "    }");
+    line(v, "    to += out >> i & 1u;");
+    put_walk_end(v);
+    v->depth--;
     line(v, "}");
     v->depth--;
     line(v, "}");
@@ -270,46 +325,31 @@ static void put_runs_all(struct weaver *v) {
     line(v, "    b_reserve(bits_set_u32(out), s_sums, s_base, &AGG_REPORT(@)[REPORT_ROWS]);");
     line(v, "const u32 fits = out_fits(place, args.capacity, -1, AGG_REPORT(@));");
     line(v, "u32 to = place.first;");
-    line(v, EACH "{");
+    put_walk_begin(v);
     line(v, "    if ((out >> i & 1u) && to < fits) {");
     put_run_row(v, "place.base + to");
     line(v, "    }");
     line(v, "    to += out >> i & 1u;");
-    line(v, "}");
+    put_walk_end(v);
 }
 
 static void put_tile_runs(struct weaver *v) {
     const struct sink *sink = sink_of(v);
-    u16 narrow = narrow_of(v, sink->key);
-    line(v, "const struct t_runs runs = b_run_heads(r%u, act, s_last, s_some, s_first);",
+    u16 narrow = weave_narrow(v, sink->key);
+    line(v, "const struct run_words said = {s_first + told, s_last + told, s_some + told, s_ends + told};");
+    line(v, "struct t_runs runs = w_runs(r%u, act, said, stretch);",
          narrow != NO_REG ? narrow : sink->key);
-    line(v, "const u32 descends = runs.descends;");
-    put_descends(v);
-    line(v, "u32 lanes[R / 4];");
-    line(v, EACH_GROUP "{");
-    line(v, "    lanes[g] = w_ballot((runs.ends >> (4 * g) & 15u) != 0);");
-    line(v, "    if (t_lane() == 0) {");
-    line(v, "        s_ends[run_stretch(g)] = lanes[g];");
-    line(v, "        s_rows[run_stretch(g)] = s_some[run_stretch(g)];");
-    line(v, "        if (s_some[run_stretch(g)]) {");
-    line(v, "            s_end[run_stretch(g)] = s_last[run_stretch(g)];");
-    line(v, "        }");
-    line(v, "    }");
-    line(v, "}");
     for (u32 w = 0; w < sink->word_count; w++) {
         put_run_word(v, w);
     }
     line(v, "b_sync();");
-    line(v, EACH_GROUP "{");
-    v->depth++;
-    line(v, "const u32 ends = runs.ends & 15u << (4 * g);");
-    line(v, "const u32 first_end = ends & (0u - ends);");
-    line(v, "const u32 below = lanes[g] & ((1u << t_lane()) - 1u);");
+    line(v, "run_look_back(&runs, said, stretch);");
+    line(v, "const u32 descends = runs.descends;");
+    put_descends(v);
     for (u32 w = 0; w < sink->word_count; w++) {
-        put_run_join(v, w);
+        line(v, "const %s open%u = w_run_open_%s(%s, tail%u, &runs, s_tail%u + told, stretch);",
+             word_type(v, w), w, word_type(v, w), weave_words[sink->words[w]], w, w);
     }
-    v->depth--;
-    line(v, "}");
     put_first_run(v);
     if (v->plan->keeps[v->agg].count) {
         put_runs_wanted(v);
@@ -317,6 +357,7 @@ static void put_tile_runs(struct weaver *v) {
         put_runs_all(v);
     }
     put_last_run(v);
+    line(v, "told ^= %du;", WOVEN_BLOCK / 32);
 }
 
 /* --- rows of a list --- */

@@ -3,7 +3,8 @@
  *
  * A tile is 256 threads times R rows; a thread's rows are groups of four neighbours, R / 4 groups a
  * block's width apart, so that every column, whatever its width, is read with one vector access per
- * group and warps read contiguous lines. Registers are arrays of R that the compiler keeps in
+ * group and warps read contiguous lines; where rows in their order become groups, all of a thread's
+ * are neighbours. Registers are arrays of R that the compiler keeps in
  * registers. Columns loaded before the first filter are read without any condition (groups past the
  * end read group 0 again), later ones only where a group has an active row, which touches exactly
  * the sectors that hold one. Nothing that varies between executions is written here: literals,
@@ -125,8 +126,11 @@ static i32 min_blocks(const struct weaver *v) {
     }
     bool many = words <= 40 && (v->list || !goes_apart(v->plan));
     i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
-    if (v->w->run_rows && !v->list) { /* what rows give to runs is kept until these have ended */
-        blocks = MIN_OF(blocks, 4);
+    if (weave_along(v)) {
+        i32 run_words = v->rows * weave_runs_words(v) + 24;
+        bool plain = !goes_apart(v->plan) && !v->plan->indexes.count;
+        i32 room = run_words <= 40 ? 6 : run_words <= 48 ? 5 : run_words <= 60 ? 4 : 0;
+        blocks = plain && room ? room : MIN_OF(blocks, 4);
     }
     bool cells = all_in_cells(v) && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
     return cells ? MAX_OF(blocks, 4) : blocks;
@@ -179,6 +183,7 @@ const char *gpu_part_text(const char *part) {
         {"format", FORMAT_PARTS},
         {"shortest", FORMAT_PARTS "#include \"defs/pow10_table.h\"\n"
                                   "#include \"defs/fn_shortest.h\"\n"},
+        {"encode", MAKE_PARTS "#include \"defs/fn_encode.h\"\n"},
         {"hash", MAKE_PARTS "#include \"defs/fn_hash.h\"\n"},
         {"initcap", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"
                     "#include \"defs/case_map.h\"\n#include \"defs/fn_case.h\"\n"
@@ -243,8 +248,8 @@ static void put_functions(struct weaver *v) {
         }
     }
     line(v, "#define R %d", v->rows);
-    line(v, "#define TILE (%d * R)", WOVEN_BLOCK);
-    line(v, "#define SPAN %d", 4 * WOVEN_BLOCK); /* rows between a thread's groups */
+    line(v, "#define TILE %du", WOVEN_BLOCK * v->rows);
+    line(v, "#define SPAN %d", weave_along(v) ? 4 : 4 * WOVEN_BLOCK); /* rows from group to group */
     line(v, "#define ROW(i) ((i64)((i) / 4 * SPAN + (i) %% 4))");
     for (u32 i = 0; i < v->pipe->op_count; i++) {
         const struct op_info *info = &op_infos[v->pipe->ops[i].code];
@@ -357,14 +362,20 @@ static void put_tile_head(struct weaver *v) {
         line(v, "    break;");
         line(v, "}");
     }
-    line(v, "const i64 row = first + (i64)t_id() * 4;");
+    line(v, "const u32 here = rows - first < TILE ? (u32)(rows - first) : TILE;");
+    line(v, "const u32 begin = t_id() * %s;", weave_along(v) ? "R" : "4u");
+    line(v, "const i64 row = first + (i64)begin;");
     line(v, "const i64 number = args.row_starts[tablet] + row;");
     line(v, "u32 act = 0;");
     if (v->w->gone) {
         line(v, "const u64 *const gone = args.gone ? args.gone[tablet] : (const u64 *)0;");
         line(v, EACH_GROUP "{ act |= group_live(row + g * SPAN, rows, gone) << (4 * g); }");
     } else {
-        line(v, EACH_GROUP "{ act |= group_rows(row + g * SPAN, rows) << (4 * g); }");
+        line(v, "if (here == TILE) {");
+        line(v, "    act = 0xffffffffu >> (32 - R);");
+        line(v, "} else {");
+        line(v, "    " EACH_GROUP "{ act |= group_here(begin + g * SPAN, here) << (4 * g); }");
+        line(v, "}");
     }
     if (v->w->ranged) {
         line(v, "if (first < range.first) {");
@@ -412,13 +423,16 @@ static void declare_column(struct weaver *v, u32 col) {
 
 /* `piece` of the group's vectors into c<op>[g], under the right condition. */
 static void put_raw(struct weaver *v, u32 op, u32 col, const struct raw *raw, i32 piece) {
-    char at[120];
-    char read[200];
-    const char *hole = strstr(raw->read, "%s");
+    char at[140];
+    char read[220];
+    /* Where a thread's groups are neighbours, what one leaves of a sector is for the next. */
+    const char *form = weave_along(v) && !strcmp(raw->type, "vec16") ? "load16(%s)" : raw->read;
+    const char *hole = strstr(form, "%s");
     const char *group =
-        v->filtered ? "row + g * SPAN" : "(row + g * SPAN < rows ? row + g * SPAN : first)";
-    snprintf(at, sizeof at, "s%u.data + (%s) * %d + %d", col, group, raw->width, 16 * piece);
-    snprintf(read, sizeof read, "%.*s%s%s", (int)(hole - raw->read), raw->read, at, hole + 2);
+        v->filtered ? "begin + g * SPAN" : "begin + g * SPAN < here ? begin + g * SPAN : 0u";
+    snprintf(at, sizeof at, "s%u.data + first * %d + (%s) * %uu + %d", col, raw->width, group,
+             (u32)raw->width, 16 * piece);
+    snprintf(read, sizeof read, "%.*s%s%s", (int)(hole - form), form, at, hole + 2);
     line(v, "%s c%u_%d[R / 4];", raw->type, op, piece);
     if (!v->filtered) {
         line(v, EACH_GROUP "{ c%u_%d[g] = %s; }", op, piece, read);

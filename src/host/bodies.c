@@ -60,26 +60,3 @@ void mt_timestamptz(struct made *made, i64 a, i32 b, u8 *f) {
     }
 }
 
-static void big_endian(u8 *out, u128 value) {
-    for (i32 i = 15; i >= 0; i--) {
-        out[i] = (u8)value;
-        value >>= 8;
-    }
-}
-
-void mt_order_bytes(struct made *made, i128 a, i128 b, u8 *f) {
-    u8 *out = made_room(made, 32, f);
-    if (out) {
-        big_endian(out, (u128)a ^ (u128)1 << 127);
-        big_endian(out + 16, (u128)b);
-    }
-}
-
-void mt_parse_bytes(struct made *made, str a, u8 *f) {
-    u8 *out = made_room(made, a.len, f);
-    if (out) {
-        u8 fault = value_parse_bytes(sv_of(a), out, &made->len);
-        made->len = fault ? 0 : made->len;
-        *f = fault ? fault : *f;
-    }
-}

@@ -172,8 +172,8 @@ FALLIBLE lq_noted(struct lq_bind *b, wf_status status, struct lq_pred *pred);
 FALLIBLE strata_add(struct lq_bind *b, struct lq_pred *root);
 /* The predicates that rules of `pred` name, each once. */
 void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out);
-/* Whether a rule of `pred` negates or aggregates the other one. */
-bool strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other);
+/* How rules of `pred` read the other one: enum lq_negation. */
+u8 strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other);
 
 /* body.c */
 struct lq_value { /* an expression, and the kind of entity that it is; empty = a value */

@@ -17,9 +17,14 @@ FALLIBLE logiql_bind(struct plan *plan, struct snapshot *snap, const struct rule
 #define LQ_ROWS "lang:rows"
 
 /* upkeep.c: a derived predicate whose rows are kept, with those that it derives together with. */
+enum lq_negation {
+    LQ_POSITIVE,  /* more rows derive more, */
+    LQ_NEGATED,   /* or less, in some rule, */
+    LQ_ABOUT_ALL, /* or something else: aggregated, negated within what is negated */
+};
 struct lq_input {
     const struct edition_entry *entry; /* a table, or a derived predicate */
-    b8 is_negative;                    /* a rule negates or aggregates it */
+    u8 negation;                       /* enum lq_negation */
 };
 struct lq_component {
     VEC(const struct object *) members;

@@ -10,51 +10,52 @@ enum { DEPTH_MOST = 2000 };
 struct use {
     struct sv name;
     i32 position;
-    b8 is_negative;
+    u8 negation; /* enum lq_negation */
     b8 is_folded; /* an aggregate of the rule ranges over it */
 };
 typedef VEC(struct use) use_list;
 
-static void uses_of_expr(struct arena *arena, const struct lq_expr *e, bool negative,
+static void uses_of_expr(struct arena *arena, const struct lq_expr *e, u8 negation,
                          use_list *out) {
     if (e->kind == LQ_APPLY && !builtin_is_function(e->text)) {
-        struct use use = {.name = e->text, .position = e->position, .is_negative = negative};
+        struct use use = {.name = e->text, .position = e->position, .negation = negation};
         VEC_PUSH(arena, out, use);
     }
     for (i64 i = 0; i < e->args.count; i++) {
-        uses_of_expr(arena, e->args.items[i], negative, out);
+        uses_of_expr(arena, e->args.items[i], negation, out);
     }
 }
 
-static void uses_of_conj(struct arena *arena, const lq_conj *conj, bool negative, use_list *out) {
+static void uses_of_conj(struct arena *arena, const lq_conj *conj, u8 negation, use_list *out) {
     for (i64 i = 0; conj && i < conj->count; i++) {
         const struct lq_lit *lit = conj->items[i];
         const struct lq_atom *atom = lit->kind == LQ_ATOM ? lit->atom : NULL;
         if (atom && !builtin_is_atom(atom->name)) {
             struct use use = {
-                .name = atom->name, .position = atom->position, .is_negative = negative};
+                .name = atom->name, .position = atom->position, .negation = negation};
             VEC_PUSH(arena, out, use);
         }
         for (i32 k = 0; atom && k < atom_arity(atom); k++) {
-            uses_of_expr(arena, atom_arg(atom, k), negative, out);
+            uses_of_expr(arena, atom_arg(atom, k), negation, out);
         }
         for (i64 k = 0; lit->kind == LQ_COMPARE && k < lit->terms.count; k++) {
-            uses_of_expr(arena, lit->terms.items[k], negative, out);
+            uses_of_expr(arena, lit->terms.items[k], negation, out);
         }
         if (lit->kind == LQ_NOT) {
-            uses_of_conj(arena, lit->inner->formula->any.items[0], true, out);
+            u8 inner = negation == LQ_POSITIVE ? LQ_NEGATED : LQ_ABOUT_ALL;
+            uses_of_conj(arena, lit->inner->formula->any.items[0], inner, out);
         }
     }
 }
 
 static void uses_of_rule(struct arena *arena, const struct lq_rule *rule, use_list *out) {
     i64 first = out->count;
-    uses_of_conj(arena, rule->body, false, out);
+    uses_of_conj(arena, rule->body, LQ_POSITIVE, out);
     for (i64 i = first; i < out->count; i++) {
         out->items[i].is_folded = rule->clause->fold != LQ_NO_FOLD;
     }
     for (i32 i = 0; i < atom_arity(rule->head); i++) {
-        uses_of_expr(arena, atom_arg(rule->head, i), false, out);
+        uses_of_expr(arena, atom_arg(rule->head, i), LQ_POSITIVE, out);
     }
 }
 
@@ -167,7 +168,7 @@ static FALLIBLE refuse_cycle(struct lq_bind *b, const struct lq_rule *rule, cons
     error_set(b->err, ERR_INVALID_RECURSION, rule->own ? use->position : -1,
               "\"%.100s\" depends on what it %s: %.300s", rule->pred->name.ptr,
               rule->clause->fold ? "aggregates" : "negates", way.ptr);
-    error_hint(b->err, rule->clause->fold == LQ_AGG && !use->is_negative
+    error_hint(b->err, rule->clause->fold == LQ_AGG && !use->negation
                            ? "Aggregation must read what is complete before; one min or max of a head may "
                              "read that head."
                            : "Negation and aggregation must read what is complete before.");
@@ -198,7 +199,7 @@ static FALLIBLE check_rule(struct lq_bind *b, struct lq_rule *rule) {
         if (!other || other->component != rule->pred->component || other->rules.count == 0) {
             continue;
         }
-        if (uses.items[k].is_negative || (uses.items[k].is_folded && !take_best(rule))) {
+        if (uses.items[k].negation || (uses.items[k].is_folded && !take_best(rule))) {
             return refuse_cycle(b, rule, &uses.items[k], other);
         }
         rule->recursive = 1;
@@ -250,16 +251,17 @@ void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out) 
     }
 }
 
-bool strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other) {
+u8 strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other) {
+    u8 most = LQ_POSITIVE;
     for (i64 i = 0; i < pred->rules.count; i++) {
         use_list uses = {0};
         uses_of_rule(b->arena, pred->rules.items[i], &uses);
         for (i64 k = 0; k < uses.count; k++) {
-            bool whole = uses.items[k].is_negative || uses.items[k].is_folded;
-            if (whole && pred_known(b, uses.items[k].name) == other) {
-                return true;
+            u8 negation = uses.items[k].is_folded ? (u8)LQ_ABOUT_ALL : uses.items[k].negation;
+            if (pred_known(b, uses.items[k].name) == other) {
+                most = MAX_OF(most, negation);
             }
         }
     }
-    return false;
+    return most;
 }

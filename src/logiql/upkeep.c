@@ -55,7 +55,8 @@ static FALLIBLE add_inputs(struct lq_bind *b, const struct lq_pred *pred,
         for (i64 k = 0; k < out->inputs.count && !seen; k++) { /* t:a and t:b are one table */
             seen = out->inputs.items[k].entry == input.entry;
             if (seen) {
-                out->inputs.items[k].is_negative |= input.is_negative;
+                u8 *negation = &out->inputs.items[k].negation;
+                *negation = MAX_OF(*negation, input.negation);
             }
         }
         if (!seen) {
@@ -98,7 +99,7 @@ FALLIBLE logiql_component(struct arena *arena, struct snapshot *snap, const stru
         TRY(add_inputs(b, pred, out));
     }
     for (i64 i = 0; best && i < out->inputs.count; i++) { /* a best value may become a worse one */
-        out->inputs.items[i].is_negative = 1;
+        out->inputs.items[i].negation = LQ_ABOUT_ALL;
     }
     return arena_check(arena, err);
 }

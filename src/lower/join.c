@@ -66,6 +66,16 @@ static bool asks_only(const struct join *j) {
     return asks && rel->join.conds.count == 0;
 }
 
+/* What the plan expects of lookups, where one finds at most one row. */
+static void expect_lookups(const struct join *j, struct var *index) {
+    const struct rel *rel = j->rel;
+    i64 left = rel_left(rel)->rows;
+    i64 right = rel_right(rel)->rows;
+    bool one = rel->join.kind == JOIN_SEMI || (rel->join.kind == JOIN_INNER && rel->join.right_unique);
+    index->asked = left;
+    index->found = one && left > 0 && right > 0 ? (f64)rel->rows / (f64)left / (f64)right : 0.0;
+}
+
 static void build_side(struct join *j, struct builder *right) {
     struct lower *l = j->l;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, j->payload_count + 1);
@@ -88,6 +98,7 @@ static void build_side(struct join *j, struct builder *right) {
     j->index = lower_var(l, VAR_INDEX, "index");
     l->vars.items[j->index].rows_var = j->rows;
     l->vars.items[j->index].set = asks_only(j);
+    expect_lookups(j, &l->vars.items[j->index]);
     struct step *step = lower_step(l, STEP_BUILD, "Build");
     step->src = j->rows;
     step->dst = j->index;

@@ -293,9 +293,46 @@ static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
     return conds->count > 0 ? to_rows((f64)rows * share) : rows;
 }
 
+/* How many different values there are at most; 0 = nobody knows. */
+static i64 values_most(const struct opt *o, const struct expr *expr) {
+    const struct expr *col = plain_col(expr);
+    if (col) {
+        return col->col < o->fact_count ? o->facts[col->col].values_most : 0;
+    }
+    i64 sum = 0;
+    for (i32 i = 0; expr->kind == EXPR_CASE && i < expr->arg_count; i++) {
+        if (i % 2 == 1 || i + 1 == expr->arg_count) {
+            i64 one = values_most(o, expr->args[i]);
+            if (one == 0) {
+                return 0;
+            }
+            sum += one;
+        }
+    }
+    return expr->kind == EXPR_CONST ? 1 : sum;
+}
+
+/* What is known of an input's columns, of those that are made of them. */
+static void pass_values(struct opt *o, const struct rel *rel) {
+    const expr_list *exprs = rel_exprs(rel);
+    for (i64 i = 0; exprs && i < exprs->count; i++) {
+        if (rel->out.items[i] < o->fact_count) {
+            o->facts[rel->out.items[i]].values_most = values_most(o, exprs->items[i]);
+        }
+    }
+    for (i64 i = 0; rel->kind == REL_SHARED && i < rel->out.count; i++) {
+        u32 from = rel->shared.cols->items[i];
+        if (rel->out.items[i] < o->fact_count && from < o->fact_count) {
+            o->facts[rel->out.items[i]].values_most = o->facts[from].values_most;
+        }
+    }
+}
+
 i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows) {
     const struct expr *col = plain_col(expr);
     i64 most = MAX_OF(rows, 1);
+    i64 values = values_most(o, expr);
+    most = values > 0 ? MIN_OF(most, values) : most;
     if (expr->type.id == TYPE_BOOLEAN) {
         most = MIN_OF(most, 2);
     }
@@ -509,6 +546,9 @@ static void spread_calls(struct opt *o, const struct rel *rel) {
         if (!to || call->distinct) {
             continue;
         }
+        if (counts) { /* each row is counted once: 0 + 1 + … + (values - 1) is no more than the rows */
+            to->values_most = (i64)sqrt(2.0 * (f64)rel_input(rel)->rows) + 2;
+        }
         rows *= call->filter ? estimate_share(o, call->filter) : 1.0;
         to->has_spread = 1;
         to->mean = call->agg == AGG_AVG ? mean : rows * mean;
@@ -605,7 +645,13 @@ static void estimate_one(struct rel *rel, void *arg) {
         break;
     case REL_AGG:
         rel->rows = rel->agg.keys.count > 0 ? agg_rows(o, rel) : 1;
+        pass_values(o, rel);
         spread_calls(o, rel);
+        break;
+    case REL_PROJECT:
+    case REL_SHARED:
+        rel->rows = in;
+        pass_values(o, rel);
         break;
     case REL_UNION:
         rel->rows = union_rows(rel);

@@ -14,6 +14,7 @@ struct col_fact {
     b8 has_spread; /* an aggregate of them */
     struct range range;
     i64 distinct;
+    i64 values_most;     /* there are no more different ones: of counts; 0 = not known */
     f64 least, most;     /* values; of decimals too */
     f64 mean, deviation; /* spread: a guess, known once rows were estimated */
     const struct snapshot_table *source; /* of a text column of a table; NULL otherwise */

@@ -35,6 +35,9 @@ static enum host_step host_pipeline(const struct exec *x, const struct pipeline 
     if (exec_provider(x, pipe)) {
         return HOST_FILE;
     }
+    if (exec_passes(x, pipe)) {
+        return HOST_PASSES;
+    }
     if (source->kind == SOURCE_VAR) {
         const struct var *var = &x->program->vars[source->ref];
         return var->const_rows > 0 ? HOST_LITERALS : var->in_order ? HOST_IN_ORDER : HOST_COUNT;

@@ -40,6 +40,7 @@ struct step_metric {
     i64 launches;
     i64 waits; /* of the host for the device */
     i64 bytes_spilled; /* wanted on the device, but in memory of the host: it had no room */
+    i64 temp_bytes;  /* of blocks that the step took of temporary space */
     i64 device_peak; /* bytes of the device's own memory in use, at most; 0 = it has none */
     struct kernel_use kernel; /* only where exec.profiles */
     i64 tablets_pruned_rows;
@@ -203,6 +204,8 @@ struct index *index_new(struct exec *x); /* in the execution's arena; thread-saf
 void index_release(struct memory *mem, struct index *index);
 /* Only keys, heads and rows, as kernels read them; see struct index. */
 FALLIBLE index_plain(struct exec *x, struct index *index);
+/* Whether the pipeline looks keys up in an index that memory holds a class at a time. */
+bool exec_passes(const struct exec *x, const struct pipeline *pipe);
 
 /* Rounds of a loop: a block that jumps back to itself. */
 struct rounds {

@@ -80,3 +80,15 @@ wf_status index_plain(struct exec *x, struct index *index) {
     ASSERT(!index->blocks); /* a form that kernels know */
     return ERR_OK;
 }
+
+bool exec_passes(const struct exec *x, const struct pipeline *pipe) {
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        u32 var = op_variable(&pipe->ops[i]);
+        const struct index *index =
+            var != NO_VAR && x->program->vars[var].kind == VAR_INDEX ? x->vars[var].index : NULL;
+        if (index && index->class_bits) {
+            return true;
+        }
+    }
+    return false;
+}

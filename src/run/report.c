@@ -99,6 +99,9 @@ static void print_words(struct text *out, const struct report *report, const str
         text_print(out, "; %.1f MB in host memory: the device has no room",
                    (f64)m->bytes_spilled / 1e6);
     }
+    if (m->temp_bytes > 0) {
+        text_print(out, "; %.1f MB to temporary space", (f64)m->temp_bytes / 1e6);
+    }
     if (m->launches > 0) {
         text_print(out, "; %lld launches, %lld waits", m->launches, m->waits);
     }

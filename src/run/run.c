@@ -6,6 +6,7 @@
  * become known, and variables whose last use has passed are released. */
 #include "run/run.h"
 
+#include "base/temp.h"
 #include "run/run_int.h"
 
 void exec_fault(struct exec *x, u64 key) {
@@ -17,6 +18,9 @@ void exec_fault(struct exec *x, u64 key) {
 }
 
 wf_status exec_check(struct exec *x) {
+    if (x->mem->temp) {
+        temp_cool(x->mem->temp);
+    }
     struct stop stop = exec_stop(x);
     bool asked = stop_asked_of(&stop);
     bool halted = x->halted && atomic_load_explicit(x->halted, memory_order_relaxed);
@@ -28,6 +32,10 @@ wf_status exec_check(struct exec *x) {
                              : error_set(x->err, ERR_CANCELLED, -1, "another share failed");
     mutex_unlock(&x->lock);
     return status;
+}
+
+i64 exec_temp_bytes(const struct exec *x) {
+    return x->mem->temp ? atomic_load(&x->mem->temp->taken_bytes) : 0;
 }
 
 static bool guard_holds(const struct exec *x, const struct guard *guard) {
@@ -369,6 +377,7 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     struct step_metric *metric = &x->metrics[step_no];
     metric->why = chosen.why;
     bool shared = chosen.shares && !streams;
+    i64 taken = exec_temp_bytes(x);
     i64 start = clock_ns();
     work_begin(x, step_no, step, streams);
     TRY(shared ? run_shared(x, devices, step_no, step, chosen.shares)
@@ -378,6 +387,7 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     }
     i64 ns = clock_ns() - start;
     metric->ns += ns;
+    metric->temp_bytes += exec_temp_bytes(x) - taken;
     if (!streams) { /* shares have been learnt from, and left on the host what they made */
         auto_ran(x, devices, shared ? 0 : metric->device_no, step_no, shared ? 0 : ns);
     }
@@ -385,6 +395,9 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
         TRY(raise_fault(x, step));
     }
     refresh_dicts(x);
+    if (x->mem->temp) {
+        TRY(temp_check(x->mem->temp, x->err));
+    }
     return arena_check(x->arena, x->err);
 }
 

@@ -75,6 +75,8 @@ void past_had(struct past *past, u32 var, i64 rows);
 f64 past_rounds(const struct past *past, u32 block); /* of the loop that ends with it */
 void past_went_round(struct past *past, u32 block, i64 rounds);
 
+/* Blocks of temporary space that it ever took. */
+i64 exec_temp_bytes(const struct exec *x);
 u32 step_total(const struct program *program);
 /* The step that hands over the answer; NULL when there is none. */
 const struct step *result_step(const struct program *program);

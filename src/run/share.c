@@ -149,7 +149,8 @@ static bool sink_fits(const struct sink *sink) {
 
 bool share_possible(const struct exec *x, const struct step *step) {
     const struct pipeline *pipe = step->kind == STEP_PIPELINE ? step->pipeline : NULL;
-    bool fits = pipe && pipe->source.kind == SOURCE_TABLE && !exec_provider(x, pipe) && !x->capture;
+    bool fits = pipe && pipe->source.kind == SOURCE_TABLE && !exec_provider(x, pipe) && !x->capture &&
+                !exec_passes(x, pipe);
     for (u32 s = 0; fits && s < pipe->sink_count; s++) {
         fits = sink_fits(&pipe->sinks[s]);
     }

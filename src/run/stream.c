@@ -93,7 +93,8 @@ wf_status stream_possible(struct exec *x, const struct run_devices *devices, u32
             struct chosen chosen = {0};
             if (no >= step_no && block->steps[s].kind == STEP_PIPELINE) {
                 TRY(choose_device(x, devices, no, &block->steps[s], &chosen));
-                *out = devices->list[chosen.number]->slices_open != NULL && !chosen.shares;
+                *out = devices->list[chosen.number]->slices_open != NULL && !chosen.shares &&
+                       !exec_passes(x, block->steps[s].pipeline);
             }
         }
     }
@@ -172,11 +173,13 @@ static FALLIBLE run_slice(struct exec *x, struct stream *stream, bool *out_end) 
     TRY(exec_check(x));
     bool all = stream->left < 0 || stream->left > I64_MAX - stream->skip;
     i64 want = all ? -1 : stream->left + stream->skip;
+    i64 taken = exec_temp_bytes(x);
     i64 start = clock_ns();
     wf_status status =
         part->fetch ? fetch_next(part->fetch, slice_bytes(x), want, &end)
                     : part->device->slices_next(part->slices, slice_bytes(x), want, false, &end);
     x->metrics[part->step_no].ns += clock_ns() - start;
+    x->metrics[part->step_no].temp_bytes += exec_temp_bytes(x) - taken;
     TRY(status);
     if (atomic_load_explicit(&x->fault, memory_order_relaxed) != ~0ULL) {
         return drain(x, stream);

@@ -129,38 +129,61 @@ static bool column_has_nulls(const struct variable *v, u32 col) {
 struct flatten {
     const struct variable *v;
     struct chunk *out;
+    u32 col;
     i64 *starts; /* where each chunk goes */
 };
 
-/* All columns of one chunk to their place. */
+/* A column of one chunk to its place. */
 static void flatten_chunk(void *arg, i64 i, i32 worker) {
     UNUSED(worker);
     const struct flatten *f = arg;
     const struct chunk *from = f->v->chunks.items[i];
-    for (u32 c = 0; c < f->out->col_count && from->rows > 0; c++) {
-        const struct column *to = &f->out->cols[c];
-        i64 width = kind_bytes[to->kind];
-        memcpy((u8 *)to->data + f->starts[i] * width, from->cols[c].data,
-               (size_t)(from->rows * width));
-        if (to->nulls && from->cols[c].nulls) {
-            memcpy(to->nulls + f->starts[i], from->cols[c].nulls, (size_t)from->rows);
-        } else if (to->nulls) {
-            memset(to->nulls + f->starts[i], 0, (size_t)from->rows);
-        }
+    const struct column *to = &f->out->cols[f->col];
+    const struct column *col = &from->cols[f->col];
+    i64 width = kind_bytes[to->kind];
+    if (from->rows == 0) {
+        return;
+    }
+    memcpy((u8 *)to->data + f->starts[i] * width, col->data, (size_t)(from->rows * width));
+    if (to->nulls && col->nulls) {
+        memcpy(to->nulls + f->starts[i], col->nulls, (size_t)from->rows);
+    } else if (to->nulls) {
+        memset(to->nulls + f->starts[i], 0, (size_t)from->rows);
     }
 }
 
-static void flatten_chunks(struct exec *x, const struct variable *v, struct chunk *out) {
-    struct flatten f = {v, out, NEW_ARRAY(x->arena, i64, v->chunks.count + 1)};
-    for (i64 i = 0; i < v->chunks.count; i++) {
-        f.starts[i + 1] = f.starts[i] + v->chunks.items[i]->rows;
+static FALLIBLE flatten_column(struct exec *x, struct flatten *f, u32 c) {
+    const struct variable *v = f->v;
+    struct chunk *out = f->out;
+    bool nulls = column_has_nulls(v, c);
+    i64 width = kind_bytes[out->cols[c].kind];
+    out->buffers[2 * c] = buffer_new(x->mem, MAX_OF(v->rows, 1) * width);
+    out->buffers[2 * c + 1] = nulls ? buffer_new(x->mem, MAX_OF(v->rows, 1)) : NULL;
+    if (!out->buffers[2 * c] || (nulls && !out->buffers[2 * c + 1])) {
+        return memory_refused(x->mem, x->err, MAX_OF(v->rows, 1) * width);
     }
+    out->cols[c].data = out->buffers[2 * c]->data;
+    out->cols[c].nulls = nulls ? out->buffers[2 * c + 1]->data : NULL;
+    f->col = c;
     if (x->pool && v->rows >= PARALLEL_ROWS) {
-        pool_run(x->pool, v->chunks.count, flatten_chunk, &f);
-        return;
+        pool_run(x->pool, v->chunks.count, flatten_chunk, f);
+    } else {
+        for (i64 i = 0; i < v->chunks.count; i++) {
+            flatten_chunk(f, i, 0);
+        }
     }
+    return ERR_OK;
+}
+
+/* The chunks' share of a column that has its new place. */
+static void drop_column(struct variable *v, u32 c) {
     for (i64 i = 0; i < v->chunks.count; i++) {
-        flatten_chunk(&f, i, 0);
+        struct chunk *chunk = v->chunks.items[i];
+        buffer_release(chunk->buffers[2 * c]);
+        buffer_release(chunk->buffers[2 * c + 1]);
+        chunk->buffers[2 * c] = chunk->buffers[2 * c + 1] = NULL;
+        chunk->cols[c].data = NULL;
+        chunk->cols[c].nulls = NULL;
     }
 }
 
@@ -170,21 +193,27 @@ wf_status variable_flatten(struct exec *x, u32 var) {
     if (v->chunks.count == 1) {
         return ERR_OK;
     }
-    struct chunk *out = chunk_new(x, def, v->rows, false);
-    bool fine = out != NULL;
-    for (u32 c = 0; fine && c < def->col_count; c++) {
-        if (column_has_nulls(v, c)) {
-            struct buffer *nulls = buffer_new(x->mem, MAX_OF(v->rows, 1));
-            fine = nulls != NULL;
-            out->buffers[2 * c + 1] = nulls;
-            out->cols[c].nulls = nulls ? nulls->data : NULL;
+    struct chunk *out = chunk_view_new(x, def->col_count);
+    if (!out) {
+        return memory_refused(x->mem, x->err, chunk_bytes(def->col_count));
+    }
+    out->rows = v->rows;
+    struct flatten f = {.v = v, .out = out, .starts = NEW_ARRAY(x->arena, i64, v->chunks.count + 1)};
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        f.starts[i + 1] = f.starts[i] + v->chunks.items[i]->rows;
+    }
+    wf_status status = ERR_OK;
+    for (u32 c = 0; c < def->col_count && !status; c++) {
+        out->cols[c].kind = def->kinds[c];
+        status = flatten_column(x, &f, c);
+        if (!status) { /* no more than one column is there twice */
+            drop_column(v, c);
         }
     }
-    if (!fine) {
+    if (status) {
         chunk_release(out);
-        return memory_refused(x->mem, x->err, MAX_OF(v->rows, 1) * 8);
+        return status;
     }
-    flatten_chunks(x, v, out);
     for (i64 i = 0; i < v->chunks.count; i++) {
         chunk_release(v->chunks.items[i]);
     }

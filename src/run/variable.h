@@ -68,7 +68,17 @@ struct index {
     i64 filter_bits;
     i64 bytes;
     i64 grown_chunks; /* of its rows' chunks, those that a set that grows has seen */
+    /* Memory has no room for all of it: keys are told apart by class_bits bits of their hash, and it
+     * holds those of class_no alone, while a pipeline's pass needs them (cpu/index_classes.c). */
+    u8 class_bits; /* 0 = it is whole */
+    b8 class_set;
+    u32 class_col, class_no;
+    i64 *class_starts;       /* rows of a class lie side by side */
+    struct chunk *class_all; /* all rows, while the variable has those of the class; or NULL */
 };
+static inline u64 index_class_of(const struct index *index, i64 key) {
+    return hash_u64((u64)key) >> 32 & ((1ULL << index->class_bits) - 1);
+}
 void index_measure(struct index *index); /* sets bytes */
 static inline i64 index_filter_bytes(const struct index *index) {
     return index->filter_bits / 32 * (i64)sizeof(u32) + (i64)sizeof(u32);

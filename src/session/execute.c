@@ -11,6 +11,8 @@
 
 #include <stdio.h>
 
+enum { WARM_SHARE = 32 }; /* of a budget: pages of temporary space that may be in memory */
+
 FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out) {
     struct wf_database *db = conn->db;
     struct rowset *rows = mem_alloc(&db->mem, (i64)sizeof *rows);
@@ -25,7 +27,12 @@ FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out) {
     }
     atomic_init(&rows->refs, 1);
     rows->db = database_retain(db);
-    memory_init(&rows->mem, &db->mem, 0, "memory");
+    i64 own = conn->settings.statement_memory;
+    i64 least = own ? MIN_OF(own, db->mem.limit_bytes) : db->mem.limit_bytes;
+    memory_init(&rows->mem, &db->mem, own, own ? "statement_memory" : "memory");
+    temp_init(&rows->temp, setting_folder(&conn->settings), conn->settings.temp_size,
+              least / WARM_SHARE);
+    rows->mem.temp = &rows->temp;
     arena_init(&rows->arena, &rows->mem);
     snapshot_init(&rows->snap, db->catalog, &rows->arena);
     rows->settings = conn->settings;
@@ -69,6 +76,7 @@ void rowset_release(struct rowset *rows) {
     compiled_release(rows->compiled);
     rowset_release(rows->instead);
     arena_fini(&rows->arena);
+    temp_fini(&rows->temp);
     mem_free(&db->mem, rows->result, (i64)sizeof *rows->result);
     mem_free(&db->mem, rows, (i64)sizeof *rows);
     database_release(db);
@@ -174,7 +182,7 @@ static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request
     }
     struct compiled **cache = request->cache;
     TRY(snapshot_open(&rows->snap, &conn->err));
-    if (cache && *cache && rows->compiled != *cache &&
+    if (cache && *cache && rows->compiled != *cache && !rows->computes &&
         compiled_fits(*cache, conn, &rows->snap, nulls)) {
         rows->compiled = compiled_retain(*cache);
         return ERR_OK;
@@ -539,12 +547,14 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
     i64 start_ns = clock_ns();
     i32 cancels = atomic_load_explicit(&conn->cancel_count, memory_order_relaxed);
     struct rowset *rows = NULL;
+    bool computes = false;
     wf_status status = ERR_SERIALIZATION;
     for (int attempt = 0; status == ERR_SERIALIZATION && attempt < MOST_ATTEMPTS; attempt++) {
         if (attempt > 0) {
             error_reset(&conn->err);
         }
         TRY(rowset_new(conn, &rows));
+        rows->computes = computes;
         bool alone = !conn->tx.open && conn->tx.depth == 0;
         status = run_once(conn, request, rows);
         if (status) {
@@ -553,8 +563,9 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
         if (!alone) {
             break;
         }
-        if (status == ERR_OUT_OF_MEMORY && attempt == 0 && keep_give_back(conn->db)) {
-            status = ERR_SERIALIZATION; /* kept rows took what is needed now */
+        if (status == ERR_OUT_OF_MEMORY && !computes && keep_give_back(conn->db)) {
+            computes = true; /* kept rows took what is needed now */
+            status = ERR_SERIALIZATION;
         }
     }
     TRY(status);

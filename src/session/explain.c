@@ -95,9 +95,13 @@ static void print_analysis(struct wf_connection *conn, struct rowset *rows,
     struct run_devices devices;
     database_open_devices(conn->db, &devices);
     exec_print(out, &rows->exec, &devices);
-    text_print(out, "%lld row%s in %s on %s, peak memory %.1f MiB\n", a->row_count,
+    text_print(out, "%lld row%s in %s on %s, peak memory %.1f MiB", a->row_count,
                a->row_count == 1 ? "" : "s", duration_of(a->ns).text, rows->devices,
                (double)a->peak_bytes / (1 << 20));
+    if (rows->temp.peak_bytes) {
+        text_print(out, ", temporary space %.1f MiB", (double)rows->temp.peak_bytes / (1 << 20));
+    }
+    text_print(out, "\n");
     exec_print_rounds(out, &rows->exec);
 }
 

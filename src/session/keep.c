@@ -30,6 +30,7 @@ struct refresh {
     VEC(struct table *) aliases;
     i64 lost_rows, gained_rows;
     bool follows; /* however much has changed */
+    bool loses_all; /* something negated has more rows: any of ours may have gone */
 };
 
 /* --- how things stand --- */
@@ -75,6 +76,20 @@ static bool is_worn(const struct kept_state *state) {
     return false;
 }
 
+static i64 count_rows(const struct kept_state *state) {
+    i64 rows = 0;
+    for (i64 m = 0; m < state->row_count; m++) {
+        rows += state->rows[m]->live_rows;
+    }
+    return rows;
+}
+
+/* So little that all of it may be derived again: what constraints find, most of all. */
+static bool is_small(const struct kept_state *state) {
+    enum { MOST = 1000 };
+    return count_rows(state) <= MOST;
+}
+
 static enum standing how_it_stands(const struct refresh *r, const char **out_why) {
     enum standing all = r->old ? FRESH : COMPUTE;
     *out_why = "not computed yet";
@@ -84,7 +99,8 @@ static enum standing how_it_stands(const struct refresh *r, const char **out_why
             *out_why = "the snapshot is older";
             return ELSEWHERE;
         }
-        if (one != FRESH && r->shape->inputs[i].is_negative) {
+        u8 negation = r->shape->inputs[i].negation;
+        if (one != FRESH && (negation == LQ_ABOUT_ALL || (negation && !is_small(r->old)))) {
             *out_why = "what changed is negated or aggregated";
             one = COMPUTE;
         } else if (one == COMPUTE && all != COMPUTE) {
@@ -321,6 +337,7 @@ static FALLIBLE compute(struct refresh *r) {
 static FALLIBLE find_changes(struct refresh *r, bool *out_lost, bool *out_many) {
     *out_lost = *out_many = false;
     for (i64 i = 0; i < r->shape->input_count && !*out_many; i++) {
+        bool negated = r->shape->inputs[i].negation == LQ_NEGATED;
         struct table *table = input_table(r, i);
         struct table_version *then = r->old->inputs[i];
         if (same_rows(then, r->now[i])) {
@@ -332,6 +349,8 @@ static FALLIBLE find_changes(struct refresh *r, bool *out_lost, bool *out_many) 
         *out_lost = *out_lost || lost > 0;
         *out_many = !r->follows && (lost * LOST_SHARE > then->live_rows ||
                                     r->added[i]->live_rows > then->live_rows);
+        *out_many = negated ? lost > 0 : *out_many; /* who knows what was kept from being derived */
+        r->loses_all = r->loses_all || (negated && r->added[i]->live_rows > 0);
     }
     return ERR_OK;
 }
@@ -443,7 +462,7 @@ static FALLIBLE update(struct refresh *r, const char **out_why, bool *out_done) 
         *out_why = "much of what it reads has changed";
         return ERR_OK;
     }
-    if (lost && !r->follows && atomic_load(&shape->spread) > 0) {
+    if (lost && !r->loses_all && !r->follows && atomic_load(&shape->spread) > 0) {
         atomic_fetch_sub(&shape->spread, 1);
         *out_why = "what was deleted before spread";
         return ERR_OK;
@@ -451,7 +470,10 @@ static FALLIBLE update(struct refresh *r, const char **out_why, bool *out_done) 
     struct table_version **left = NEW_ARRAY(&r->arena, struct table_version *, shape->member_count);
     TRY(arena_check(&r->arena, &r->conn->err));
     wf_status status = ERR_OK;
-    if (lost) {
+    if (r->loses_all) {
+        status = empty_rows(r, left);
+        r->lost_rows = count_rows(r->old);
+    } else if (lost) {
         status = find_lost(r, left, &many);
     } else {
         for (i64 m = 0; m < shape->member_count; m++) {
@@ -491,14 +513,6 @@ static void print_names(struct text *out, const struct kept_shape *shape) {
     for (i64 m = 0; m < shape->member_count; m++) {
         text_print(out, "%s%s", m ? ", " : "", shape->members[m]->name);
     }
-}
-
-static i64 count_rows(const struct kept_state *state) {
-    i64 rows = 0;
-    for (i64 m = 0; m < state->row_count; m++) {
-        rows += state->rows[m]->live_rows;
-    }
-    return rows;
 }
 
 static void log_made(const struct refresh *r, enum standing standing, const char *why, i64 ns) {

@@ -358,7 +358,7 @@ static FALLIBLE shape_fill(struct wf_connection *conn, struct snapshot *snap,
         const struct lq_input *from = &c->inputs.items[i];
         struct kept_input *input = &shape->inputs[shape->input_count++];
         input->object = object_retain(from->entry->object);
-        input->is_negative = from->is_negative;
+        input->negation = from->negation;
         if (input->object->kind == OBJECT_VIEW) {
             TRY(shape_find(conn, snap, input->object, &input->shape));
             *out_closed = input->shape != NULL;

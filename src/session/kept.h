@@ -29,7 +29,7 @@ struct kept_state {
 
 struct kept_input {
     struct object *object;
-    b8 is_negative;           /* negated or aggregated */
+    u8 negation;              /* enum lq_negation */
     struct kept_shape *shape; /* a derived predicate's; NULL: a table */
     i64 member;               /* its number there */
 };

@@ -10,6 +10,7 @@
 #include "warpfox.h"
 
 #include "base/stop.h"
+#include "base/temp.h"
 #include "base/thread.h"
 #include "catalog/catalog.h"
 #include "defs/metric.def"
@@ -282,6 +283,7 @@ struct rowset {
     struct wf_database *db;
     struct wf_connection *conn; /* while there are rows to compute; else NULL */
     struct memory mem;
+    struct temp temp; /* for what mem has no room for */
     struct arena arena;
     struct snapshot snap;
     struct settings settings;

@@ -32,7 +32,7 @@ static FALLIBLE apply_set(struct wf_connection *conn, const struct set_statement
         return ERR_OK;
     }
     i32 i = setting_find(sv_from(set->name));
-    char value[100] = "";
+    char value[SETTING_VALUE_CAP] = "";
     if (i >= 0) {
         setting_print(&conn->db->defaults, i, value, (i32)sizeof value);
     }
@@ -90,7 +90,7 @@ static void show_all(struct wf_connection *conn, struct rowset *rows) {
     i32 count = setting_count();
     struct sv *values = NEW_ARRAY(&rows->arena, struct sv, 3 * count);
     for (i32 i = 0; i < count; i++) {
-        char value[100];
+        char value[SETTING_VALUE_CAP];
         setting_print(&conn->settings, i, value, (i32)sizeof value);
         values[3 * i] = sv_from(setting_name(i));
         values[3 * i + 1] = arena_sv(&rows->arena, sv_from(value));
@@ -125,8 +125,8 @@ FALLIBLE setting_shown(struct wf_connection *conn, struct arena *arena, struct s
         TRY(setting_set(&scratch, name, SV(""), false, &conn->err));
         FAIL(&conn->err, UNDEFINED_OBJECT, "there is no setting \"%.*s\"", (int)name.len, name.ptr);
     }
-    char *value = arena_alloc(arena, 100);
-    setting_print(&conn->settings, i, value, 100);
+    char *value = arena_alloc(arena, SETTING_VALUE_CAP);
+    setting_print(&conn->settings, i, value, SETTING_VALUE_CAP);
     *out = value;
     return ERR_OK;
 }

@@ -118,6 +118,12 @@ static void test_host_steps(void **state) {
                 "LITERALS FEW GPU RESULT");
     run("create table small as select x from t where x < 10");
     check_steps("select count(*) from t join small on t.g = small.x", "FEW FEW GPU FEW RESULT");
+    run("set device = cpu");
+    run("create table keys as select i x, i * 7919 % 50021 k from generate_series(1, 40000) v(i)");
+    run("set device = gpu");
+    run("set host_rows = 1000000");
+    run("set statement_memory = '500kB'");
+    check_steps("select count(*), sum(b.x) from keys a join keys b on a.x = b.k", "FEW FEW PASSES FEW RESULT");
     close_db();
     open_db("1500kB", "vm");
     run("set device = cpu");

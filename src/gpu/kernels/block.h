@@ -94,6 +94,12 @@ FN u32 group_rows(i64 row, i64 rows) {
     return left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
 }
 
+/* The same of a tile: the group begins at row `begin` of it, and `here` rows are there. */
+FN u32 group_here(u32 begin, u32 here) {
+    u32 left = begin < here ? here - begin : 0u;
+    return left >= 4u ? 15u : (1u << left) - 1u;
+}
+
 /* Rows of a group from `first` on. */
 FN u32 group_from(i64 row, i64 first) {
     i64 before = first - row;
@@ -244,6 +250,15 @@ FN u32 filter_test_field(const struct kindex *ix, u64 field, u32 on, const u32 *
     return bits_test(ix->filter.bits, ix->filter.count,
                      (field & ix->filter.mask) - (u64)ix->filter.lo, on, spare);
 }
+/* The same in 32 bits, where that is exact: see is_narrow in gpu_run.c. The first word is there. */
+FN u32 bits_test_32(const u32 *bits, u32 stride, u32 count, u32 bit, u32 on) {
+    on &= (u32)(bit < count);
+    return bits[(on ? bit >> 5 : 0u) * (u64)stride] >> (bit & 31u) & on;
+}
+FN u32 filter_test_32(const struct kindex *ix, u32 key, u32 on) {
+    return bits_test_32(ix->filter.bits, 1, (u32)ix->filter.count,
+                        (key & (u32)ix->filter.mask) - (u32)ix->filter.lo, on);
+}
 /* A block's copy of the lowest bits of keys. */
 FN u32 near_has(const u32 *s_near, u64 key) {
     u32 bit = (u32)key & (NEAR_BITS - 1u);
@@ -283,6 +298,9 @@ FN u32 find_bits(const struct kindex *ix, i64 key) {
 FN u32 bits_test_set(const struct kindex *ix, i64 key, u32 on, const u32 *spare) {
     return bits_test(ix->heads, ix->slot_count, (u64)key - (u64)ix->key_lo, on, spare);
 }
+FN u32 bits_test_set_32(const struct kindex *ix, u32 key, u32 on) {
+    return bits_test_32(ix->heads, 1, (u32)ix->slot_count, key - (u32)ix->key_lo, on);
+}
 /* Keys that are there are numbered: bits of a word, and how many there are before it. */
 FN u64 rank_word(const struct kindex *ix, u64 slot) {
     return slot < ix->slot_count ? ix->slots[slot >> 5] : 0u;
@@ -292,6 +310,9 @@ FN u32 rank_test(const struct kindex *ix, i64 key, u32 on, const u32 *spare) {
     on &= slot < ix->slot_count;
     const u32 *at = on ? (const u32 *)&ix->slots[slot >> 5] : spare; /* the lower half */
     return *at >> (slot & 31u) & on;
+}
+FN u32 rank_test_32(const struct kindex *ix, u32 key, u32 on) {
+    return bits_test_32((const u32 *)ix->slots, 2, (u32)ix->slot_count, key - (u32)ix->key_lo, on);
 }
 FN u32 rank_of(u64 word, u64 slot) {
     return (u32)(word >> 32) + bits_set_u32((u32)word & ((1u << (slot & 31u)) - 1u));

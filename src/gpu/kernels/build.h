@@ -303,12 +303,28 @@ FN u32 bounds_join(u64 *all, const u64 *next) {
     return descends;
 }
 
-/* The bounds that the threads of a block have, in their order, by the first of them. */
+/* The bounds that the threads of a block have, in their order: each compares its own with those before
+ * that are some. The first thread gets all of them together. */
 FN u32 bounds_join_all(const u64 *s_bounds, u32 count, u64 *all) {
-    u32 descends = 0;
-    all[0] = 0;
-    for (u32 t = 0; t < count; t++) {
-        descends |= bounds_join(all, s_bounds + 3u * t);
+    const u64 *mine = s_bounds + 3u * t_id();
+    u32 before = t_id();
+    while (t_id() < count && before > 0 && !s_bounds[3u * (before - 1u)]) {
+        before--;
+    }
+    u32 compares = t_id() < count && mine[0] && before > 0;
+    u32 descends = compares && (i64)mine[1] < (i64)s_bounds[3u * (before - 1u) + 2u];
+    if (t_id() == 0) {
+        u32 first = 0;
+        u32 end = count;
+        while (first < count && !s_bounds[3u * first]) {
+            first++;
+        }
+        while (end > 0 && !s_bounds[3u * (end - 1u)]) {
+            end--;
+        }
+        all[0] = end > 0;
+        all[1] = end > 0 ? s_bounds[3u * first + 1u] : 0u;
+        all[2] = end > 0 ? s_bounds[3u * (end - 1u) + 2u] : 0u;
     }
     return descends;
 }
@@ -328,10 +344,10 @@ KERNEL(k_agg_order, struct kagg_edges, 256) {
         descends |= bounds_join(mine, bounds);
     }
     b_sync();
+    descends |= bounds_join_all(s_bounds, t_count(), all);
     if (t_id() == 0) {
-        descends |= bounds_join_all(s_bounds, t_count(), all);
         for (u32 k = 0; k < 3u; k++) {
-            args.parts[3u * t_block() + k] = k && !all[0] ? 0u : all[k];
+            args.parts[3u * t_block() + k] = all[k];
         }
         mem_fence();
         *s_last = atom_add_u64(&args.parts[3u * t_blocks()], 1) + 1u == t_blocks();
@@ -343,9 +359,7 @@ KERNEL(k_agg_order, struct kagg_edges, 256) {
             mine[k] = t_id() < t_blocks() ? read_u64(&args.parts[3u * t_id() + k]) : 0u;
         }
         b_sync();
-        if (t_id() == 0) {
-            descends |= bounds_join_all(s_bounds, t_blocks(), all);
-        }
+        descends |= bounds_join_all(s_bounds, t_blocks(), all);
     }
     if (descends) {
         atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_ORDER);
@@ -365,7 +379,7 @@ KERNEL(k_agg_edges, struct kagg_edges, 256) {
             }
         }
     }
-    agg_count(&args.agg, fresh, args.report);
+    w_agg_count(&args.agg, fresh, args.report);
 }
 
 /* Groups of a hash table, of one part of the keys, to rows. */

@@ -173,20 +173,31 @@ KERNEL(k_sort_count, struct ksort_select, SORT_THREADS) {
     }
 }
 
+/* The warp's rows that `taken` names, behind those of others. */
+FN void sort_append(u32 *out, u64 *count, i32 taken, u32 row) {
+    u32 all = w_ballot(taken);
+    u64 at = 0;
+    if (t_lane() == 0 && all) {
+        at = atom_add_u64(count, bits_set_u32(all));
+    }
+    at = w_from_u64(at, 0);
+    if (taken) {
+        out[at + bits_set_u32(all & ((1u << t_lane()) - 1u))] = row;
+    }
+}
+
 /* In any order: row numbers are part of the keys that follow. */
 KERNEL(k_sort_take, struct ksort_select, SORT_THREADS) {
     i64 step = (i64)t_blocks() * t_count();
     for (i64 base = (i64)t_block() * t_count(); base < args.rows; base += step) {
         i64 i = base + t_id();
-        i32 taken = i < args.rows && args.words[i] >> args.shift <= args.bound;
-        u32 all = w_ballot(taken);
-        u64 at = 0;
-        if (t_lane() == 0 && all) {
-            at = atom_add_u64(args.counts, bits_set_u32(all));
-        }
-        at = w_from_u64(at, 0);
-        if (taken) {
-            args.out_rows[at + bits_set_u32(all & ((1u << t_lane()) - 1u))] = (u32)i;
+        u64 top = i < args.rows ? args.words[i] >> args.shift : 0u;
+        u32 row = i < args.rows && args.order ? args.order[i] : (u32)i;
+        if (args.less) {
+            sort_append(args.less, args.counts + 1, i < args.rows && top < args.bound, row);
+            sort_append(args.out_rows, args.counts, i < args.rows && top == args.bound, row);
+        } else {
+            sort_append(args.out_rows, args.counts, i < args.rows && top <= args.bound, row);
         }
     }
 }

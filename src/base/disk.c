@@ -1,0 +1,121 @@
+/* disk.c: the system's files behind the functions of disk.h. */
+#define _GNU_SOURCE
+#include "base/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static i64 result_of(i64 result) {
+    return result < 0 ? -(i64)errno : result;
+}
+
+static i64 system_open(const char *path, enum disk_mode mode) {
+    static const int flags[] = {[DISK_READ] = O_RDONLY,
+                                [DISK_WRITE] = O_RDWR,
+                                [DISK_CREATE] = O_RDWR | O_CREAT | O_EXCL};
+    return result_of(open(path, flags[mode] | O_CLOEXEC, 0600));
+}
+
+/* Where the file system knows no files without a name, one with a name that is taken away. */
+static i64 system_open_unnamed(const char *folder) {
+#ifdef O_TMPFILE
+    i64 file = result_of(open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (file >= 0 || (file != -EOPNOTSUPP && file != -EISDIR && file != -EINVAL)) {
+        return file;
+    }
+#endif
+    char path[2048];
+    int len = snprintf(path, sizeof path, "%s/warpfox-XXXXXX", folder);
+    if (len >= (int)sizeof path) {
+        return -ENAMETOOLONG;
+    }
+    i64 named = result_of(mkostemp(path, O_CLOEXEC));
+    if (named >= 0) {
+        (void)unlink(path);
+    }
+    return named;
+}
+
+static i64 system_read(i64 file, void *to, i64 bytes, i64 at) {
+    return result_of(pread((int)file, to, (size_t)bytes, (off_t)at));
+}
+
+static i64 system_write(i64 file, const void *from, i64 bytes, i64 at) {
+    return result_of(pwrite((int)file, from, (size_t)bytes, (off_t)at));
+}
+
+static i64 system_sync(i64 file) {
+    return result_of(fdatasync((int)file));
+}
+
+static i64 system_size(i64 file) {
+    struct stat info;
+    i64 result = result_of(fstat((int)file, &info));
+    return result < 0 ? result : (i64)info.st_size;
+}
+
+static i64 system_reserve(i64 file, i64 at, i64 bytes) {
+    int failed = EINTR;
+    while (failed == EINTR) {
+        failed = posix_fallocate((int)file, (off_t)at, (off_t)bytes);
+    }
+    return -(i64)failed;
+}
+
+static i64 system_free_bytes(const char *folder) {
+    struct statvfs info;
+    i64 result = result_of(statvfs(folder, &info));
+    return result < 0 ? result : (i64)info.f_bavail * (i64)info.f_frsize;
+}
+
+static i64 system_map(i64 file, i64 bytes, void **out) {
+    void *at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                    (int)file, 0);
+    *out = at == MAP_FAILED ? NULL : at;
+    return at == MAP_FAILED ? -(i64)errno : 0;
+}
+
+static void system_unmap(void *at, i64 bytes) {
+    (void)munmap(at, (size_t)bytes);
+}
+
+static void system_close(i64 file) {
+    (void)close((int)file);
+}
+
+const struct disk disk_system = {
+    system_open,    system_open_unnamed, system_read, system_write, system_sync, system_size,
+    system_reserve, system_free_bytes,   system_map,  system_unmap, system_close};
+const struct disk *disk_now = &disk_system;
+
+i64 disk_read_all(i64 file, void *to, i64 bytes, i64 at) {
+    for (i64 done = 0; done < bytes;) {
+        i64 got = disk_now->read(file, (u8 *)to + done, bytes - done, at + done);
+        if (got <= 0 && got != -EINTR) {
+            return got < 0 ? got : -EIO;
+        }
+        done += MAX_OF(got, 0);
+    }
+    return 0;
+}
+
+i64 disk_write_all(i64 file, const void *from, i64 bytes, i64 at) {
+    for (i64 done = 0; done < bytes;) {
+        i64 got = disk_now->write(file, (const u8 *)from + done, bytes - done, at + done);
+        if (got <= 0 && got != -EINTR) {
+            return got < 0 ? got : -ENOSPC;
+        }
+        done += MAX_OF(got, 0);
+    }
+    return 0;
+}
+
+void disk_cool(void *at, i64 bytes) {
+    (void)madvise(at, (size_t)bytes, MADV_DONTNEED);
+}

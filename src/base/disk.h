@@ -1,0 +1,37 @@
+/* disk.h: files that the engine keeps for itself, as a struct of functions.
+ *
+ * Everybody goes through `disk_now`, so that a test can put in its place one that writes short,
+ * has no room left, or fails at its n-th call. A function returns what it got, or the system's
+ * error number, negated. Positions and sizes are 64-bit; reading and writing are safe from several
+ * threads. */
+#ifndef WF_BASE_DISK_H
+#define WF_BASE_DISK_H
+
+#include "base/error.h"
+
+enum disk_mode { DISK_READ, DISK_WRITE, DISK_CREATE };
+
+struct disk {
+    i64 (*open)(const char *path, enum disk_mode mode); /* a file, by number */
+    i64 (*open_unnamed)(const char *folder);            /* gone when it is closed */
+    i64 (*read)(i64 file, void *to, i64 bytes, i64 at); /* fewer at the end, or any time */
+    i64 (*write)(i64 file, const void *from, i64 bytes, i64 at);
+    i64 (*sync)(i64 file);
+    i64 (*size)(i64 file);
+    i64 (*reserve)(i64 file, i64 at, i64 bytes); /* room on the disk, so that no write lacks it */
+    i64 (*free_bytes)(const char *folder);
+    i64 (*map)(i64 file, i64 bytes, void **out); /* shared and writable; may exceed the size */
+    void (*unmap)(void *at, i64 bytes);
+    void (*close)(i64 file);
+};
+
+extern const struct disk disk_system;
+extern const struct disk *disk_now;
+
+/* All bytes, in as many calls as it takes: 0, or the error; a file that ends before is an EIO. */
+i64 disk_read_all(i64 file, void *to, i64 bytes, i64 at);
+i64 disk_write_all(i64 file, const void *from, i64 bytes, i64 at);
+/* The pages of a mapping that are in memory leave it; what was written to them stays. */
+void disk_cool(void *at, i64 bytes);
+
+#endif

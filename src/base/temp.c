@@ -1,0 +1,197 @@
+/* temp.c: temporary space: one file, mapped as a whole, handed out in blocks.
+ *
+ * The file has no name and is gone with its last page. Its address range is mapped once, as long as
+ * the file may ever be, and the file grows under it: a block's room is reserved on the disk first,
+ * so that writing to it cannot fail for want of room. Blocks are whole pages, of four sizes a power
+ * of two, and are used again.
+ *
+ * Pages are the system's to write and to drop. But pages that a process looked at count as its
+ * memory until it lets go of them, so whoever works asks now and then how many there are and lets
+ * all go: what is still needed comes back from the system's cache with a fault. */
+#include "base/temp.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+
+enum { GROW_BYTES = 16 << 20, LOOK_NS = 1000000, FREE_SHARE = 2, LEAST_SHIFT = 14 };
+
+void temp_init(struct temp *temp, const char *folder, i64 limit_bytes, i64 warm_bytes) {
+    memset(temp, 0, sizeof *temp);
+    mutex_init(&temp->lock);
+    temp->folder = folder;
+    temp->limit_bytes = limit_bytes;
+    temp->warm_bytes = warm_bytes;
+    temp->guard = -1;
+}
+
+void temp_fini(struct temp *temp) {
+    u8 *base = atomic_load(&temp->base);
+    if (base) {
+        ASSERT(temp->used_bytes == 0);
+        file_guard_close(temp->guard);
+        disk_now->unmap(base, temp->span);
+        disk_now->close(temp->file);
+    }
+    mutex_fini(&temp->lock);
+}
+
+/* The class of a size, and the size its blocks have. */
+static i32 class_of(i64 bytes, i64 *out_size) {
+    if (bytes <= 4 * TEMP_LEAST) {
+        *out_size = ALIGN_UP(MAX_OF(bytes, 1), TEMP_LEAST);
+        return (i32)(*out_size / TEMP_LEAST) - 1;
+    }
+    i32 shift = 63 - __builtin_clzll((u64)(bytes - 1)); /* 2^shift < bytes <= 2^(shift + 1) */
+    i64 quarter = (1LL << shift) / 4;
+    i64 quarters = (bytes - (1LL << shift) + quarter - 1) / quarter;
+    *out_size = (1LL << shift) + quarters * quarter;
+    return (shift - LEAST_SHIFT) * 4 + (i32)quarters + 3;
+}
+
+static void *fail(struct temp *temp, i64 number, i64 bytes) {
+    temp->failure_bytes = bytes;
+    atomic_store(&temp->failure, (i32)number);
+    return NULL;
+}
+
+/* Under the lock. */
+static bool open_file(struct temp *temp, i64 bytes) {
+    i64 room = disk_now->free_bytes(temp->folder);
+    if (room < 0) {
+        fail(temp, -room, bytes);
+        return false;
+    }
+    i64 span = temp->limit_bytes ? temp->limit_bytes : room / FREE_SHARE;
+    span = ALIGN_UP(MAX_OF(span, bytes), 2 << 20);
+    temp->file = disk_now->open_unnamed(temp->folder);
+    if (temp->file < 0) {
+        fail(temp, -temp->file, bytes);
+        return false;
+    }
+    void *base = NULL;
+    i64 failed = disk_now->map(temp->file, span, &base);
+    if (failed) {
+        disk_now->close(temp->file);
+        fail(temp, -failed, bytes);
+        return false;
+    }
+    temp->span = span;
+    temp->limit_bytes = temp->limit_bytes ? temp->limit_bytes : span;
+    temp->guard = file_guard_open(base, span);
+    temp->shared_before = process_shared_bytes();
+    atomic_store_explicit(&temp->base, base, memory_order_release);
+    return true;
+}
+
+/* A free block of the class, or of the least one above; NULL when there is none. */
+static void *take_free(struct temp *temp, i32 class) {
+    for (i32 c = class; c < TEMP_CLASSES && c < class + 4; c++) {
+        void *block = temp->free_lists[c];
+        if (block) {
+            memcpy(&temp->free_lists[c], block, sizeof(void *));
+            return block;
+        }
+    }
+    return NULL;
+}
+
+static void *take_new(struct temp *temp, i64 size) {
+    if (temp->end + size > temp->limit_bytes) {
+        return fail(temp, -1, size);
+    }
+    if (temp->end + size > temp->reserved) {
+        i64 more = MAX_OF(temp->end + size - temp->reserved, (i64)GROW_BYTES);
+        more = MIN_OF(more, MAX_OF(temp->limit_bytes, temp->end + size) - temp->reserved);
+        i64 failed = disk_now->reserve(temp->file, temp->reserved, more);
+        if (failed) {
+            return fail(temp, -failed, size);
+        }
+        temp->reserved += more;
+    }
+    u8 *block = atomic_load(&temp->base) + temp->end;
+    temp->end += size;
+    return block;
+}
+
+void *temp_alloc(struct temp *temp, i64 bytes) {
+    i64 size;
+    i32 class = class_of(bytes, &size);
+    if (class >= TEMP_CLASSES) {
+        return fail(temp, -1, bytes);
+    }
+    mutex_lock(&temp->lock);
+    bool open = atomic_load(&temp->base) || open_file(temp, size);
+    void *block = open ? take_free(temp, class) : NULL;
+    block = open && !block ? take_new(temp, size) : block;
+    if (block) {
+        temp->used_bytes += size;
+        temp->peak_bytes = MAX_OF(temp->peak_bytes, temp->used_bytes);
+        atomic_fetch_add(&temp->taken_bytes, size);
+    }
+    mutex_unlock(&temp->lock);
+    temp_cool(temp);
+    return block;
+}
+
+void temp_free(struct temp *temp, void *ptr, i64 bytes) {
+    i64 size;
+    i32 class = class_of(bytes, &size);
+    mutex_lock(&temp->lock);
+    ASSERT(temp->used_bytes >= size && temp_owns(temp, ptr));
+    temp->used_bytes -= size;
+    memcpy(ptr, &temp->free_lists[class], sizeof(void *));
+    temp->free_lists[class] = ptr;
+    mutex_unlock(&temp->lock);
+}
+
+void temp_cool(struct temp *temp) {
+    u8 *base = atomic_load_explicit(&temp->base, memory_order_acquire);
+    i64 now = base ? clock_ns() : 0;
+    i64 looked = atomic_load_explicit(&temp->looked_ns, memory_order_relaxed);
+    if (!base || now - looked < LOOK_NS ||
+        !atomic_compare_exchange_strong(&temp->looked_ns, &looked, now)) {
+        return;
+    }
+    if (process_shared_bytes() - temp->shared_before > temp->warm_bytes) {
+        disk_cool(base, temp->span);
+    }
+}
+
+bool temp_failed(const struct temp *temp) {
+    return atomic_load(&temp->failure) != 0;
+}
+
+wf_status temp_refused(const struct temp *temp, struct error *err) {
+    i32 failure = atomic_load(&temp->failure);
+    bool first = err->code == ERR_OK;
+    if (failure == -1) {
+        wf_status code = error_set(err, ERR_TEMP_LIMIT, -1,
+                                   "temporary space is used up: %lld bytes asked, %lld in use of %lld",
+                                   temp->failure_bytes, temp->end, temp->limit_bytes);
+        if (first) {
+            error_hint(err, "Raise temp_size, or memory, so that less of the statement's data has "
+                            "to go there.");
+        }
+        return code;
+    }
+    bool full = failure == ENOSPC || failure == EDQUOT || failure == EFBIG;
+    bool missing = failure == ENOENT || failure == ENOTDIR;
+    wf_status code = error_set(
+        err, full ? ERR_DISK_FULL : missing ? ERR_NO_DATA_FILE : ERR_IO, -1,
+        full ? "no room for temporary data in \"%s\": %s" : "cannot keep temporary data in \"%s\": %s",
+        temp->folder, strerror(failure));
+    if (first) {
+        error_hint(err, "The statement needs more than its budget of memory. SET temp_directory "
+                        "names a folder for what does not fit; raise memory to need none.");
+    }
+    return code;
+}
+
+wf_status temp_check(const struct temp *temp, struct error *err) {
+    if (atomic_load(&temp->base) && file_guard_torn(temp->guard)) {
+        return error_set(err, ERR_IO, -1, "the disk did not give back temporary data from \"%s\"",
+                         temp->folder);
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,53 @@
+/* temp.h: temporary space of one statement: blocks of an unnamed file that is mapped.
+ *
+ * What a budget (mem.h) has no room for lies here, at an address like any other, so nobody who reads
+ * it needs to know. Room on the disk is reserved before a block is handed out; the system writes and
+ * reads pages as it sees fit, and pages that are in memory leave it when they are many. Nothing is
+ * opened before the first block. Thread-safe. See decision 0032. */
+#ifndef WF_BASE_TEMP_H
+#define WF_BASE_TEMP_H
+
+#include "base/disk.h"
+#include "base/thread.h"
+
+enum { TEMP_LEAST = 4096, TEMP_CLASSES = 192 };
+
+struct temp {
+    const char *folder; /* lives at least as long */
+    i64 limit_bytes;    /* of the file; 0 = half of what is free on the disk */
+    i64 warm_bytes;     /* pages in memory that are no harm */
+    struct mutex lock;
+    _Atomic(u8 *) base; /* NULL until the first block */
+    i64 span;           /* addresses from there on */
+    i64 file;
+    i64 reserved; /* bytes of the file that are sure */
+    i64 end;      /* blocks lie before */
+    i64 used_bytes, peak_bytes;
+    _Atomic i64 taken_bytes;          /* of all blocks there ever were */
+    void *free_lists[TEMP_CLASSES];   /* by size; a free block begins with the next one's address */
+    i32 guard;                        /* of file.h */
+    _Atomic i64 looked_ns;            /* when somebody last looked how many pages are in memory */
+    i64 shared_before;                /* pages of other mappings, in bytes */
+    _Atomic i32 failure;              /* the system's number; 0 = none; -1 = limit_bytes */
+    i64 failure_bytes;                /* that were asked for */
+};
+
+void temp_init(struct temp *temp, const char *folder, i64 limit_bytes, i64 warm_bytes);
+void temp_fini(struct temp *temp);
+/* At least TEMP_LEAST bytes, aligned to pages, not cleared; NULL when there is no room or no file:
+ * temp_refused says which. Freed with the same size. */
+void *temp_alloc(struct temp *temp, i64 bytes);
+void temp_free(struct temp *temp, void *ptr, i64 bytes);
+static inline bool temp_owns(const struct temp *temp, const void *ptr) {
+    const u8 *base = atomic_load_explicit(&temp->base, memory_order_acquire);
+    return base && (const u8 *)ptr >= base && (const u8 *)ptr < base + temp->span;
+}
+/* Many pages in memory leave it. Asked as often as one likes. */
+void temp_cool(struct temp *temp);
+/* Whether the last block was refused, and the error for it. */
+bool temp_failed(const struct temp *temp);
+wf_status temp_refused(const struct temp *temp, struct error *err);
+/* ERR_IO when the disk did not give back what was written. */
+FALLIBLE temp_check(const struct temp *temp, struct error *err);
+
+#endif

@@ -1,0 +1,423 @@
+/* sort_runs.c: sorts more rows than memory has room for: in runs, which are merged.
+ *
+ * A run is as many rows as can be sorted in the memory at hand. Its rows are copied there, as their
+ * order is read in all directions, and go back to temporary space sorted; what they were copied from
+ * is given back. Words (sort_key.h) are made with the bounds of all rows, so that those of different
+ * runs compare. Then all runs are merged at once, each read from its beginning to its end: a heap
+ * of runs by their first row's word; where words tie, by the rest of the keys, and then by the
+ * number of the run, since ties keep the order of the input. Workers merge parts of the order side by
+ * side, between rows of one run that are looked up in the others. */
+#include "cpu/sort_int.h"
+
+enum {
+    WORD_BYTES = 2 * (i32)sizeof(struct prim_pair), /* of a row while it is sorted */
+    MERGE_BATCH = 1024,
+    PIECE_ROWS = 1 << 16, /* rows of a chunk of the result */
+    PARTS_PER_WORKER = 2,
+#ifdef WF_HARD
+    RUN_LEAST = 256,
+    RUN_MOST = 4096,
+    PARALLEL_ROWS = 512
+#else
+    RUN_LEAST = 4096,
+    RUN_MOST = 1 << 30,
+    PARALLEL_ROWS = 1 << 16
+#endif
+};
+
+struct runs {
+    struct sort *s;
+    VEC(struct chunk *) list;
+    i64 row_bytes;
+};
+
+/* one run */
+
+static FALLIBLE copy_column(struct exec *x, struct chunk *to, u32 c, bool nulls, i64 rows) {
+    i64 bytes = MAX_OF(rows, 1) * kind_bytes[to->cols[c].kind];
+    to->buffers[2 * c] = buffer_new_at(x->mem, bytes, BUFFER_WORK);
+    to->buffers[2 * c + 1] = nulls ? buffer_new_at(x->mem, MAX_OF(rows, 1), BUFFER_WORK) : NULL;
+    if (!to->buffers[2 * c] || (nulls && !to->buffers[2 * c + 1])) {
+        return memory_refused(x->mem, x->err, bytes);
+    }
+    to->cols[c].data = to->buffers[2 * c]->data;
+    to->cols[c].nulls = nulls ? to->buffers[2 * c + 1]->data : NULL;
+    return ERR_OK;
+}
+
+/* Rows from..from + n of a chunk behind the first `at` rows. */
+static void copy_rows(const struct chunk *to, i64 at, const struct chunk *chunk, i64 from, i64 n) {
+    for (u32 c = 0; c < to->col_count; c++) {
+        const struct column *col = &chunk->cols[c];
+        i64 width = kind_bytes[col->kind];
+        memcpy((u8 *)to->cols[c].data + at * width, (const u8 *)col->data + from * width,
+               (size_t)(n * width));
+        if (to->cols[c].nulls && col->nulls) {
+            memcpy(to->cols[c].nulls + at, col->nulls + from, (size_t)n);
+        } else if (to->cols[c].nulls) {
+            memset(to->cols[c].nulls + at, 0, (size_t)n);
+        }
+    }
+}
+
+/* Sorts the rows of `in`, and takes it. */
+static FALLIBLE sort_run_rows(struct runs *r, struct chunk *in) {
+    struct sort one = {.x = r->s->x};
+    bool refused;
+    sort_list(&one, &in, 1);
+    one.parts = r->s->parts;
+    one.part_count = r->s->part_count;
+    one.levels = r->s->levels;
+    one.level_count = r->s->level_count;
+    one.want = MIN_OF(r->s->want, one.n);
+    one.col_count = in->col_count; /* the merge needs all keys */
+    wf_status status = sort_chunks(&one, BUFFER_ASIDE, false, &refused);
+    chunk_release(in);
+    if (!status) {
+        VEC_PUSH(r->s->x->arena, &r->list, one.out);
+    }
+    return status;
+}
+
+static i64 run_rows(const struct runs *r) {
+    i64 left = memory_left(r->s->x->mem) / 4 * 3;
+    i64 rows = left / (WORD_BYTES + r->row_bytes);
+    return MAX_OF(MIN_OF(rows, (i64)RUN_MOST), (i64)RUN_LEAST);
+}
+
+/* The next run: so many rows of the variable, from chunk *io_chunk, row *io_row on. Chunks that have been
+ * read are given back. */
+static FALLIBLE next_run(struct runs *r, struct variable *v, i64 rows, i64 *io_chunk, i64 *io_row) {
+    struct exec *x = r->s->x;
+    const struct chunk *like = r->s->chunks[0];
+    struct chunk *in = chunk_view_new(x, like->col_count);
+    if (!in) {
+        return memory_refused(x->mem, x->err, 256);
+    }
+    in->rows = rows;
+    wf_status status = ERR_OK;
+    for (u32 c = 0; c < in->col_count && !status; c++) {
+        in->cols[c].kind = like->cols[c].kind;
+        status = copy_column(x, in, c, r->s->nulls[c], rows);
+    }
+    for (i64 at = 0; at < rows && !status;) {
+        struct chunk *chunk = v->chunks.items[*io_chunk];
+        i64 n = MIN_OF(chunk->rows - *io_row, rows - at);
+        copy_rows(in, at, chunk, *io_row, n);
+        at += n;
+        *io_row += n;
+        if (*io_row == chunk->rows) {
+            v->chunks.items[(*io_chunk)++] = NULL;
+            chunk_release(chunk);
+            *io_row = 0;
+        }
+        status = exec_check(x);
+    }
+    if (status) {
+        chunk_release(in);
+        return status;
+    }
+    return sort_run_rows(r, in);
+}
+
+/* the merge */
+
+struct merge_part {
+    i64 *at;  /* per run: the first row, then the one to come */
+    i64 *end; /* per run */
+    i64 rows;
+    VEC(struct chunk *) out;
+};
+
+struct merge {
+    struct sort s; /* its chunks are the runs */
+    const b8 *nulls;
+    u32 col_count;
+    struct merge_part *parts;
+    _Atomic i32 failed;
+};
+
+static int text_order(const struct sort *s, const struct sort_part *part, u64 a, u64 b) {
+    i64 ia, ib;
+    const struct column *ca = sort_column(s, part->col, a, &ia);
+    const struct column *cb = sort_column(s, part->col, b, &ib);
+    int order = sv_cmp(sv_of(((const str *)ca->data)[ia]), sv_of(((const str *)cb->data)[ib]));
+    return part->descending ? -order : order;
+}
+
+/* Which of two rows comes first, by their keys alone. */
+static int row_order(const struct sort *s, u64 a, u64 b) {
+    for (u32 l = 0; l < s->level_count; l++) {
+        const struct level *level = &s->levels[l];
+        u64 wa = sort_word(s, level, a);
+        u64 wb = sort_word(s, level, b);
+        if (wa != wb) {
+            return wa < wb ? -1 : 1;
+        }
+        if (level->text && piece_goes_on(wa, level->text->descending)) {
+            int order = text_order(s, level->text, a, b);
+            if (order) {
+                return order;
+            }
+        }
+    }
+    return 0;
+}
+
+struct heap_item {
+    u64 word; /* of the first level */
+    u64 row;  /* its place: run << idx_bits | row */
+};
+
+static bool comes_first(const struct sort *s, const struct heap_item *a, const struct heap_item *b) {
+    if (a->word != b->word) {
+        return a->word < b->word;
+    }
+    bool settled = s->level_count == 1 && !s->levels[0].text;
+    int order = settled ? 0 : row_order(s, a->row, b->row);
+    return order ? order < 0 : a->row < b->row;
+}
+
+static void sift_down(const struct sort *s, struct heap_item *heap, i64 count, i64 i) {
+    struct heap_item item = heap[i];
+    for (;;) {
+        i64 child = 2 * i + 1;
+        if (child >= count) {
+            break;
+        }
+        if (child + 1 < count && comes_first(s, &heap[child + 1], &heap[child])) {
+            child++;
+        }
+        if (!comes_first(s, &heap[child], &item)) {
+            break;
+        }
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = item;
+}
+
+/* The next chunk of the result. */
+static struct chunk *open_piece(const struct merge *m, i64 rows) {
+    struct exec *x = m->s.x;
+    const struct chunk *like = m->s.chunks[0];
+    struct chunk *out = chunk_view_new(x, like->col_count);
+    bool fine = out != NULL;
+    for (u32 c = 0; fine && c < like->col_count; c++) {
+        i64 n = c < m->col_count ? rows : 0;
+        bool flags = n > 0 && m->nulls[c];
+        out->cols[c].kind = like->cols[c].kind;
+        struct buffer *data =
+            buffer_new_at(x->mem, MAX_OF(n, 1) * kind_bytes[like->cols[c].kind], BUFFER_ASIDE);
+        struct buffer *nulls = flags ? buffer_new_at(x->mem, n, BUFFER_ASIDE) : NULL;
+        out->buffers[2 * c] = data;
+        out->buffers[2 * c + 1] = nulls;
+        out->cols[c].data = data ? data->data : NULL;
+        out->cols[c].nulls = nulls ? nulls->data : NULL;
+        fine = data && (nulls || !flags);
+    }
+    if (!fine) {
+        chunk_release(out);
+        return NULL;
+    }
+    out->rows = rows;
+    return out;
+}
+
+#define PUT_ROWS(type)                                                         \
+    do {                                                                       \
+        for (i64 i = 0; i < n; i++) {                                          \
+            i64 at;                                                            \
+            const struct column *col = sort_column(&m->s, c, row[i], &at);     \
+            ((type *)to)[first + i] = ((const type *)col->data)[at];           \
+        }                                                                      \
+    } while (0)
+
+static void put_rows(const struct merge *m, const struct chunk *out, i64 first, const u64 *row,
+                     i64 n) {
+    for (u32 c = 0; c < m->col_count; c++) {
+        void *to = out->cols[c].data;
+        switch (kind_bytes[out->cols[c].kind]) {
+        case 1:
+            PUT_ROWS(u8);
+            break;
+        case 4:
+            PUT_ROWS(u32);
+            break;
+        case 8:
+            PUT_ROWS(u64);
+            break;
+        default:
+            PUT_ROWS(str);
+            break;
+        }
+        for (i64 i = 0; i < n && out->cols[c].nulls; i++) {
+            i64 at;
+            const struct column *col = sort_column(&m->s, c, row[i], &at);
+            out->cols[c].nulls[first + i] = col->nulls ? col->nulls[at] : 0;
+        }
+    }
+}
+#undef PUT_ROWS
+
+static struct heap_item item_of(const struct merge *m, i64 run, i64 row) {
+    u64 place = (u64)run << m->s.idx_bits | (u64)row;
+    return (struct heap_item){sort_word(&m->s, &m->s.levels[0], place), place};
+}
+
+/* The next n rows of the order, n at most what the heap has left. */
+static void take_rows(const struct merge *m, struct merge_part *part, struct heap_item *heap,
+                      i64 *io_count, u64 *row, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        row[i] = heap[0].row;
+        i64 run = (i64)(heap[0].row >> m->s.idx_bits);
+        if (++part->at[run] < part->end[run]) {
+            heap[0] = item_of(m, run, part->at[run]);
+        } else {
+            heap[0] = heap[--*io_count];
+        }
+        sift_down(&m->s, heap, *io_count, 0);
+    }
+}
+
+static bool merge_part(const struct merge *m, struct merge_part *part, struct heap_item *heap) {
+    struct exec *x = m->s.x;
+    u64 row[MERGE_BATCH];
+    i64 count = 0;
+    for (i64 r = 0; r < m->s.chunk_count; r++) {
+        if (part->at[r] < part->end[r]) {
+            heap[count++] = item_of(m, r, part->at[r]);
+        }
+    }
+    for (i64 i = count / 2; i-- > 0;) {
+        sift_down(&m->s, heap, count, i);
+    }
+    for (i64 done = 0; done < part->rows;) {
+        i64 rows = MIN_OF(part->rows - done, (i64)PIECE_ROWS);
+        struct chunk *out = open_piece(m, rows);
+        if (!out) {
+            return false;
+        }
+        mutex_lock(&x->lock);
+        VEC_PUSH(x->arena, &part->out, out);
+        mutex_unlock(&x->lock);
+        for (i64 at = 0; at < rows; at += MERGE_BATCH) {
+            i64 n = MIN_OF(rows - at, (i64)MERGE_BATCH);
+            take_rows(m, part, heap, &count, row, n);
+            put_rows(m, out, at, row, n);
+            work_rows(x, 2 * n);
+            if (exec_check(x)) {
+                return true; /* whoever waits finds out */
+            }
+        }
+        done += rows;
+    }
+    return true;
+}
+
+static void merge_task(void *arg, i64 i, i32 worker) {
+    UNUSED(worker);
+    struct merge *m = arg;
+    i64 bytes = m->s.chunk_count * (i64)sizeof(struct heap_item);
+    struct heap_item *heap = mem_alloc(m->s.x->mem, bytes);
+    if (!heap || !merge_part(m, &m->parts[i], heap)) {
+        atomic_store(&m->failed, 1);
+    }
+    mem_free(m->s.x->mem, heap, bytes);
+}
+
+/* The first row of the run that does not come before `row`. */
+static i64 lower_bound(const struct merge *m, i64 run, u64 row) {
+    i64 lo = 0;
+    i64 hi = m->s.chunks[run]->rows;
+    while (lo < hi) {
+        i64 mid = lo + (hi - lo) / 2;
+        if (row_order(&m->s, (u64)run << m->s.idx_bits | (u64)mid, row) < 0) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+/* Parts of the order, cut at rows of the longest run. */
+static i64 cut_parts(struct merge *m, i64 want) {
+    struct exec *x = m->s.x;
+    i64 runs = m->s.chunk_count;
+    i64 count = 1;
+    i64 longest = 0;
+    if (x->pool && m->s.n >= PARALLEL_ROWS && want == m->s.n) {
+        count = (i64)pool_worker_count(x->pool) * PARTS_PER_WORKER;
+    }
+    for (i64 r = 0; r < runs; r++) {
+        longest = m->s.chunks[r]->rows > m->s.chunks[longest]->rows ? r : longest;
+    }
+    m->parts = NEW_ARRAY(x->arena, struct merge_part, count);
+    for (i64 p = 0; p < count; p++) {
+        struct merge_part *part = &m->parts[p];
+        part->at = NEW_ARRAY(x->arena, i64, runs);
+        part->end = NEW_ARRAY(x->arena, i64, runs);
+        u64 cut = (u64)longest << m->s.idx_bits |
+                  (u64)(m->s.chunks[longest]->rows * (p + 1) / count);
+        for (i64 r = 0; r < runs; r++) {
+            part->at[r] = p ? m->parts[p - 1].end[r] : 0;
+            part->end[r] = p + 1 < count ? lower_bound(m, r, cut) : m->s.chunks[r]->rows;
+            part->rows += part->end[r] - part->at[r];
+        }
+        part->rows = MIN_OF(part->rows, want);
+    }
+    return count;
+}
+
+static FALLIBLE merge_runs(struct runs *r, u32 var) {
+    struct sort *s = r->s;
+    struct exec *x = s->x;
+    struct merge m = {.s = {.x = x}, .nulls = s->nulls, .col_count = s->col_count};
+    sort_list(&m.s, r->list.items, r->list.count);
+    m.s.parts = s->parts;
+    m.s.levels = s->levels;
+    m.s.level_count = s->level_count;
+    i64 count = cut_parts(&m, s->want);
+    tasks_run(x, count, merge_task, &m);
+    struct variable *v = &x->vars[var];
+    v->chunks.count = 0;
+    v->rows = s->want;
+    for (i64 p = 0; p < count; p++) {
+        for (i64 i = 0; i < m.parts[p].out.count; i++) {
+            m.parts[p].out.items[i]->order = v->chunks.count;
+            VEC_PUSH(exec_arena(x), &v->chunks, m.parts[p].out.items[i]);
+        }
+    }
+    TRY(exec_check(x));
+    return atomic_load(&m.failed) ? memory_refused(x->mem, x->err, PIECE_ROWS * 8) : ERR_OK;
+}
+
+wf_status sort_in_runs(struct sort *s, u32 var, i64 *out_runs) {
+    struct exec *x = s->x;
+    struct variable *v = &x->vars[var];
+    struct runs r = {.s = s};
+    u32 cols = s->chunks[0]->col_count;
+    s->nulls = NEW_ARRAY(x->arena, b8, cols);
+    for (u32 c = 0; c < cols; c++) {
+        s->nulls[c] = sort_has_nulls(s, c);
+        r.row_bytes += kind_bytes[s->chunks[0]->cols[c].kind] + s->nulls[c];
+    }
+    struct chunk like = {.cols = NEW_ARRAY(x->arena, struct column, cols), .col_count = cols};
+    memcpy(like.cols, s->chunks[0]->cols, sizeof *like.cols * cols);
+    s->chunks[0] = &like; /* its kinds are asked for when it has been given back */
+    work_expect(x, 9 * s->n); /* 4 to sort, 2 to gather, 1 for words; 2 to merge */
+    i64 chunk = 0, row = 0, left = s->n;
+    wf_status status = ERR_OK;
+    while (left > 0 && !status) {
+        i64 rows = MIN_OF(run_rows(&r), left);
+        status = next_run(&r, v, rows, &chunk, &row);
+        left -= rows;
+    }
+    status = status ? status : merge_runs(&r, var);
+    for (i64 i = 0; i < r.list.count; i++) {
+        chunk_release(r.list.items[i]);
+    }
+    *out_runs = r.list.count;
+    return status;
+}
