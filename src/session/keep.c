@@ -322,6 +322,7 @@ static FALLIBLE compute(struct refresh *r) {
     struct table_version **empty = NEW_ARRAY(&r->arena, struct table_version *, shape->member_count);
     struct lq_upkeep request = {.kind = LQ_ALL,
                                 .members = (const struct object *const *)shape->members,
+                                .kinds = shape->kinds,
                                 .member_count = shape->member_count};
     TRY(arena_check(&r->arena, &r->conn->err));
     wf_status status = empty_rows(r, empty);
@@ -412,6 +413,7 @@ static FALLIBLE find_lost(struct refresh *r, struct table_version **out, bool *o
     TRY(scene_open(r, r->old->inputs, r->lost));
     struct lq_upkeep request = {.kind = LQ_LOST,
                                 .members = (const struct object *const *)shape->members,
+                                .kinds = shape->kinds,
                                 .member_count = shape->member_count,
                                 .rows = member_rows(r, r->old->rows),
                                 .changes = r->changes.items,
@@ -433,6 +435,7 @@ static FALLIBLE find_gained(struct refresh *r, struct table_version *const *left
     TRY(scene_open(r, r->now, r->added));
     struct lq_upkeep request = {.kind = LQ_GAINED,
                                 .members = (const struct object *const *)shape->members,
+                                .kinds = shape->kinds,
                                 .member_count = count,
                                 .rows = member_rows(r, left),
                                 .lost = lost,
@@ -659,12 +662,12 @@ FALLIBLE keep_describe(struct wf_connection *conn, struct snapshot *snap, struct
 /* --- for statements --- */
 
 static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
-                             const struct object *view, bool *out_kept, struct snapshot_table *out,
+                             const struct object *view, struct kept_rows *out,
                              struct error *err) {
     struct keeping *k = (struct keeping *)keeper;
     struct kept_shape *shape = NULL;
     UNUSED(err); /* the connection's */
-    *out_kept = false;
+    *out = (struct kept_rows){0};
     TRY(shape_find(k->conn, snap, view, &shape));
     i64 member = shape ? shape_member(shape, view) : -1;
     if (member < 0 || (k->c && !shape->worth)) {
@@ -672,10 +675,11 @@ static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
         return ERR_OK;
     }
     struct table *table = shape->tables[member];
-    for (i64 i = 0; i < snap->tables.count && !*out_kept; i++) {
+    out->kinds = shape->kinds[member];
+    for (i64 i = 0; i < snap->tables.count && !out->are_kept; i++) {
         if (snap->tables.items[i].table == table) {
-            *out = snap->tables.items[i];
-            *out_kept = true;
+            out->table = snap->tables.items[i];
+            out->are_kept = 1;
         }
     }
     bool noted = !k->c;
@@ -685,13 +689,13 @@ static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
     if (!noted) {
         VEC_PUSH(&k->c->arena, &k->c->kept, shape_retain(shape));
     }
-    if (k->c && !*out_kept) { /* as it was, or empty: what it is shows before the execution */
+    if (k->c && !out->are_kept) { /* as it was, or empty: what it is shows before the execution */
         struct kept_state *state = state_find(k->conn, shape);
         struct table_version *rows =
             state ? version_retain(state->rows[member]) : table_snapshot(table);
         snapshot_put(snap, table, rows);
-        *out = (struct snapshot_table){table, rows};
-        *out_kept = true;
+        out->table = (struct snapshot_table){table, rows};
+        out->are_kept = 1;
         version_release(rows);
         state_release(state);
     }

@@ -42,6 +42,7 @@ struct kept_shape {
     i64 member_count;
     struct object **members;
     struct table **tables;
+    const struct sv **kinds; /* see struct lq_component */
     i64 input_count;
     struct kept_input *inputs;
     b8 worth;      /* it is kept for its own sake, not only for what reads it */
