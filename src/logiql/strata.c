@@ -199,7 +199,8 @@ static FALLIBLE check_rule(struct lq_bind *b, struct lq_rule *rule) {
         if (!other || other->component != rule->pred->component || other->rules.count == 0) {
             continue;
         }
-        if (uses.items[k].negation || (uses.items[k].is_folded && !take_best(rule))) {
+        if (uses.items[k].negation || other->fallback ||
+            (uses.items[k].is_folded && !take_best(rule))) {
             return refuse_cycle(b, rule, &uses.items[k], other);
         }
         rule->recursive = 1;

@@ -484,6 +484,9 @@ static FALLIBLE bind_whole(struct upkeep *u, struct rel **members) {
     for (i64 m = 0; m < u->request->member_count; m++) {
         const struct object *view = u->request->members[m];
         struct lq_pred *pred = u->preds[m];
+        if (pred->fix && u->request->enough) {
+            pred->fix->fix.limit = number_of(b, u->request->enough);
+        }
         struct rel *rel = pred_read(b, pred);
         struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, pred->arity + 1);
         for (i32 i = 0; i < pred->arity; i++) {
