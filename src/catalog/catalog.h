@@ -236,11 +236,15 @@ struct rule_binder {
 };
 
 /* Derived predicates whose rows somebody keeps, and is asked for by whoever makes plans of rules. */
+struct kept_rows {
+    b8 are_kept; /* the rows of the view are those of a table that the snapshot reads; then: */
+    struct snapshot_table table;
+    const struct sv *kinds; /* of entities that its columns hold; empty = values; NULL = all are */
+};
 struct rule_keeper {
-    /* *out_kept: the rows of the view are those of *out, a table that the snapshot reads. */
     FALLIBLE(*find)
-    (struct rule_keeper *keeper, struct snapshot *snap, const struct object *view, bool *out_kept,
-     struct snapshot_table *out, struct error *err);
+    (struct rule_keeper *keeper, struct snapshot *snap, const struct object *view,
+     struct kept_rows *out, struct error *err);
 };
 
 enum { PATH_MAX_SCHEMAS = 16 };

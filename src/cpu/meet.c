@@ -2,8 +2,9 @@
  *
  * The runs are walked together by leapfrogging: whoever is behind seeks, by steps that double, the
  * first value not below that of the others; where all have the same, its rows are handed on, and all
- * go past it. A walk costs about the shortest run, times the logarithm of how much longer the others
- * are. Values may repeat within a run: every choice of one row from each run counts. */
+ * go past it. Two lists of about the same length go on step by step. A walk costs about the shortest
+ * run, times the logarithm of how much longer the others are. Values may repeat within a run: every
+ * choice of one row from each run counts. */
 #include "cpu/cpu_int.h"
 
 #include "codes/control.h"
@@ -91,8 +92,35 @@ static bool align(struct meet *m) {
     return !m->e.w->enough;
 }
 
+/* The same of two lists of about the same length: both go on by one, whichever is behind. */
+static bool align_pair(struct meet *m) {
+    struct list *a = &m->lists[0], *b = &m->lists[1];
+    u32 i = a->at, k = b->at;
+    const u32 i_end = a->end, k_end = b->end;
+    while (i < i_end && k < k_end) {
+        i64 x = a->values[i], y = b->values[k];
+        if (x == y) {
+            break;
+        }
+        i += x < y;
+        k += y < x;
+    }
+    u64 before = m->steps;
+    m->steps += (u64)(i - a->at) + (k - b->at);
+    a->at = i;
+    b->at = k;
+    return i < i_end && k < k_end && !m->e.w->enough && !stop_due(before, m->steps);
+}
+
+/* Two lists that a walk by single steps suits. */
+static bool are_alike(const struct meet *m) {
+    u64 a = m->lists[0].end - m->lists[0].at, b = m->lists[1].end - m->lists[1].at;
+    return m->count == 2 && a < 8 * b && b < 8 * a;
+}
+
 static FALLIBLE meet_row(struct meet *m, u32 row) {
-    while (align(m)) {
+    bool alike = are_alike(m);
+    while (alike ? align_pair(m) : align(m)) {
         u64 times = 1;
         u32 ends[LISTS_MAX] = {0};
         for (u32 i = 0; i < m->count; i++) {

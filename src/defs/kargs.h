@@ -446,6 +446,16 @@ struct kintern_fill { /* puts entries that are there already into empty slots */
     u32 pad;
 };
 
+struct kintern_show { /* copies entries, and their texts as far as there is room */
+    struct kintern intern;
+    const u32 *codes;
+    i64 count;
+    u64 *out;   /* per code: the length, where it lies in the heap */
+    u64 *used;  /* bytes of it */
+    u8 *heap;
+    u64 heap_bytes;
+};
+
 struct kprobe { /* reads `count` 16-byte words, one after the other or anywhere */
     const u8 *data;
     i64 count;

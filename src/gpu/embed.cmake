@@ -23,6 +23,7 @@ set(WF_EMBEDDED
   vm_rows.h=gpu/kernels/vm_rows.h
   vm_rows_small.h=gpu/kernels/vm_rows_small.h
   vm_agg.h=gpu/kernels/vm_agg.h
+  run_words.h=gpu/kernels/run_words.h
   agg_runs.h=gpu/kernels/agg_runs.h
   agg_list.h=gpu/kernels/agg_list.h
   build.h=gpu/kernels/build.h

@@ -85,14 +85,15 @@ static void shape_shared(const struct gpu_plan *plan, const struct sink *sink,
 }
 
 /* Groups that are few, or of which few are met often, meet in a table of the block's own first.
- * What is expected of a hash table may be wrong: it has a smaller one in any case, which a warp
- * leaves when few of its rows are found there. */
+ * What is expected of a hash table, or of an interner's numbers, may be wrong: it has a smaller one
+ * in any case, which a warp leaves when few of its rows are found there. */
 static void shape_front(const struct gpu_plan *plan, const struct sink *sink,
                         const struct agg_room *room, struct agg_shape *out) {
     i64 most = room->is_simt ? AGG_FRONT_GROUPS_SIMT : AGG_FRONT_GROUPS;
     bool apart = out->own_bytes || out->copies || out->run_rows;
     u32 slots = sink->word_count <= 3 ? AGG_FRONT_SLOTS : AGG_FRONT_SLOTS / 2;
-    slots = sink->groups <= most ? slots : out->agg.form == AGG_HASH ? slots / 2 : 0;
+    bool unsure = out->agg.form == AGG_HASH || out->numbered;
+    slots = sink->groups <= most ? slots : unsure ? slots / 2 : 0;
     slots /= room->sharers > 4 || room->few ? 4 : room->sharers > 1 ? 2 : 1;
     out->front = !apart && !plan->limbs.count && sink->word_count <= AGG_RUN_WORDS ? slots : 0;
 }
@@ -125,6 +126,7 @@ void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const stru
         shape_front(plan, sink, room, out);
         return;
     }
+    out->numbered = key.hi < plan->pipe->regs[sink->key].range.hi;
     i32 touch = gpu_touch_word(plan, sink);
     agg->head = touch < 0;
     agg->touch = touch < 0 ? 0 : (u32)touch;

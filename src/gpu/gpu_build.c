@@ -3,10 +3,11 @@
  * The form follows from what is known when the rows are there: direct addressing when the key range
  * is small against the rows; a bitmap with counts, which numbers the keys, up to 256 keys a row; else
  * open addressing at most half full, in slots of 4 + 4 bytes where the range allows it. One launch
- * assumes unique keys; when it meets a duplicate, of which a bitmap knows before, the index is built
- * as runs of row numbers: count, exclusive sums (the library's scan, as a job inside the step),
- * scatter. Before a hash table stands a bitmap of one column of its key, where its range allows it:
- * most keys that pipelines ask for are not there. */
+ * assumes unique keys, unless those of this step were repeated when the program ran before; when it
+ * meets a duplicate, of which a bitmap knows before, the index is built as runs of row numbers: count,
+ * exclusive sums (the library's scan, as a job inside the step), scatter. Before a hash table stands a
+ * bitmap of one column of its key, where its range allows it: most keys that pipelines ask for are not
+ * there. */
 #include "gpu/gpu_int.h"
 #include "prim/move.h"
 
@@ -53,6 +54,7 @@ struct build {
     struct weave_field field; /* that it is of */
     i64 set_count; /* bits of the filter */
     b8 folded;     /* keys share bits of it */
+    b8 repeats;    /* keys of this step were repeated before: it is not tried without */
     i64 most_matches;
     i64 launches;
     b8 waited; /* for all that was started */
@@ -407,6 +409,10 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
         TRY(zeroed(b, (b->args.form == KINDEX_PAIRS ? slots + 1 : 2 * slots) * 8, &b->gv->slots));
         b->args.slots = DEV(u64 *, b->gv->slots->addr);
     }
+    if (b->repeats && b->args.form == KINDEX_DIRECT) { /* there is no filter either */
+        *out_duplicate = true;
+        return ERR_OK;
+    }
     if (b->args.form != KINDEX_BITS) {
         TRY(start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args));
     }
@@ -452,6 +458,32 @@ static FALLIBLE build_runs(struct build *b) {
     return ERR_OK;
 }
 
+/* The place where the card notes that keys of the step are repeated: a program that runs again most
+ * likely finds them so. NULL: the program is not known again. */
+static u64 *repeats_at(struct build *b, const struct step *step, u64 *out_key) {
+    u64 id = b->x->program->id;
+    *out_key = hash_u64(id + ((u64)step->dst << 40)) | 1;
+    return id ? &b->g->card->repeats[*out_key / 2 % REPEATS_NOTED] : NULL;
+}
+
+static void expect_repeats(struct build *b, const struct step *step) {
+    u64 key;
+    mutex_lock(&b->g->card->lock);
+    const u64 *at = repeats_at(b, step, &key);
+    b->repeats = at && *at == key;
+    mutex_unlock(&b->g->card->lock);
+}
+
+static void note_repeats(struct build *b, const struct step *step, bool repeated) {
+    u64 key;
+    mutex_lock(&b->g->card->lock);
+    u64 *at = repeats_at(b, step, &key);
+    if (at && (repeated || *at == key)) {
+        *at = repeated ? key : 0;
+    }
+    mutex_unlock(&b->g->card->lock);
+}
+
 static FALLIBLE build_all(struct build *b, const struct step *step, struct step_metric *metric) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
@@ -471,10 +503,12 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     TRY(gpu_event(g, 0, &first, err));
     CU(g->api->event_record(first, g->streams[0]));
     bool duplicate = false;
+    expect_repeats(b, step);
     TRY(build_unique(b, &duplicate));
     if (duplicate) {
         TRY(build_runs(b));
     }
+    note_repeats(b, step, b->most_matches > 1);
     if (!b->waited) {
         TRY(record_end(b));
         CU(gpu_sync(g, g->streams[0]));

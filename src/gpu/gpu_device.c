@@ -251,7 +251,7 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
         const struct op *op = &pipe->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
             indexes[plan->op_imm[i]] =
-                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1, {0}, 0, 0};
+                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1, {0}, 0, 0, 0};
         }
     }
     struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes, .lists = 1};
@@ -436,6 +436,29 @@ static FALLIBLE gpu_fetch(struct device *dev, struct exec *x, u32 var) {
     return status;
 }
 
+static FALLIBLE gpu_fetch_texts(struct device *dev, struct exec *x, u32 var, const i32 *codes,
+                                i64 count, bool *out_done) {
+    struct gpu *g = dev->self;
+    *out_done = gpu_has_fetch(g->card);
+    if (!*out_done) {
+        return ERR_OK;
+    }
+    TRY(gpu_enter(g, x->err));
+    g->waits = 0;
+    wf_status status = gpu_intern_show(g, x, var, codes, count);
+    x->fetch_waits += g->waits;
+    if (status) {
+        gpu_wait(g);
+    }
+    gpu_leave(g);
+    if (status == ERR_DEVICE_MEMORY) {
+        error_reset(x->err);
+        *out_done = false;
+        return ERR_OK;
+    }
+    return status;
+}
+
 static void gpu_close(struct device *dev) {
     gpu_worker_close(dev->self);
 }
@@ -477,6 +500,7 @@ static struct device *device_of(struct gpu *g) {
                                 .run = gpu_run,
                                 .rounds = gpu_rounds,
                                 .fetch = gpu_fetch,
+                                .fetch_texts = gpu_fetch_texts,
                                 .rates = gpu_rates,
                                 .close = gpu_close};
     return &g->device;

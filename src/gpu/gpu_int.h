@@ -337,6 +337,7 @@ struct gpu_fit { /* how many blocks of a launch a multiprocessor holds */
     i64 shared_bytes;
 };
 
+enum { REPEATS_NOTED = 1024 };
 /* What the workers of one card share. */
 struct gpu_card {
     const struct cu_api *api;
@@ -366,6 +367,7 @@ struct gpu_card {
     struct gpu_codes codes;
     struct gpu_host *host;
     struct gpu_moves moves;
+    u64 repeats[REPEATS_NOTED]; /* builds whose keys are repeated, by hash: gpu_build.c */
 };
 
 struct gpu_grid { /* of a launch */
@@ -616,6 +618,7 @@ struct agg_shape {
     i32 run_rows;  /* of a thread, where rows come in the order of their key; 0 = not so */
     u32 front;     /* slots of a block's own table in front of the one that all share; 0 = none */
     b8 copies;     /* tables of the block's own */
+    b8 numbered;   /* keys are bounded by this execution alone: numbers of an interner, codes */
 };
 void gpu_agg_shape(const struct exec *x, const struct gpu_plan *plan, const struct sink *sink,
                    const struct agg_room *room, struct agg_shape *out);
@@ -641,6 +644,7 @@ struct weave_index {
     struct weave_field field;
     b8 near;   /* there are bits of it for shared memory */
     b8 narrow; /* keys of 32 bits are told by them whether its bitmap has them */
+    b8 most;   /* lookups mostly find their key */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -814,6 +818,9 @@ FALLIBLE gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text,
                          struct intern_size size, struct kintern *out, i64 *moved);
 /* After a step that adds: how much there is. */
 FALLIBLE gpu_intern_close(struct gpu *g, struct exec *x, u32 var, struct intern_size *out);
+/* Those of `count` numbers, to the host's dictionary, which is empty: entry i is that of codes[i]. */
+FALLIBLE gpu_intern_show(struct gpu *g, struct exec *x, u32 var, const i32 *codes, i64 count);
+bool gpu_has_fetch(const struct gpu_card *card); /* the kernels of fetching need no compiler */
 FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 
 /* --- steps (gpu_run.c, gpu_build.c) --- */

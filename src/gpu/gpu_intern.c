@@ -14,6 +14,7 @@ enum { BLOCK_SLOTS, BLOCK_ENTRIES, BLOCK_HEAP, BLOCK_COUNTS };
 #define ENTRIES_MOST (1LL << 30)
 #define ENTRY_BYTES ((i64)(INTERN_WORDS * 8))
 #define TEXT_BYTES 24 /* room per entry at first */
+#define SHOWN_BYTES 64 /* the same of one that is shown */
 
 static FALLIBLE open_host(struct exec *x, u32 var, bool is_text, i64 *out_len) {
     struct variable *v = &x->vars[var];
@@ -249,6 +250,103 @@ static FALLIBLE add_pairs(struct exec *x, struct pair_map *pairs, i64 have, i64 
         CHECK(number == i);
     }
     return ERR_OK;
+}
+
+/* Codes, entries and their texts in one block: codes, a count, pairs of length and place, the heap. */
+struct show {
+    struct gpu *g;
+    struct exec *x;
+    const struct gpu_var *gv;
+    const i32 *codes;
+    i64 count;
+    i64 heap_bytes;
+    struct gpu_block *block;
+    u64 *copy; /* from the count on */
+};
+
+static i64 show_head(const struct show *s) { /* bytes before the heap, without the codes */
+    return 8 + s->count * 16;
+}
+
+static FALLIBLE show_once(struct show *s) {
+    struct gpu *g = s->g;
+    struct error *err = s->x->err;
+    i64 code_bytes = ALIGN_UP(s->count * 4, 16);
+    i64 bytes = show_head(s) + s->heap_bytes;
+    void *function = NULL;
+    TRY(gpu_alloc(g, code_bytes + bytes, &s->block, err));
+    s->copy = mem_alloc(s->x->mem, bytes);
+    if (!s->copy) {
+        return memory_refused(s->x->mem, err, bytes);
+    }
+    u64 used = s->block->addr + (u64)code_bytes;
+    CU(g->api->copy_to_device(s->block->addr, s->codes, (size_t)s->count * 4, g->streams[0]));
+    CU(g->api->set_bytes(used, 0, 8, g->streams[0]));
+    TRY(gpu_kernel(g->card, KERNEL_INTERN_SHOW, s->x, &function, err));
+    struct kintern_show args = {.intern = s->gv->intern,
+                                .codes = DEV(const u32 *, s->block->addr),
+                                .count = s->count,
+                                .out = DEV(u64 *, used + 8),
+                                .used = DEV(u64 *, used),
+                                .heap = DEV(u8 *, used + (u64)show_head(s)),
+                                .heap_bytes = (u64)s->heap_bytes};
+    i64 blocks = MIN_OF((s->count + BLOCK_THREADS - 1) / BLOCK_THREADS,
+                        (i64)g->card->sm_count * 8);
+    struct gpu_grid grid = {MAX_OF(blocks, 1), BLOCK_THREADS, 0};
+    TRY(gpu_launch(g, function, grid, g->streams[0], &args, err));
+    CU(g->api->copy_to_host(s->copy, used, (size_t)bytes, g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    return ERR_OK;
+}
+
+static void show_drop(struct show *s) {
+    gpu_heap_free(s->g->card, s->block);
+    mem_free(s->x->mem, s->copy, show_head(s) + s->heap_bytes);
+    s->block = NULL;
+    s->copy = NULL;
+}
+
+static FALLIBLE show_add(struct show *s, struct dict *dict) {
+    u64 *heap = s->copy + show_head(s) / 8;
+    for (i64 i = 0; i < s->heap_bytes / 8; i++) {
+        heap[i] = __builtin_bswap64(heap[i]);
+    }
+    for (i64 i = 0; i < s->count; i++) {
+        const u64 *entry = s->copy + 1 + 2 * i;
+        struct sv text = {(const char *)(heap + entry[1] / 8), (i64)entry[0]};
+        if (dict_add(dict, text) != (i32)i) { /* they are distinct */
+            return memory_refused(s->x->mem, s->x->err, 64);
+        }
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_intern_show(struct gpu *g, struct exec *x, u32 var, const i32 *codes, i64 count) {
+    struct variable *v = &x->vars[var];
+    struct gpu_var *gv = v->copy;
+    struct show s = {.g = g, .x = x, .gv = gv, .codes = codes, .count = count};
+    if (gv->epoch != g->card->epoch) {
+        FAIL(x->err, GPU, "keys were lost when the GPU was reset");
+    }
+    if (count == 0) {
+        v->on_host = 1;
+        return ERR_OK;
+    }
+    s.heap_bytes = count * SHOWN_BYTES;
+    wf_status status = show_once(&s);
+    if (!status && (i64)s.copy[0] > s.heap_bytes) { /* some are long */
+        i64 used = (i64)s.copy[0];
+        show_drop(&s);
+        s.heap_bytes = used;
+        status = show_once(&s);
+    }
+    if (status) {
+        (void)g->api->stream_synchronize(g->streams[0]);
+    }
+    status = status ? status : show_add(&s, v->dict);
+    show_drop(&s);
+    v->on_host = !status;
+    return status;
 }
 
 wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {

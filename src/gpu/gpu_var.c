@@ -351,7 +351,7 @@ wf_status gpu_rows_to_chunk(struct gpu *g, struct exec *x, const struct row_fetc
 #define FEW_BYTES (32LL << 10)
 
 /* Rows do not wait for a compiler. */
-static bool has_fetch(const struct gpu_card *card) {
+bool gpu_has_fetch(const struct gpu_card *card) {
     return atomic_load(&card->codes.kernels[KERNEL_FETCH]) ||
            atomic_load(&card->codes.kernels[KERNEL_AGG_INIT]) ||
            atomic_load(&card->codes.kernels[KERNEL_BUILD_UNIQUE]) || gpu_image_find(card, "build");
@@ -511,7 +511,7 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     v->rows = 0; /* variable_append counts them again */
     struct row_fetch fetch = {var, rows, 0, cols, g->streams[0]};
     struct kfetch few;
-    if (has_fetch(g->card) && few_rows(&x->program->vars[var], rows, cols, &few)) {
+    if (gpu_has_fetch(g->card) && few_rows(&x->program->vars[var], rows, cols, &few)) {
         wf_status status = fetch_few(g, x, &fetch, &few);
         v->rows = rows;
         return status;

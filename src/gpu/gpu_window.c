@@ -123,15 +123,23 @@ static FALLIBLE make_column(struct windower *w, u32 number) {
 }
 
 /* The smallest function whose argument was refused. */
+static FALLIBLE fetch_reports(struct windower *w) {
+    struct gpu *g = w->o.g;
+    struct error *err = w->x->err;
+    i64 bytes = w->step->window_count * 8;
+    TRY(gpu_pinned_reserve(g, &g->reports, bytes, err));
+    CU(g->api->copy_to_host(g->reports.host, w->report, (size_t)bytes, g->streams[0]));
+    return ERR_OK;
+}
+
+/* Once they are there. */
 static FALLIBLE check_reports(struct windower *w) {
     struct exec *x = w->x;
-    u32 count = w->step->window_count;
-    u64 *found = NEW_ARRAY(x->arena, u64, count + 1);
-    TRY(arena_check(x->arena, x->err));
-    TRY(order_receive(&w->o, found, w->report, count * 8));
-    for (u32 i = 0; i < count; i++) {
+    for (u32 i = 0; i < w->step->window_count; i++) {
         const struct window_fn *fn = &w->step->windows[i];
-        if (found[i]) {
+        u64 found;
+        memcpy(&found, w->o.g->reports.host + 8 * i, sizeof found);
+        if (found) {
             bool tile = fn->func == WINDOW_NTILE;
             return error_set(x->err, tile ? ERR_NTILE : ERR_NTH_VALUE, fn->position,
                              "argument of %s must be greater than zero",
@@ -214,7 +222,7 @@ static FALLIBLE window_all(void *arg) {
     if (!read_last(w)) {
         TRY(copy_rows(&w->o, w->from, def, 0, w->rows.rows, w->out));
     }
-    return check_reports(w); /* waits for all */
+    return fetch_reports(w);
 }
 
 wf_status gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
@@ -225,7 +233,8 @@ wf_status gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struc
                          .old_count = x->program->vars[step->src].col_count};
     w.rows.rows = x->vars[step->src].rows;
     variable_reset(&x->vars[step->dst]);
-    wf_status status = order_timed(&w.o, window_all, &w);
+    wf_status status = order_timed(&w.o, window_all, &w); /* waits for all */
+    status = status ? status : check_reports(&w);
     order_end(&w.o, status);
     if (status) {
         variable_reset(&x->vars[step->dst]);

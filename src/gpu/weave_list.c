@@ -191,7 +191,8 @@ static void choose_tests(struct weaver *v) {
     }
     for (u32 few = WEAVE_FEW; few-- > 0;) {
         for (u32 k = 0; k < count; k++) {
-            if (v->w->indexes[v->plan->op_imm[found[k]]].few == few && (few || !v->few)) {
+            const struct weave_index *index = &v->w->indexes[v->plan->op_imm[found[k]]];
+            if (index->few == few && !(index->most && v->few)) {
                 v->tests[v->test_count++] = found[k];
                 v->few |= few > 0;
                 v->rare |= few + 1 == WEAVE_FEW;

@@ -367,16 +367,27 @@ void weave_runs_list_begin(struct weaver *v) {
     line(v, "u32 tile_runs = 0;");
 }
 
-/* A word of the rows' runs, to their slots; more<w>: what goes to the run that goes on. */
-static void put_listed_word(struct weaver *v, u32 w) {
-    const char *op = weave_words[sink_of(v)->words[w]];
-    char x[24];
-    snprintf(x, sizeof x, v->pipe->regs[sink_of(v)->word_regs[w]].is_const ? "r%u" : "r%u[0]",
-             sink_of(v)->word_regs[w]);
-    line(v, "const i64 more%u =", w);
-    line(v, "    w_listed_word(%s, runs.heads, act ? (i64)%s : word_identity(%s));", op, x, op);
+/* The words of the rows' runs, to their slots; more<w>: what goes to the run that goes on. */
+static void put_listed_words(struct weaver *v) {
+    const struct sink *sink = sink_of(v);
+    for (u32 w = 0; w < sink->word_count; w++) {
+        const char *op = weave_words[sink->words[w]];
+        const char *type = word_type(v, w);
+        bool is_const = v->pipe->regs[sink->word_regs[w]].is_const;
+        line(v, "%s more%u = act ? (%s)r%u%s : run_identity_%s(%s);", type, w, type,
+             sink->word_regs[w], is_const ? "" : "[0]", type, op);
+    }
+    line(v, "UNROLL for (u32 by = 1; by < 32; by *= 2) {");
+    line(v, "    const u32 apart = listed_apart(runs.heads, by);");
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, "    more%u = w_listed_%s(%s, apart, more%u, by);", w, word_type(v, w),
+             weave_words[sink->words[w]], w);
+    }
+    line(v, "}");
     line(v, "if (begins) {");
-    line(v, "    sums%u[runs.slot] = (u64)more%u;", w, w);
+    for (u32 w = 0; w < sink->word_count; w++) {
+        line(v, "    sums%u[runs.slot] = (u64)(i64)more%u;", w, w);
+    }
     line(v, "}");
 }
 
@@ -391,9 +402,7 @@ static void put_list_runs(struct weaver *v) {
     line(v, "if (begins) {");
     line(v, "    keys[runs.slot] = (u64)r%u[0];", sink->key);
     line(v, "}");
-    for (u32 w = 0; w < sink->word_count; w++) {
-        put_listed_word(v, w);
-    }
+    put_listed_words(v);
     line(v, "b_sync();");
     line(v, "if (t_lane() == 0 && runs.goes_on != ~0u) {");
     for (u32 w = 0; w < sink->word_count; w++) {

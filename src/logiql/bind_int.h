@@ -52,8 +52,10 @@ struct lq_pred {
     struct sv *members; /* of a declaration: the predicates that kinds were named by */
     b8 declared;        /* types are those of a declaration */
     b8 is_entity;       /* its tuples are the entities of the kind that is called like it */
-    b8 makes;           /* a constructor: its keys determine the entity that is its value */
-    struct sv refmode;  /* of an entity: the predicate that names its tuples; empty = none */
+    const struct lq_expr
+        *fallback;        /* of a function: the value of keys that have none; NULL = none */
+    b8 makes;             /* a constructor: its keys determine the entity that is its value */
+    struct sv refmode;    /* of an entity: the predicate that names its tuples; empty = none */
     struct sv identifies; /* of a refmode: its entity */
     struct lq_pred *rows; /* of an entity that is a table: all columns of that */
     const char *stored;   /* the table it is a column of, where the text makes that */

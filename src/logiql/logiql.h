@@ -28,6 +28,7 @@ struct lq_input {
 };
 struct lq_component {
     VEC(const struct object *) members;
+    VEC(const struct sv *) kinds; /* by member: of its columns; NULL = they hold no entities */
     VEC(struct lq_input) inputs; /* what their rules read besides each other */
     b8 recursive;
     b8 folds;  /* a rule aggregates or numbers */
@@ -48,12 +49,13 @@ struct lq_changed {
 struct lq_upkeep {
     u8 kind; /* enum lq_upkeep_kind */
     const struct object *const *members;
+    const struct sv *const *kinds; /* by member; see struct lq_component */
     i64 member_count;
     const struct snapshot_table *rows; /* of members; not of ALL */
     const struct snapshot_table *lost; /* GAINED: what each of them lost; a NULL table: nothing */
     const struct lq_changed *changes;
     i64 change_count;
-    i64 enough; /* LOST: so many rows of the first member are too many to go on; 0 = none are */
+    i64 enough; /* LOST, ALL: so many rows of the first member are too many to go on; 0 = none are */
 };
 /* One member: its columns; LOST: numbers of rows. Several: its number before them, and columns of all
  * members in their order, NULL but for its own; LOST: its number and the row's. */

@@ -205,17 +205,22 @@ static bool is_member(const struct lq_bind *b, const struct object *view) {
 /* Rows that somebody keeps are read where they are; what its rules say besides stays known. */
 static FALLIBLE from_kept(struct lq_bind *b, struct lq_pred *pred, const struct object *view) {
     struct rule_keeper *keeper = b->snap->keeper;
-    bool kept = false;
+    struct kept_rows found = {0};
     if (!keeper || is_member(b, view)) {
         return ERR_OK;
     }
-    TRY(keeper->find(keeper, b->snap, view, &kept, &pred->kept, b->err));
-    if (kept) {
+    TRY(keeper->find(keeper, b->snap, view, &found, b->err));
+    if (found.are_kept) {
         pred->origin = ORIGIN_KEPT;
+        pred->kept = found.table;
         pred->rules.count = 0;
         pred->types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
+        pred->kinds = NEW_ARRAY(b->arena, struct sv, pred->arity + 1);
         for (i32 i = 0; i < pred->arity; i++) {
             pred->types[i] = pred->kept.table->cols[i].type;
+            pred->kinds[i] = found.kinds && found.kinds[i].len > 0
+                                 ? arena_sv(b->arena, found.kinds[i])
+                                 : (struct sv){NULL, 0};
         }
     }
     return ERR_OK;

@@ -174,7 +174,7 @@ static FALLIBLE check_rule(struct lq_bind *b, struct lq_rule *rule) {
         if (!other || other->component != rule->pred->component || other->rules.count == 0) {
             continue;
         }
-        if (uses.items[k].negation) {
+        if (uses.items[k].negation || other->fallback) {
             return refuse_cycle(b, rule, &uses.items[k], other);
         }
         rule->recursive = 1;

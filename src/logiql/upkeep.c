@@ -23,15 +23,37 @@ static bool storable(const struct object *view) {
     return view->col_count > 0;
 }
 
-/* Entities, and what names them: what literals for them read is not in the rules. */
-static bool has_entities(const struct lq_pred *pred) {
-    const struct object *object = pred->entry ? pred->entry->object : NULL;
-    bool found = pred->is_entity || pred->makes || pred->refmode.len > 0 ||
-                 pred->identifies.len > 0 || pred->also.count > 0;
+static bool holds_entities(const struct lq_pred *pred) {
+    bool found = false;
     for (i32 i = 0; pred->kinds && i < pred->arity && !found; i++) {
         found = pred->kinds[i].len > 0;
     }
-    return found || (object && object->text && strstr(object->text, "lang:new"));
+    return found;
+}
+
+/* Where there are entities, only plans tell which columns hold them, and which literals read the
+ * tables that name them. */
+static FALLIBLE find_kinds(struct lq_bind *b) {
+    bool found = false;
+    for (i64 i = 0; i < b->order.count && !found; i++) {
+        const struct lq_pred *pred = b->order.items[i];
+        const struct object *object = pred->entry ? pred->entry->object : NULL;
+        found = pred->is_entity || pred->makes || pred->refmode.len > 0 ||
+                pred->identifies.len > 0 || holds_entities(pred) ||
+                (object && object->kind == OBJECT_VIEW && object->logical &&
+                 strstr(object->text, "lang:new"));
+    }
+    return found ? relations_bind(b) : ERR_OK;
+}
+
+/* What a literal reads it reads wherever the literal stands. */
+static u8 negation_of(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other) {
+    for (i64 i = 0; i < pred->also.count; i++) {
+        if (pred->also.items[i] == other) {
+            return LQ_ABOUT_ALL;
+        }
+    }
+    return strata_negates(b, pred, other);
 }
 
 static FALLIBLE add_inputs(struct lq_bind *b, const struct lq_pred *pred,
@@ -40,7 +62,7 @@ static FALLIBLE add_inputs(struct lq_bind *b, const struct lq_pred *pred,
     strata_reads(b, pred, &reads);
     for (i64 i = 0; i < reads.count; i++) {
         const struct lq_pred *other = reads.items[i];
-        struct lq_input input = {other->entry, strata_negates(b, pred, other)};
+        struct lq_input input = {other->entry, negation_of(b, pred, other)};
         const struct object *object = other->entry ? other->entry->object : NULL;
         bool derived = object && object->kind == OBJECT_VIEW && object->logical;
         bool table = object && object->kind == OBJECT_TABLE && !object->table->provider;
@@ -79,18 +101,20 @@ FALLIBLE logiql_component(struct arena *arena, struct snapshot *snap, const stru
     snap->keeper = NULL; /* rules are what is looked at */
     wf_status status = pred_of_view(b, view, &root);
     status = status ? status : strata_add(b, root);
+    status = status ? status : find_kinds(b);
     snap->keeper = keeper;
     TRY(status);
     for (i64 i = 0; i < b->order.count; i++) {
         const struct lq_pred *pred = b->order.items[i];
-        out->closed = out->closed && !has_entities(pred);
         if (pred->component != root->component) {
             continue;
         }
         const struct object *object = pred->entry ? pred->entry->object : NULL;
         out->closed = out->closed && object && object->logical && storable(object);
         out->recursive = out->recursive || pred->recursive;
+        const struct sv *kinds = holds_entities(pred) ? pred->kinds : NULL;
         VEC_PUSH(arena, &out->members, object);
+        VEC_PUSH(arena, &out->kinds, kinds);
         for (i64 r = 0; r < pred->rules.count; r++) {
             out->folds = out->folds || pred->rules.items[r]->clause->fold;
         }
@@ -384,11 +408,14 @@ static void type_members(struct upkeep *u) {
     struct lq_bind *b = &u->b;
     for (i64 m = 0; m < u->request->member_count; m++) {
         struct lq_pred *pred = u->preds[m];
+        const struct sv *kinds = u->request->kinds ? u->request->kinds[m] : NULL;
         pred->types = NEW_ARRAY(b->arena, struct type, pred->arity + 1);
+        pred->kinds = NEW_ARRAY(b->arena, struct sv, pred->arity + 1);
         pred->declared = 1;
         pred->relation = (u32)m;
         for (i32 i = 0; i < pred->arity; i++) {
             pred->types[i] = u->request->members[m]->col_types[i];
+            pred->kinds[i] = kinds ? kinds[i] : (struct sv){NULL, 0};
         }
     }
 }
@@ -452,6 +479,9 @@ static FALLIBLE bind_whole(struct upkeep *u, struct rel **members) {
     for (i64 m = 0; m < u->request->member_count; m++) {
         const struct object *view = u->request->members[m];
         struct lq_pred *pred = u->preds[m];
+        if (pred->fix && u->request->enough) {
+            pred->fix->fix.limit = number_of(b, u->request->enough);
+        }
         struct rel *rel = pred_read(b, pred);
         struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, pred->arity + 1);
         for (i32 i = 0; i < pred->arity; i++) {

@@ -746,12 +746,47 @@ static f64 grown_rows(const struct group *g, f64 rows, u64 joined, i64 leaf) {
     return rows;
 }
 
+/* How many rows of a leaf a row of the others is expected to meet by its bound columns alone. */
+static f64 run_length(const struct group *g, i64 leaf, u64 bound) {
+    f64 rows = (f64)MAX_OF(g->leaves.items[leaf]->rows, 1);
+    for (i64 i = 0; i < g->classes.count; i++) {
+        const struct class *class = &g->classes.items[i];
+        bool keys = (bound >> i & 1) && (class->mask >> leaf & 1);
+        rows /= keys ? fewest(class, 1ULL << leaf) : 1.0;
+    }
+    return MAX_OF(rows, 1.0);
+}
+
+/* What it costs to begin with a leaf: for every column that is bound, the rows so far times the
+ * shortest list of its values. */
+static f64 around_cost(const struct group *g, i64 first) {
+    u64 joined = 1ULL << first;
+    f64 rows = (f64)MAX_OF(g->leaves.items[first]->rows, 1);
+    f64 cost = rows;
+    for (u64 next = next_leaves(g, joined); next; next = next_leaves(g, joined)) {
+        u64 bound = classes_of(g, joined);
+        f64 shortest = run_length(g, leaf_number(next), bound);
+        f64 before = rows;
+        for (; next; next &= next - 1) {
+            i64 leaf = leaf_number(next);
+            shortest = MIN_OF(shortest, run_length(g, leaf, bound));
+            rows = grown_rows(g, rows, joined, leaf);
+            joined |= 1ULL << leaf;
+        }
+        cost += before * shortest;
+    }
+    return cost;
+}
+
 /* Joins that form a cycle, a column at a time: all leaves that decide its values follow each other,
  * so that they can meet (meet.c). */
 static struct rel *order_around(struct group *g) {
     i64 first = 0;
+    f64 least = around_cost(g, 0);
     for (i64 i = 1; i < g->leaves.count; i++) {
-        first = g->leaves.items[i]->rows < g->leaves.items[first]->rows ? i : first;
+        f64 cost = around_cost(g, i);
+        first = cost < least ? i : first;
+        least = MIN_OF(cost, least);
     }
     struct rel *all = g->leaves.items[first];
     f64 rows = (f64)MAX_OF(all->rows, 1);

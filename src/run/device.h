@@ -262,6 +262,11 @@ struct device {
     /* Brings a variable's rows to the host, or an index, table or interner it needs to this device.
      */
     FALLIBLE (*fetch)(struct device *dev, struct exec *x, u32 var);
+    /* Brings `count` strings of an interner, by their numbers, in place of all: they are numbered anew in
+     * the host's dictionary, which is empty. *out_done = false: it does not, all are to be brought. NULL
+     * where there is no `fetch`. */
+    FALLIBLE (*fetch_texts)(struct device *dev, struct exec *x, u32 var, const i32 *codes, i64 count,
+                            bool *out_done);
     /* Measured on first use, in a few milliseconds; NULL when the device does not know. */
     void (*rates)(struct device *dev, struct exec *x, struct device_rates *out);
     void (*close)(struct device *dev);

@@ -206,15 +206,21 @@ struct bring {
     const struct run_devices *devices;
     u32 space;
     wf_status status;
+    const struct step *answer; /* the step hands this out; NULL: it is another */
 };
 
 static FALLIBLE fetch(const struct bring *b, u32 var) {
     for (u32 i = 1; i < b->devices->count; i++) {
         struct device *device = b->devices->list[i];
         if (device->space == b->x->vars[var].copy_space) {
+            bool done = false;
             u32 number = device_take(b->devices, i);
             device = b->devices->list[number];
-            wf_status status = device->fetch(device, b->x, var);
+            wf_status status = ERR_OK;
+            if (b->answer && b->x->vars[var].kind == VAR_INTERN) {
+                status = shown_texts(b->x, device, b->answer, var, &done);
+            }
+            status = status || done ? status : device->fetch(device, b->x, var);
             device_give(b->devices, number);
             return status;
         }
@@ -312,7 +318,7 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
 /* All that the step reads to the host, where every share finds it. */
 static FALLIBLE run_shared(struct exec *x, const struct run_devices *devices, u32 step_no,
                            const struct step *step, const struct share_plan *shares) {
-    struct bring bring = {x, devices, 0, ERR_OK};
+    struct bring bring = {x, devices, 0, ERR_OK, NULL};
     step_inputs(x->program, step, bring_one, &bring);
     TRY(bring.status);
     return hybrid_run(x, devices, step_no, step, shares);
@@ -324,7 +330,8 @@ static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, u32 
     bool stays =
         step->kind == STEP_RESULT && setting_keeps_result(x->settings) && devices->count > 1;
     if (devices->count > 1 && !stays) {
-        struct bring bring = {x, devices, device->space, ERR_OK};
+        struct bring bring = {x, devices, device->space, ERR_OK,
+                              step->kind == STEP_RESULT ? step : NULL};
         step_inputs(x->program, step, bring_one, &bring);
         TRY(bring.status);
         forget_outputs(&bring, step);
@@ -475,7 +482,7 @@ static FALLIBLE rounds_device(struct exec *x, const struct run_devices *devices,
 static FALLIBLE run_rounds_on(struct exec *x, const struct run_devices *devices, u32 number,
                               struct rounds *r) {
     struct device *device = devices->list[number];
-    struct bring bring = {x, devices, device->space, ERR_OK};
+    struct bring bring = {x, devices, device->space, ERR_OK, NULL};
     for (u32 s = 0; s < r->block->step_count; s++) {
         step_inputs(x->program, &r->block->steps[s], bring_one, &bring);
         TRY(bring.status);

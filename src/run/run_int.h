@@ -118,6 +118,9 @@ FALLIBLE fetch_open(struct exec *x, const struct step *step, u32 step_no, struct
 FALLIBLE fetch_next(struct fetcher *f, i64 want_bytes, i64 limit, bool *out_end);
 
 /* Calls visit(arg, var) for every variable the step reads; a variable may come twice. */
+/* Of an interner of the device the texts that the answer shows, where they are few; false: bring it whole. */
+FALLIBLE shown_texts(struct exec *x, struct device *device, const struct step *step, u32 var,
+                     bool *out_done);
 void step_inputs(const struct program *program, const struct step *step,
                  void (*visit)(void *arg, u32 var), void *arg);
 /* The same for those that it fills, changes or sorts. */

@@ -317,17 +317,35 @@ static void release_all(struct table_version **versions, i64 count) {
     }
 }
 
+/* More rows than these are quicker computed than put away, or take too much of the memory. */
+static i64 rows_most(const struct refresh *r) {
+    enum { MOST = 1 << 26, SHARE = 4 };
+    i64 row_bytes = 0;
+    for (i64 m = 0; m < r->shape->member_count; m++) {
+        const struct table *table = r->shape->tables[m];
+        for (u32 c = 0; c < table->col_count; c++) {
+            row_bytes += kind_bytes[type_kind(table->cols[c].type)];
+        }
+    }
+    i64 limit = r->conn->db->mem.limit_bytes;
+    i64 most = limit ? limit / SHARE / MAX_OF(row_bytes, 1) : MOST;
+    return MAX_OF(MIN_OF(most, MOST), 1);
+}
+
 static FALLIBLE compute(struct refresh *r) {
     struct kept_shape *shape = r->shape;
     struct table_version **empty = NEW_ARRAY(&r->arena, struct table_version *, shape->member_count);
     struct lq_upkeep request = {.kind = LQ_ALL,
                                 .members = (const struct object *const *)shape->members,
-                                .member_count = shape->member_count};
+                                .kinds = shape->kinds,
+                                .member_count = shape->member_count,
+                                .enough = rows_most(r)};
     TRY(arena_check(&r->arena, &r->conn->err));
     wf_status status = empty_rows(r, empty);
     status = status ? status : scene_open(r, r->now, NULL);
     status = status ? status : run_and_append(r, &request, empty);
     release_all(empty, shape->member_count);
+    atomic_store(&shape->large, !status && r->gained_rows >= request.enough);
     return status;
 }
 
@@ -412,6 +430,7 @@ static FALLIBLE find_lost(struct refresh *r, struct table_version **out, bool *o
     TRY(scene_open(r, r->old->inputs, r->lost));
     struct lq_upkeep request = {.kind = LQ_LOST,
                                 .members = (const struct object *const *)shape->members,
+                                .kinds = shape->kinds,
                                 .member_count = shape->member_count,
                                 .rows = member_rows(r, r->old->rows),
                                 .changes = r->changes.items,
@@ -433,6 +452,7 @@ static FALLIBLE find_gained(struct refresh *r, struct table_version *const *left
     TRY(scene_open(r, r->now, r->added));
     struct lq_upkeep request = {.kind = LQ_GAINED,
                                 .members = (const struct object *const *)shape->members,
+                                .kinds = shape->kinds,
                                 .member_count = count,
                                 .rows = member_rows(r, left),
                                 .lost = lost,
@@ -554,7 +574,10 @@ static FALLIBLE bring_up(struct refresh *r, struct kept_state **out) {
     if (standing == COMPUTE) {
         TRY(compute(r));
     }
-    if (r->made) {
+    if (atomic_load(&r->shape->large)) { /* not all of its rows are there */
+        standing = ELSEWHERE;
+        why = "too many rows";
+    } else if (r->made) {
         state_publish(r->conn, r->shape, r->made);
         *out = state_retain(r->made);
     }
@@ -576,7 +599,7 @@ FALLIBLE keep_refresh(struct wf_connection *conn, struct snapshot *snap, struct 
     bool fits = false;
     *out = NULL;
     arena_init(&r.arena, &conn->db->mem);
-    wf_status status = take_inputs(&r, true, &fits);
+    wf_status status = atomic_load(&shape->large) ? ERR_OK : take_inputs(&r, true, &fits);
     if (!status && fits) {
         status = bring_up(&r, out);
     }
@@ -621,7 +644,7 @@ FALLIBLE keep_word(struct wf_connection *conn, struct snapshot *snap, const char
         return ERR_OK;
     }
     TRY(shape_find(conn, snap, entry->object, &r.shape));
-    if (r.shape && r.shape->worth) {
+    if (r.shape && r.shape->worth && !atomic_load(&r.shape->large)) {
         arena_init(&r.arena, &conn->db->mem);
         wf_status status = look(&r, &standing, &why);
         *out = !r.old ? "later" : standing == FRESH ? "fresh" : "stale";
@@ -659,23 +682,24 @@ FALLIBLE keep_describe(struct wf_connection *conn, struct snapshot *snap, struct
 /* --- for statements --- */
 
 static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
-                             const struct object *view, bool *out_kept, struct snapshot_table *out,
+                             const struct object *view, struct kept_rows *out,
                              struct error *err) {
     struct keeping *k = (struct keeping *)keeper;
     struct kept_shape *shape = NULL;
     UNUSED(err); /* the connection's */
-    *out_kept = false;
+    *out = (struct kept_rows){0};
     TRY(shape_find(k->conn, snap, view, &shape));
     i64 member = shape ? shape_member(shape, view) : -1;
-    if (member < 0 || (k->c && !shape->worth)) {
+    if (member < 0 || (k->c && (!shape->worth || atomic_load(&shape->large)))) {
         shape_release(shape);
         return ERR_OK;
     }
     struct table *table = shape->tables[member];
-    for (i64 i = 0; i < snap->tables.count && !*out_kept; i++) {
+    out->kinds = shape->kinds[member];
+    for (i64 i = 0; i < snap->tables.count && !out->are_kept; i++) {
         if (snap->tables.items[i].table == table) {
-            *out = snap->tables.items[i];
-            *out_kept = true;
+            out->table = snap->tables.items[i];
+            out->are_kept = 1;
         }
     }
     bool noted = !k->c;
@@ -685,13 +709,13 @@ static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
     if (!noted) {
         VEC_PUSH(&k->c->arena, &k->c->kept, shape_retain(shape));
     }
-    if (k->c && !*out_kept) { /* as it was, or empty: what it is shows before the execution */
+    if (k->c && !out->are_kept) { /* as it was, or empty: what it is shows before the execution */
         struct kept_state *state = state_find(k->conn, shape);
         struct table_version *rows =
             state ? version_retain(state->rows[member]) : table_snapshot(table);
         snapshot_put(snap, table, rows);
-        *out = (struct snapshot_table){table, rows};
-        *out_kept = true;
+        out->table = (struct snapshot_table){table, rows};
+        out->are_kept = 1;
         version_release(rows);
         state_release(state);
     }

@@ -335,6 +335,14 @@ static FALLIBLE open_tables(struct wf_connection *conn, struct kept_shape *shape
     return ERR_OK;
 }
 
+static const struct sv *copy_kinds(struct arena *arena, const struct sv *kinds, u32 count) {
+    struct sv *copy = kinds ? NEW_ARRAY(arena, struct sv, count + 1) : NULL;
+    for (u32 i = 0; kinds && i < count; i++) {
+        copy[i] = kinds[i].len > 0 ? arena_sv(arena, kinds[i]) : (struct sv){NULL, 0};
+    }
+    return copy;
+}
+
 /* Fills an empty shape; what is not there yet is NULL for whoever releases it. */
 static FALLIBLE shape_fill(struct wf_connection *conn, struct snapshot *snap,
                            const struct lq_component *c, struct kept_shape *shape,
@@ -342,6 +350,7 @@ static FALLIBLE shape_fill(struct wf_connection *conn, struct snapshot *snap,
     struct arena *arena = &shape->arena;
     shape->members = NEW_ARRAY(arena, struct object *, c->members.count + 1);
     shape->tables = NEW_ARRAY(arena, struct table *, c->members.count + 1);
+    shape->kinds = NEW_ARRAY(arena, const struct sv *, c->members.count + 1);
     shape->inputs = NEW_ARRAY(arena, struct kept_input, c->inputs.count + 1);
     shape->path = arena_printf(arena, "%s", snap->path ? snap->path : "");
     shape->temp_schema = snap->temp_schema;
@@ -351,6 +360,7 @@ static FALLIBLE shape_fill(struct wf_connection *conn, struct snapshot *snap,
     TRY(arena_check(arena, &conn->err));
     for (i64 i = 0; i < c->members.count; i++) {
         const struct object *view = c->members.items[i];
+        shape->kinds[i] = copy_kinds(arena, c->kinds.items[i], view->col_count);
         shape->members[shape->member_count++] = object_retain((struct object *)(size_t)view);
         shape->worth = shape->worth || strncmp(view->name, "constraint:", 11) == 0;
     }

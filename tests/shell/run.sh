@@ -646,6 +646,15 @@ tail -n 1 "$tmp/weave.svg" | grep -q '</svg>'
 note $? "bench weave draws" "$(tail -n 3 "$tmp/weave.svg")"
 prints "bench everyday asks all questions" '^time +quarter hours +cpu +[1-9]' bench everyday --rows 2000 --runs 1 -d cpu
 prints "bench everyday as JSON" '"question":"small, number","device":"cpu","ok":true,"ms":[0-9]*[.][0-9]*[1-9]' bench everyday --rows 1000 --runs 1 -d cpu --only join --json
+prints "bench everyday counts its questions" '^asked: 5; failed: 0$' bench everyday --rows 1000 --runs 1 -d cpu --only join
+"$fox" bench everyday --rows 1000 --runs 1 -d cpu --only nosuch >"$tmp/out" 2>&1
+[ $? = 1 ] && grep -q 'no kind or question is called nosuch' "$tmp/out"
+note $? "bench everyday asks no question" "$(tail -n 3 "$tmp/out")"
+if [ -e "$simt" ]; then # the virtual machine does not add months
+    WARPFOX_CUDA=$simt "$fox" bench everyday --rows 1000 --runs 1 -d gpu --gpu-code vm --only "a month later" --json >"$tmp/out" 2>&1
+    [ $? = 1 ] && grep -q '"question":"a month later","device":"gpu","ok":false' "$tmp/out" && grep -q '"asked":1,"failed":1' "$tmp/out"
+    note $? "bench everyday fails where a question is refused" "$(tail -n 3 "$tmp/out")"
+fi
 prints "bench datalog checks its answers" ' right, 0 wrong, 0 not checked, 0 failed' bench datalog --rows 60 --runs 1 -d cpu
 prints "bench datalog as JSON" '"program":"left","graph":"chain:9","device":"cpu","rounds":8,"tuples":36,.*"answer":"right"' bench datalog --graph chain:9 --only left --runs 1 -d cpu --json
 printf '# a graph\n10 20\n20,30\n30\t10\n' >"$tmp/edges.txt"

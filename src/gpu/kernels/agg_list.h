@@ -8,7 +8,7 @@
 #ifndef WF_AGG_LIST_H
 #define WF_AGG_LIST_H
 
-#include "block.h"
+#include "run_words.h"
 
 /* The block's active rows in their order, each as its distance from the tile's first; how many. A thread
  * has four neighbours in each of up to four bands. s_sums: a word for each warp. Two barriers. */
@@ -87,15 +87,19 @@ FN struct b_listed b_listed_runs(i64 key, u32 act, u32 before, const u64 *keys, 
     return runs;
 }
 
-/* What rows of the warp give to each run, in the lane that begins it, or in the first for the run
- * that goes on. Lanes without a row have nothing to add. */
-FN i64 w_listed_word(u32 op, u32 heads, i64 x) {
-    NO_UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        i64 other = (i64)w_from_u64((u64)x, (t_lane() + by) & 31u);
-        u32 apart = t_lane() + by > 31u || ((heads >> t_lane()) >> 1 & ((1u << by) - 1u));
-        x = apart ? x : word_merge(op, x, other);
-    }
-    return x;
+/* Whether the row `by` lanes above is of another run, or there is none: what rows of the warp give to
+ * each run is joined by doubling steps in the lane that begins it, or in the first for the run that
+ * goes on. Lanes without a row have nothing to add. */
+FN u32 listed_apart(u32 heads, u32 by) {
+    return t_lane() + by > 31u || ((heads >> t_lane()) >> 1 & ((1u << by) - 1u));
+}
+FN i32 w_listed_i32(u32 op, u32 apart, i32 x, u32 by) {
+    i32 other = (i32)w_from_u32((u32)x, (t_lane() + by) & 31u);
+    return apart ? x : run_merge_i32(op, x, other);
+}
+FN i64 w_listed_i64(u32 op, u32 apart, i64 x, u32 by) {
+    i64 other = (i64)w_from_u64((u64)x, (t_lane() + by) & 31u);
+    return apart ? x : run_merge_i64(op, x, other);
 }
 
 #endif

@@ -13,7 +13,7 @@
 #ifndef WF_AGG_RUNS_H
 #define WF_AGG_RUNS_H
 
-#include "block.h"
+#include "run_words.h"
 
 #define RUN_ALL ((1u << R) - 1u) /* rows of a thread */
 
@@ -125,20 +125,6 @@ FN void run_look_back(struct t_runs *runs, struct run_words s, u32 stretch) {
         runs->open = open;
         runs->ends |= (u32)(open != begin);
     }
-}
-
-/* Words of 32 bits where those of a tile's rows and their sums are proven to fit. */
-FN i32 run_merge_i32(u32 op, i32 a, i32 b) {
-    return op == WORD_ADD ? a + b : (op == WORD_MIN) == (a < b) ? a : b;
-}
-FN i32 run_identity_i32(u32 op) {
-    return op == WORD_ADD ? 0 : op == WORD_MIN ? I32_MAX : I32_MIN;
-}
-FN i64 run_merge_i64(u32 op, i64 a, i64 b) {
-    return word_merge(op, a, b);
-}
-FN i64 run_identity_i64(u32 op) {
-    return word_identity(op);
 }
 
 /* A bound of 64 bits for words of 32. */

@@ -95,13 +95,13 @@ KERNEL(k_build_bits, struct kbits, 256) {
         u32 there = bit < args.to.count;
         rows += there;
         u32 bits = there ? 1u << (bit & 31u) : 0u;
-        u64 word = there ? bit >> 5 : ~0ULL;
+        u32 word = there ? (u32)(bit >> 5) : ~0u; /* no card has 2^32 of them */
         UNROLL for (u32 by = 1; by < 32; by *= 2) {
-            u64 their_word = w_up_u64(word, by);
+            u32 their_word = w_up_u32(word, by);
             u32 their_bits = w_up_u32(bits, by);
             bits |= t_lane() >= by && their_word == word ? their_bits : 0u;
         }
-        u64 next = w_from_u64(word, (t_lane() + 1u) & 31u);
+        u32 next = w_from_u32(word, (t_lane() + 1u) & 31u);
         if (bits && (t_lane() == 31u || next != word) &&
             (read_u32(&args.to.bits[word]) & bits) != bits) {
             atom_or_u32(&args.to.bits[word], bits);
@@ -470,6 +470,23 @@ KERNEL(k_intern_fill, struct kintern_fill, 256) {
         u64 slot = hash & mask;
         u32 held = atom_cas_u32(&args.intern.slots[slot], 0, (u32)i + 1u);
         TABLE_WALK(slot, mask, held, atom_cas_u32(&args.intern.slots[slot], 0, (u32)i + 1u), held)
+    }
+}
+
+KERNEL(k_intern_show, struct kintern_show, 256) {
+    BUILD_ROWS(i, args.count) {
+        const u64 *entry = args.intern.entries + (u64)args.codes[i] * INTERN_WORDS;
+        const u64 room = (entry[1] + 7u) & ~7ULL;
+        const u64 at = atom_add_u64(args.used, room);
+        args.out[2 * i] = entry[1];
+        args.out[2 * i + 1] = at;
+        if (at + room <= args.heap_bytes) {
+            const u64 *from = (const u64 *)(args.intern.heap + entry[2]);
+            u64 *to = (u64 *)(args.heap + at);
+            NO_UNROLL for (u64 w = 0; w < room >> 3; w++) {
+                to[w] = from[w];
+            }
+        }
     }
 }
 
