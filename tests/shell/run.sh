@@ -187,6 +187,8 @@ note $? "footer" "$(tail -n 1 "$tmp/out")"
 prints "one row" '^\(1 row, ' -c "select 1"
 prints "ascii" '^\+-+\+$' --ascii -c "select 1"
 prints "cjk box" '^│ 日本 │$' -c "select '日本' as x"
+prints "rounds of a recursion" '^t 1,[0-9]+,2,[0-9]+,[0-9]+,[0-9]+,' --format csv -d cpu -c "explain (rounds) select * from logiql('e(1, 2). e(2, 3). e(3, 4). e(4, 2). e(2, 1). t(x, y) <- e(x, y). t(x, z) <- t(x, y), e(y, z). _(x, y) <- t(x, y).')"
+prints "rounds below the steps" '^c 1 +all +[0-9]+ +[0-9]+ +[0-9]+ ' -d cpu -c 'explain analyze with recursive c(a) as (select 1 union select a % 20 + 1 from c) select sum(a) from c'
 prints "EXPLAIN is plain lines" '^Project ' -c "explain select 1 as x"
 "$fox" -c "$t" -c "explain (opcodes) select id + 1, id + 2, id + 3, id + 4, id + 5, id + 6, id + 7, id + 8, id * 2, id * 3,
     id * 4, id * 5, id * 6, id * 7, id * 8, id * 9, id - 1, id - 2, id - 3, id - 4, id - 5, id - 6, id - 7 from t" >"$tmp/out" 2>&1
