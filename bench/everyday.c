@@ -48,7 +48,7 @@ struct everyday {
     double logs;
     bool compiles; /* there are enough rows for woven code */
     struct answer (*answers)[2];
-    int compared, wrong, refused, slower, on_host;
+    int asked, compared, wrong, refused, slower, on_host;
 };
 
 static void note(struct answer *out, const wf_error *error) {
@@ -373,7 +373,14 @@ static void print_head(const struct bench_options *options, int64_t rows, double
 }
 
 static void print_end(const struct everyday *w) {
-    if (!w->options->json && w->compared) {
+    if (w->options->json) {
+        printf("{\"bench\":\"everyday\",\"asked\":%d,\"failed\":%d,\"differ\":%d,\"slower\":%d,"
+               "\"cpu_gpu\":%.2f}\n",
+               w->asked, w->refused, w->wrong, w->slower,
+               w->compared ? exp(w->logs / w->compared) : 0.0);
+    } else if (!w->compared) {
+        printf("\nasked: %d; failed: %d\n", w->asked, w->refused);
+    } else {
         printf("\nGPU %.2f times as fast as the CPU (geometric mean of %d questions); slower: %d; "
                "with host steps of %d rows "
                "and more: %d; failed: %d\n",
@@ -398,6 +405,15 @@ int bench_everyday(const struct bench_options *options) {
         return 1;
     }
     wf_prim_close(prim);
+    bool any = false;
+    for (int i = 0; i < QUESTIONS; i++) {
+        any = any || wanted(options, &questions[i]);
+    }
+    if (!any) {
+        fprintf(stderr, "bench: everyday: no kind or question is called %s\n", options->only);
+        bench_close(&w.db);
+        return 1;
+    }
     double start = bench_now();
     everyday_tables(&w.db, rows);
     bench_run(&w.db, w.compiles ? "reset host_rows" : "set host_rows = 0");
@@ -415,6 +431,7 @@ int bench_everyday(const struct bench_options *options) {
     for (int i = 0; i < QUESTIONS; i++) {
         if (wanted(options, &questions[i])) {
             run_question(&w, &questions[i], answers[i]);
+            w.asked++;
         }
     }
     print_end(&w);

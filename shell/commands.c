@@ -177,7 +177,8 @@ static bool command_connection(struct shell *shell, const char *arg) {
 }
 
 static bool command_explain(struct shell *shell, const char *arg) {
-    static const char *const levels[] = {"plan", "program", "opcodes", "cuda", "analyze", "steps"};
+    static const char *const levels[] = {"plan", "program", "opcodes", "cuda", "analyze", "steps",
+                                         "rounds"};
     if (!arg[0]) {
         printf("explain is %s\n", shell->explain ? shell->explain : "off");
         return true;
@@ -193,7 +194,7 @@ static bool command_explain(struct shell *shell, const char *arg) {
         }
     }
     return complain(
-        ".explain takes on, off, plan, program, opcodes, cuda, analyze or steps, not \"%s\"", arg);
+        ".explain takes on, off, plan, program, opcodes, cuda, analyze, steps or rounds, not \"%s\"", arg);
 }
 
 bool set_language(struct shell *shell, const char *name) {
@@ -260,7 +261,7 @@ static const struct command commands[] = {
      "print the time of each statement on stderr"},
     {"\\timing", NULL, "[on|off]", command_timing, false, false, "the same, as psql calls it"},
     {".explain", NULL, "[on|off|LEVEL]", command_explain, true, false,
-     "show statements instead of running them: plan, program, opcodes, cuda, analyze"},
+     "show statements instead of running them: plan, program, opcodes, cuda, analyze, steps, rounds"},
     {".language", NULL, "[sql|logiql]", command_language, false, false,
      "what statements are written in"},
     {".rules", NULL, "[PATTERN]", list_rules, true, false, "clauses of LogiQL that are installed"},

@@ -202,6 +202,17 @@ static void write_gpu_memory(FILE *out) {
           out);
 }
 
+static void write_gpu_rounds(FILE *out) {
+    fputs("\n## Recursion\n\n"
+          "Rounds of `with recursive`, and of recursive rules, are queued on the card before the host knows\n"
+          "whether they are needed: it looks once in 1, 2, 4 up to `gpu_rounds` rounds, and in between the\n"
+          "card alone knows how many rows there are. That holds for loops whose steps join new rows with what\n"
+          "does not change from round to round, without text; others, and rounds for which there was no room,\n"
+          "run a step at a time. `explain analyze` tells how many rounds were queued. A statement is cancelled\n"
+          "at a look.\n",
+          out);
+}
+
 /* What hybrid adds to auto. */
 static void write_gpu_shares(FILE *out) {
     fputs("\n## Scans that devices share\n\n"
@@ -270,6 +281,7 @@ static void write_gpu(FILE *out) {
     fputs("\n", out);
     write_gpu_code(out);
     write_gpu_memory(out);
+    write_gpu_rounds(out);
     write_gpu_shares(out);
 }
 

@@ -29,6 +29,7 @@ void parts_fini(struct agg_parts *parts) {
         parts->slabs = next;
     }
     memset(parts->heads, 0, sizeof parts->heads);
+    memset(parts->counts, 0, sizeof parts->counts);
     parts->row_count = 0;
 }
 
@@ -67,6 +68,7 @@ i64 *parts_row(struct agg_parts *parts, u64 hash) {
         parts->heads[part] = block = added;
     }
     parts->row_count++;
+    parts->counts[part]++;
     return block->rows + block->count++ * parts->stride;
 }
 

@@ -25,6 +25,7 @@ struct agg_parts {
     i64 block_rows; /* of blocks to come */
     i64 row_count;
     struct part_block *heads[AGG_PARTS]; /* the one being filled first */
+    i64 counts[AGG_PARTS];               /* rows of each: nobody walks through blocks for that */
     struct part_slab *slabs;
     i64 slab_used;
 };

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+enum { ROWS_PER_CHECK = STOP_EVERY(1 << 16) };
+
 struct folding {
     struct exec *x;
     const struct step *step;
@@ -146,6 +148,9 @@ wf_status fold_run(struct exec *x, const struct step *step) {
     i64 groups = 0;
     for (i64 r = 0; r < f.chunk->rows; r++) {
         groups += r == 0 || key[r] != key[r - 1];
+        if (r % ROWS_PER_CHECK == 0) {
+            TRY(exec_check(x));
+        }
     }
     for (i32 a = 0; a < 2; a++) {
         f.args[a] = step->args[a] == NO_VAR ? NULL : &f.chunk->cols[step->args[a]];
@@ -161,7 +166,9 @@ wf_status fold_run(struct exec *x, const struct step *step) {
     for (i64 first = 0; first < f.chunk->rows; to++) {
         i64 end = first + 1;
         while (end < f.chunk->rows && key[end] == key[first]) {
-            end++;
+            if (++end % ROWS_PER_CHECK == 0) {
+                TRY(exec_check(x));
+            }
         }
         ((i64 *)f.out->cols[0].data)[to] = key[first];
         TRY(fold_group(&f, to, first, end));

@@ -10,6 +10,7 @@
  * by one, in tables that fit the cache, by all workers. Where the keys are slots in every worker's
  * table nothing is partitioned: a task takes a range of keys and looks at the tables. Partial
  * states have one layout (key, words) and merge by each word's operation, in any order. */
+#include "base/temp.h"
 #include "cpu/agg_parts.h"
 #include "defs/host_words.h"
 #include "cpu/agg_runs.h"
@@ -524,9 +525,7 @@ static i64 part_rows(const struct agg_state *state, i64 partition, i64 end) {
     for (i32 k = 0; k < state->active_count; k++) {
         const struct agg_parts *parts = state->active[k]->parts;
         for (i64 p = partition; p < end && parts; p++) {
-            for (const struct part_block *block = parts->heads[p]; block; block = block->next) {
-                rows += block->count;
-            }
+            rows += parts->counts[p];
         }
     }
     return rows;
@@ -647,6 +646,9 @@ static bool merge_worker(struct groups *into, const struct agg_worker *agg,
         const struct part_block *block = agg->parts->heads[p];
         for (; block && fine; block = block->next) {
             fine = merge_share(into, block->rows, block->count, share);
+            if (into->mem->temp) {
+                temp_cool(into->mem->temp);
+            }
         }
     }
     return fine;

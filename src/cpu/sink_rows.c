@@ -50,7 +50,7 @@ static FALLIBLE set_begin(struct exec *x, const struct sink *sink) {
     }
     variable_drop_copy(v); /* the host has it, and adds to it */
     v->on_host = 1;
-    v->keys = v->keys ? v->keys : key_set_open(x->mem, sink->key_bits);
+    v->keys = v->keys ? v->keys : key_set_open(x->mem, sink->key_bits, sink_best(sink));
     bool fine = v->keys && key_set_settle(v->keys);
     return fine ? ERR_OK : memory_refused(x->mem, x->err, 1LL << MIN_OF(sink->key_bits, 40) >> 3);
 }
@@ -214,8 +214,11 @@ static FALLIBLE rows_consume(struct worker *w, u32 sink_no, struct frame *fr) {
     }
     const u32 *sel = fr->sel;
     i64 active = fr->m;
-    const i64 *keys = frame_read(w, fr, sink->key);
-    i64 m = key_set_add(w->run->x->vars[sink->set_var - 1].keys, keys, sel, active, fr->sel_alt);
+    struct key_rows keyed = {.keys = frame_read(w, fr, sink->key)};
+    if (sink->word_count > 0) {
+        keyed.values = frame_read(w, fr, sink->word_regs[0]);
+    }
+    i64 m = key_set_add(w->run->x->vars[sink->set_var - 1].keys, &keyed, sel, active, fr->sel_alt);
     w->probes += active;
     if (m < 0) {
         return sink_refused(w, active * (i64)sizeof(i64));

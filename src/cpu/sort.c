@@ -9,6 +9,8 @@
  */
 #include "cpu/sort_int.h"
 
+#include "base/temp.h"
+
 #include <stdlib.h>
 
 enum { SORT_READS = 4 }; /* of radix.c: counted, split, and sorted in parts, which is twice that */
@@ -42,9 +44,16 @@ u64 sort_word(const struct sort *s, const struct level *level, u64 row) {
 
 /* measuring the keys */
 
+static void cool(const struct sort *s) {
+    if (s->x->mem->temp) {
+        temp_cool(s->x->mem->temp);
+    }
+}
+
 static void bounds_task(void *arg, i64 c, i32 worker) {
     UNUSED(worker);
     struct sort *s = arg;
+    cool(s);
     const struct column *col = &s->chunks[c]->cols[s->measured];
     order_bounds(col->kind, s->rank, col->data, col->nulls, s->chunks[c]->rows, &s->bounds[2 * c],
                  &s->bounds[2 * c + 1]);
@@ -96,6 +105,7 @@ static u32 common_of(const struct column *col, i64 rows, struct sv with, u32 mos
 static void common_task(void *arg, i64 c, i32 worker) {
     UNUSED(worker);
     struct sort *s = arg;
+    cool(s);
     s->common[c] =
         common_of(&s->chunks[c]->cols[s->measured], s->chunks[c]->rows, s->sample, s->common[c]);
 }

@@ -7,6 +7,8 @@
  * Calls of sequences come in steps of their own: they are made in the order of the rows. */
 #include "cpu/window_int.h"
 
+#include "base/temp.h"
+
 enum { TASKS_PER_WORKER = 4, MARK_ROWS = 64 << 10 };
 
 static bool same_float(f64 a, f64 b) {
@@ -41,6 +43,9 @@ static void mark_task(void *arg, i64 i, i32 worker) {
     UNUSED(worker);
     struct windowing *w = arg;
     i64 end = MIN_OF((i + 1) * MARK_ROWS, w->rows);
+    if (w->x->mem->temp) {
+        temp_cool(w->x->mem->temp);
+    }
     for (i64 r = i * MARK_ROWS; r < end; r++) {
         b8 mark = r == 0 ? WINDOW_PART | WINDOW_PEER : 0;
         for (u32 k = 0; k < w->step->key_count && mark != (WINDOW_PART | WINDOW_PEER); k++) {

@@ -218,6 +218,7 @@ struct kout {
     u16 null_reg;
     u32 bytes;
     u32 is_text; /* views of this device, to be translated */
+    u64 turn;    /* of a set with values, which are `nulls`: see set_better */
 };
 
 enum agg_form { AGG_DENSE, AGG_HASH };

@@ -88,7 +88,8 @@ struct sink {
     b8 append;        /* ROWS: behind what the variable holds; else the variable starts anew */
     u32 rows_var;     /* MARK */
     u32 set_var;      /* ROWS: variable + 1, a SET: a row whose `key` it has is dropped, others add theirs; it starts
-                       * anew where the rows do; 0 = none */
+                       * anew where the rows do; 0 = none. With a word, MIN or MAX: the set knows the best
+                       * value of every key, and a row is dropped unless its word is better */
     b8 set_small;     /* a bitmap of all keys there may be is no waste */
     /* ROWS: the variable is sorted next by top_keys (their col: a column of the sink) and only the first `top` rows of
      * that order matter; a device may drop the others. 0 keys: all rows matter. */
@@ -99,7 +100,7 @@ struct sink {
     struct sink_col *cols;
     u16 key;          /* AGG: i64 key register, or NO_REG for one group; MARK: i64 row register; ROWS: of set_var */
     u8 key_bits;      /* AGG, set_var: keys lie in [0, 2^key_bits); 64 = any value */
-    u32 word_count;   /* AGG: the state */
+    u32 word_count;   /* AGG: the state; set_var: 0 or 1 */
     u8 *words;        /* enum word_op */
     u16 *word_regs;   /* i64 inputs, already the identity where the input is NULL */
     i64 groups;       /* AGG: estimate, 0 = unknown */
@@ -140,6 +141,7 @@ struct var {
     u8 kind;         /* enum var_kind */
     b8 in_order;     /* ROWS: their order means something to whoever reads them */
     const char *name; /* for EXPLAIN */
+    const char *relation; /* of a recursion: what it is called; NULL = nothing */
     u32 col_count;   /* ROWS; AGG: 1 + word_count, all i64: key, words */
     struct type *types;
     u8 *kinds;       /* enum kind of every column */

@@ -369,6 +369,10 @@ static void print_sink(struct text *out, const struct program *program, const st
         add(&p, " by ");
         add_reg(&p, pipe, sink->key);
         add(&p, " of %u bits", sink->key_bits);
+        if (sink->word_count > 0) {
+            add(&p, sink->words[0] == WORD_MIN ? ", or less by " : ", or greater by ");
+            add_reg(&p, pipe, sink->word_regs[0]);
+        }
     }
     if (sink->kind == SINK_MARK) {
         add(&p, " at row ");

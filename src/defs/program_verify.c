@@ -256,6 +256,12 @@ static wf_status check_rows_sink(struct check *c, const struct sink *sink) {
         TRY(check_var(c, sink->set_var - 1, 1 << VAR_SET));
         TRY(check_read(c, sink->key, KIND_I64));
         NEED(sink->key_bits <= 64, "a key has more than 64 bits");
+        NEED(sink->word_count == 0 || (sink->word_count == 1 && (sink->words[0] == WORD_MIN ||
+                                                                 sink->words[0] == WORD_MAX)),
+             "a set of keys has other words than a best value");
+        for (u32 i = 0; i < sink->word_count; i++) {
+            TRY(check_read(c, sink->word_regs[i], KIND_I64));
+        }
     }
     const u32 flags[2] = {sink->kind == SINK_LUT ? sink->null_var : NO_VAR,
                           sink->kind == SINK_LUT ? sink->fault_var : NO_VAR};

@@ -749,6 +749,8 @@ struct gpu_var {
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
     struct gpu_block *slots, *heads, *index_rows, *filter, *near;
+    i32 set_bits;     /* SET: of its keys; heads is what key_set_bits is on the host */
+    u8 set_best;      /* enum key_best */
     i64 most_matches; /* of one key */
     f64 share;        /* of lookups that are expected to find their key */
     struct weave_field field; /* that the filter is of */

@@ -250,8 +250,14 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
             (struct kout){.data = DEV(u8 *, j->marks[m]->cols[0].addr), .bytes = 1};
     }
     if (j->set) {
-        outs[gpu_job_out_places(j) - 1] = (struct kout){
+        struct kout *set = &outs[gpu_job_out_places(j) - 1];
+        *set = (struct kout){
             .data = DEV(u8 *, j->set->heads->addr), .reg = j->plan.places[sink->key], .bytes = 8};
+        if (sink->word_count > 0) {
+            set->nulls = set->data + key_set_bytes(sink->key_bits, false);
+            set->null_reg = j->plan.places[sink->word_regs[0]];
+            set->turn = sink->words[0] == WORD_MIN ? 0 : ~0ULL;
+        }
     }
 }
 
@@ -326,7 +332,22 @@ bool gpu_job_can_send(const struct job *j) {
 /* --- sets of keys --- */
 
 static i64 set_bytes_of(const struct job *j) {
-    return ((1LL << job_sink(j)->key_bits) / 32 + 1) * 4;
+    const struct sink *sink = job_sink(j);
+    return key_set_bytes(sink->key_bits, sink->word_count > 0);
+}
+
+/* Without keys; the words behind are the worst. */
+static FALLIBLE set_empty(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    u64 at = j->set->heads->addr;
+    i64 bits = key_set_bytes(job_sink(j)->key_bits, false);
+    i64 bytes = set_bytes_of(j);
+    CU(g->api->set_bytes(at, 0, (size_t)bits, g->streams[0]));
+    if (bytes > bits) {
+        CU(g->api->set_bytes(at + (u64)bits, 0xff, (size_t)(bytes - bits), g->streams[0]));
+    }
+    return ERR_OK;
 }
 
 /* An empty one, or what the host has of it. */
@@ -340,14 +361,15 @@ static FALLIBLE set_new(struct job *j, struct variable *v) {
     }
     TRY(gpu_var_new(g, j->x, job_sink(j)->set_var - 1, 0, &j->set));
     TRY(gpu_alloc(g, bytes, &j->set->heads, err));
+    j->set->set_bits = job_sink(j)->key_bits;
+    j->set->set_best = (u8)sink_best(job_sink(j));
     if (words) {
         TRY(gpu_upload(g, j->set->heads->addr, words, bytes, NULL, g->streams[0], err));
         CU(gpu_sync(g, g->streams[0]));
         j->metric->bytes_moved += bytes;
         return ERR_OK;
     }
-    CU(g->api->set_bytes(j->set->heads->addr, 0, (size_t)bytes, g->streams[0]));
-    return ERR_OK;
+    return set_empty(j);
 }
 
 /* Rows that have no room take their keys out of the set again, so that a step can go on with what it
@@ -368,10 +390,7 @@ wf_status gpu_job_set_begin(struct job *j) {
         return ERR_OK;
     }
     if (j->set) {
-        if (!set_keeps(j)) {
-            CU(g->api->set_bytes(j->set->heads->addr, 0, bytes, g->streams[0]));
-        }
-        return ERR_OK;
+        return set_keeps(j) ? ERR_OK : set_empty(j);
     }
     if (!sink->append) {
         variable_reset(v);

@@ -437,16 +437,16 @@ wf_status gpu_var_take_few(struct gpu *g, struct exec *x, u32 var, i64 rows, con
     return ERR_OK;
 }
 
-/* A bitmap of keys. */
+/* A bitmap of keys, and words behind it. */
 static FALLIBLE fetch_set(struct gpu *g, struct exec *x, struct variable *v,
                           const struct gpu_var *gv) {
     struct error *err = x->err;
-    i64 bytes = gv->heads->bytes;
+    i64 bytes = key_set_bytes(gv->set_bits, gv->set_best != KEY_ONLY);
     if (gv->epoch != g->card->epoch) {
         FAIL(err, GPU, "a set of keys was lost when the GPU was reset");
     }
     key_set_close(v->keys);
-    v->keys = key_set_of_bits(x->mem, bytes);
+    v->keys = key_set_of_bits(x->mem, gv->set_bits, (enum key_best)gv->set_best);
     if (!v->keys) {
         return memory_refused(x->mem, err, bytes);
     }

@@ -382,8 +382,13 @@ static void put_set_remove(struct weaver *v) {
     line(v, "    u32 at = place.first;");
     line(v, "    " EACH "{");
     line(v, "        if (act >> i & 1u && at++ >= fits) {");
-    line(v, "            set_remove((u32 *)args.outs[%u].data, %s);", sink->col_count,
-         operand(v, sink->key, key));
+    if (sink->word_count > 0) {
+        line(v, "            set_forget((u32 *)args.outs[%u].data, (u64 *)args.outs[%u].nulls, %s);",
+             sink->col_count, sink->col_count, operand(v, sink->key, key));
+    } else {
+        line(v, "            set_remove((u32 *)args.outs[%u].data, %s);", sink->col_count,
+             operand(v, sink->key, key));
+    }
     line(v, "        }");
     line(v, "    }");
     line(v, "}");
@@ -392,10 +397,18 @@ static void put_set_remove(struct weaver *v) {
 static void put_emit_rows(struct weaver *v) {
     const struct sink *sink = sink_of(v);
     if (sink->set_var) {
-        char key[24];
+        char key[24], word[24];
+        u32 set = sink->col_count;
         line(v, EACH "{");
-        line(v, "    if (act >> i & 1u && !set_add((u32 *)args.outs[%u].data, %s)) {",
-             sink->col_count, operand(v, sink->key, key));
+        if (sink->word_count > 0) {
+            line(v, "    if (act >> i & 1u && !set_better((u32 *)args.outs[%u].data, "
+                    "(u64 *)args.outs[%u].nulls, %s, %s, %s)) {",
+                 set, set, operand(v, sink->key, key), operand(v, sink->word_regs[0], word),
+                 sink->words[0] == WORD_MIN ? "0ULL" : "~0ULL");
+        } else {
+            line(v, "    if (act >> i & 1u && !set_add((u32 *)args.outs[%u].data, %s)) {", set,
+                 operand(v, sink->key, key));
+        }
         line(v, "        act &= ~(1u << i);");
         line(v, "    }");
         line(v, "}");

@@ -27,6 +27,7 @@ struct lq_rule {
     const lq_conj *body; /* NULL = none: a fact */
     b8 own;              /* of the text at hand, so that its positions mean something */
     b8 recursive;        /* reads a predicate of its own component */
+    b8 best;             /* recursive, and of what it derives the best value of a key is kept */
 };
 
 enum lq_origin {
@@ -52,8 +53,10 @@ struct lq_pred {
     struct sv *members; /* of a declaration: the predicates that kinds were named by */
     b8 declared;        /* types are those of a declaration */
     b8 is_entity;       /* its tuples are the entities of the kind that is called like it */
-    b8 makes;           /* a constructor: its keys determine the entity that is its value */
-    struct sv refmode;  /* of an entity: the predicate that names its tuples; empty = none */
+    const struct lq_expr
+        *fallback;        /* of a function: the value of keys that have none; NULL = none */
+    b8 makes;             /* a constructor: its keys determine the entity that is its value */
+    struct sv refmode;    /* of an entity: the predicate that names its tuples; empty = none */
     struct sv identifies; /* of a refmode: its entity */
     struct lq_pred *rows; /* of an entity that is a table: all columns of that */
     const char *stored;   /* the table it is a column of, where the text makes that */
@@ -67,6 +70,9 @@ struct lq_pred {
     /* strata.c */
     i32 index, low; /* 0 = not visited */
     b8 on_stack, recursive;
+    b8 best, greatest; /* of every key the least value is kept, or the greatest: rules say so by
+                        * min or max of what they derive themselves */
+    i32 value;         /* which argument that is */
     i32 component;
     /* relation.c */
     const char *comment; /* of a constraint: what it says */
@@ -275,6 +281,10 @@ struct lq_bound { /* a rule: rows and what they make of the head */
 };
 FALLIBLE rule_bind(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
+/* min or max of what the rule's head derives itself: the bindings, of which the best value of a key is kept. */
+FALLIBLE fold_best(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
+/* Whether a rule may be that: the argument its one min or max gives. */
+bool fold_can_be_best(const struct lq_rule *rule, i32 *out_value, bool *out_greatest);
 FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 FALLIBLE fold_series(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 struct rel *lq_project(struct lq_bind *b, struct rel *rel, struct expr **exprs, const char **names,

@@ -19,6 +19,7 @@ struct test {
 
 struct goal {
     lq_atoms atoms;
+    lq_atoms total; /* of functions that have a default */
     VEC(struct test) tests;
     lq_conj nots;
 };
@@ -83,6 +84,15 @@ static bool is_lifted(const struct lq_expr *e) {
     return e->kind == LQ_APPLY && !builtin_is_function(e->text);
 }
 
+static const struct lq_pred *total_pred(struct lq_bind *b, const struct lq_atom *atom) {
+    const struct lq_pred *pred = pred_look(b, atom->name);
+    return pred && pred->fallback && pred->arity == atom_arity(atom) ? pred : NULL;
+}
+
+static void push_reading(struct lq_bind *b, struct goal *goal, struct lq_atom *atom) {
+    VEC_PUSH(b->arena, total_pred(b, atom) ? &goal->total : &goal->atoms, atom);
+}
+
 static void push_atom(struct lq_bind *b, struct goal *goal, const struct lq_expr *e, lq_exprs keys,
                       struct lq_expr *value) {
     struct lq_atom *atom = NEW(b->arena, struct lq_atom);
@@ -92,7 +102,7 @@ static void push_atom(struct lq_bind *b, struct goal *goal, const struct lq_expr
                              .name = e->text,
                              .keys = keys};
     VEC_PUSH(b->arena, &atom->values, value);
-    VEC_PUSH(b->arena, &goal->atoms, atom);
+    push_reading(b, goal, atom);
 }
 
 static struct lq_expr *lift(struct lq_bind *b, struct goal *goal, struct lq_expr *e) {
@@ -142,7 +152,7 @@ static FALLIBLE take_atom(struct lq_bind *b, struct goal *goal, const struct lq_
         VEC_PUSH(b->arena, &goal->tests, test);
         return ERR_OK;
     }
-    VEC_PUSH(b->arena, &goal->atoms, copy);
+    push_reading(b, goal, copy);
     return ERR_OK;
 }
 
@@ -402,6 +412,83 @@ static FALLIBLE settle_tests(struct lq_bind *b, struct lq_scope *scope, struct g
     return ERR_OK;
 }
 
+/* --- functions that have a value for every key --- */
+
+static bool keys_bound(const struct lq_scope *scope, const struct lq_atom *atom, i32 count) {
+    for (i32 i = 0; i < count; i++) {
+        if (!is_bound(scope, atom_arg(atom, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Keys that others bind get the value, or the default where there is none. */
+static FALLIBLE bind_total(struct lq_bind *b, struct lq_scope *scope, struct goal *goal,
+                           const struct lq_atom *atom, const struct lq_pred *pred) {
+    struct lq_scope own = {.counts = scope->counts};
+    struct rel *left = scope_rel(b, scope);
+    struct rel *right = NULL;
+    u32 *cols = NULL;
+    TRY(atom_rel(b, &own, atom, &right, &cols));
+    struct rel *join = rel_join(b->plan, JOIN_LEFT, left, right);
+    join->rows = left->rows;
+    for (i32 i = 0; i < pred->key_count; i++) {
+        const struct lq_expr *arg = atom_arg(atom, i);
+        struct lq_value key = {NULL, {NULL, 0}};
+        struct lq_value col = {expr_col(b->plan, cols[i], -1), kind_of(pred, i)};
+        struct expr *cond = NULL;
+        TRY(bind_side(b, scope, goal, arg, col.kind, &key));
+        TRY(values_meet(b, key, col, lq_at(b, arg->position)));
+        TRY(expr_compare(b, LQ_EQ, key.expr, col.expr, lq_at(b, arg->position), &cond));
+        VEC_PUSH(b->arena, &join->join.conds, cond);
+    }
+    struct type type = b->plan->cols.items[cols[pred->key_count]].type;
+    for (i64 i = 0; i < right->out.count; i++) {
+        b->plan->cols.items[right->out.items[i]].nullable = 1;
+    }
+    struct expr *fallback = NULL;
+    TRY(expr_bind(b, NULL, pred->fallback, &fallback));
+    TRY(coerce_to(b->t, fallback, type, &fallback));
+    struct expr *value = expr_call(b->arena, FUNC_COALESCE, type, -1, 2,
+                                   expr_col(b->plan, cols[pred->key_count], -1), fallback);
+    scope->rel = join;
+    if (b->rule) {
+        VEC_PUSH(b->arena, &b->rule->pred->also, (struct lq_pred *)(size_t)pred);
+    }
+    struct test test = {.compare = LQ_EQ,
+                        .col = {value, {NULL, 0}},
+                        .right = atom_arg(atom, pred->key_count),
+                        .position = lq_at(b, atom->position)};
+    if (test.right->kind != LQ_ANY) {
+        VEC_PUSH(b->arena, &goal->tests, test);
+    }
+    return settle_tests(b, scope, goal);
+}
+
+static FALLIBLE bind_totals(struct lq_bind *b, struct lq_scope *scope, struct goal *goal) {
+    for (i64 done = 0; done < goal->total.count; done++) {
+        i64 at = done; /* the next whose keys are bound; else one that binds some */
+        while (at < goal->total.count &&
+               !keys_bound(scope, goal->total.items[at],
+                           total_pred(b, goal->total.items[at])->key_count)) {
+            at++;
+        }
+        bool total = at < goal->total.count;
+        at = total ? at : done;
+        struct lq_atom *atom = goal->total.items[at];
+        goal->total.items[at] = goal->total.items[done];
+        goal->total.items[done] = atom;
+        if (total) {
+            TRY(bind_total(b, scope, goal, atom, total_pred(b, atom)));
+            continue;
+        }
+        TRY(bind_atom(b, scope, goal, atom));
+        TRY(settle_tests(b, scope, goal));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE refuse_unbound(struct lq_bind *b, const struct lq_expr *e) {
     if (e->kind == LQ_ANY) {
         FAIL_AT(b->err, SYNTAX, lq_at(b, e->position), "_ stands only for arguments of atoms");
@@ -479,11 +566,56 @@ static FALLIBLE check_negated(struct lq_bind *b, const struct lq_scope *scope,
     return ERR_OK;
 }
 
+/* The atom f[k] = v of a literal. */
+static const struct lq_atom *equation_atom(struct lq_bind *b, const struct lq_lit *lit) {
+    if (lit->kind == LQ_ATOM) {
+        return lit->atom;
+    }
+    struct goal goal = {0};
+    bool one = lit->kind == LQ_COMPARE && take_equation(b, &goal, lit);
+    return one && goal.total.count == 1 && goal.atoms.count == 0 ? goal.total.items[0] : NULL;
+}
+
+/* What is negated of a function with a default is asked of its value, which there always is. */
+static FALLIBLE negate_totals(struct lq_bind *b, struct lq_scope *scope, const lq_conj **io) {
+    lq_conj *conj = NEW(b->arena, lq_conj);
+    for (i64 i = 0; i < (*io)->count; i++) {
+        struct lq_lit *lit = (*io)->items[i];
+        const struct lq_atom *atom = equation_atom(b, lit);
+        const struct lq_pred *pred = atom ? total_pred(b, atom) : NULL;
+        if (!pred || !keys_bound(scope, atom, pred->key_count)) {
+            VEC_PUSH(b->arena, conj, lit);
+            continue;
+        }
+        struct goal goal = {0};
+        struct lq_atom asked = {.position = atom->position, .name = atom->name};
+        for (i32 k = 0; k < pred->key_count; k++) {
+            VEC_PUSH(b->arena, &asked.keys, (struct lq_expr *)(size_t)atom_arg(atom, k));
+        }
+        struct lq_expr *value = variable_new(b, arena_printf(b->arena, "$%d", ++b->fresh));
+        VEC_PUSH(b->arena, &asked.keys, value);
+        TRY(bind_total(b, scope, &goal, &asked, pred));
+        struct lq_expr *said = (struct lq_expr *)(size_t)atom_arg(atom, pred->key_count);
+        if (said->kind != LQ_ANY) {
+            struct lq_lit *same = NEW(b->arena, struct lq_lit);
+            *same = (struct lq_lit){.kind = LQ_COMPARE, .position = lit->position};
+            VEC_PUSH(b->arena, &same->terms, value);
+            VEC_PUSH(b->arena, &same->terms, said);
+            VEC_PUSH(b->arena, &same->compares, (u8)LQ_EQ);
+            VEC_PUSH(b->arena, &same->compare_positions, lit->position);
+            VEC_PUSH(b->arena, conj, same);
+        }
+    }
+    *io = conj;
+    return arena_check(b->arena, b->err);
+}
+
 static FALLIBLE bind_not(struct lq_bind *b, struct lq_scope *scope, const struct lq_lit *lit) {
     struct lq_scope inner = {.outer = scope};
     const lq_conj *conj = lit->inner->formula->any.items[0];
     i32 position = lq_at(b, lit->position);
     TRY(check_negated(b, scope, conj));
+    TRY(negate_totals(b, scope, &conj));
     TRY(body_bind(b, &inner, conj, NULL));
     if (!inner.rel) {
         VEC_PUSH(b->arena, &scope->conds, none_hold(b, &inner.conds, position));
@@ -520,6 +652,7 @@ FALLIBLE body_bind(struct lq_bind *b, struct lq_scope *scope, const lq_conj *con
         TRY(bind_atom(b, scope, &goal, goal.atoms.items[i]));
     }
     TRY(settle_tests(b, scope, &goal));
+    TRY(bind_totals(b, scope, &goal));
     TRY(check_settled(b, scope, &goal));
     for (i64 i = 0; i < goal.nots.count; i++) {
         TRY(bind_not(b, scope, goal.nots.items[i]));

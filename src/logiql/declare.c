@@ -368,6 +368,46 @@ static FALLIBLE mark_constructor(struct lq_bind *b, const struct lq_clause *clau
     return ERR_OK;
 }
 
+/* --- values of keys that have none --- */
+
+/* lang:defaultValue[`f] = 0. */
+static bool says_default(const struct lq_clause *clause, const struct lq_atom **head) {
+    *head = clause->kind == LQ_FACT && clause->heads.count == 1 ? clause->heads.items[0] : NULL;
+    return *head && sv_eq((*head)->name, SV("lang:defaultValue"));
+}
+
+static FALLIBLE mark_default(struct lq_bind *b, const struct lq_clause *clause,
+                             const struct lq_atom *head) {
+    const struct lq_expr *key = head->keys.count == 1 ? head->keys.items[0] : NULL;
+    const struct lq_expr *value = head->values.count == 1 ? head->values.items[0] : NULL;
+    if (!key || key->kind != LQ_PREDICATE || !value || !is_literal(value)) {
+        FAIL_AT(b->err, SYNTAX, head->position,
+                "a default is a literal, as in lang:defaultValue[`f] = 0.");
+    }
+    struct lq_pred *pred = pred_look(b, key->text);
+    if (!pred || !pred->types || pred->key_count < 0 || pred->key_count != pred->arity - 1) {
+        error_set(b->err, ERR_WRONG_OBJECT, key->position, "\"%.*s\" is no function",
+                  (int)MIN_OF(key->text.len, 100), key->text.ptr);
+        error_hint(b->err, "Declare it, as in f[k] = v -> int(k), int(v).");
+        return b->err->code;
+    }
+    if (pred->entry && !pred->fallback) {
+        FAIL_AT(b->err, NOT_SUPPORTED, head->position,
+                "\"%.100s\" is there already: a default is said where it is declared",
+                pred->name.ptr);
+    }
+    struct lq_value mine = {expr_null(b->t, pred->types[pred->key_count], -1),
+                            kind_of(pred, pred->key_count)};
+    struct lq_value said = {NULL, {NULL, 0}};
+    TRY(expr_bind(b, NULL, value, &said.expr));
+    TRY(values_meet(b, said, mine, value->position));
+    if (!pred->fallback) {
+        VEC_PUSH(b->arena, &pred->declarations, clause);
+    }
+    pred->fallback = value;
+    return ERR_OK;
+}
+
 /* --- all of a text --- */
 
 static FALLIBLE take_entity(struct lq_bind *b, struct lq_clause *clause, lq_preds *out) {
@@ -438,6 +478,10 @@ FALLIBLE declarations_add(struct lq_bind *b, const struct lq_program *program, l
             clause->taken = 1;
             TRY(lq_noted(b, mark_constructor(b, clause, head, name), &nobody));
         }
+        if (says_default(clause, &head)) {
+            clause->taken = 1;
+            TRY(lq_noted(b, mark_default(b, clause, head), &nobody));
+        }
     }
     return ERR_OK;
 }
@@ -449,6 +493,11 @@ FALLIBLE declaration_kept(struct lq_bind *b, const struct lq_clause *clause, str
     *out_done = true;
     if (marks(clause, "lang:constructor", &head, &name)) {
         pred->makes = 1;
+        VEC_PUSH(b->arena, &pred->declarations, clause);
+        return ERR_OK;
+    }
+    if (says_default(clause, &head)) {
+        pred->fallback = head->values.items[0];
         VEC_PUSH(b->arena, &pred->declarations, clause);
         return ERR_OK;
     }

@@ -230,6 +230,42 @@ static void add_entity_head(struct lq_bind *b, struct lq_clause *clause, const s
     VEC_PUSH(b->arena, &clause->heads, head);
 }
 
+static bool make_names(const struct lq_make *make, struct sv variable) {
+    bool found = false;
+    for (i64 i = 0; i < make->keys.count && !found; i++) {
+        found = expr_names(make->keys.items[i], variable);
+    }
+    return found;
+}
+
+/* Keys are determined before what is made of them: what is left when those are taken away that wait
+ * for no other makes itself. */
+static FALLIBLE check_makes(struct lq_bind *b, const struct lq_clause *clause) {
+    i64 count = clause->makes.count;
+    b8 *known = NEW_ARRAY(b->arena, b8, count + 1);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (i64 i = 0; i < count; i++) {
+            bool waits = known[i];
+            for (i64 k = 0; k < count && !waits; k++) {
+                waits = !known[k] &&
+                        make_names(&clause->makes.items[i], clause->makes.items[k].variable);
+            }
+            known[i] = known[i] || !waits;
+            moved = moved || !waits;
+        }
+    }
+    for (i64 i = 0; i < count; i++) {
+        const struct lq_make *make = &clause->makes.items[i];
+        if (!known[i]) {
+            FAIL_AT(b->err, UNDEFINED_COLUMN, make->position,
+                    "nothing determines the entity %.*s: it is made of itself",
+                    (int)MIN_OF(make->variable.len, 100), make->variable.ptr);
+        }
+    }
+    return arena_check(b->arena, b->err);
+}
+
 FALLIBLE clause_makes(struct lq_bind *b, struct lq_clause *clause) {
     i64 count = clause->kind == LQ_CONSTRAINT ? 0 : clause->heads.count;
     for (i64 i = 0; i < count; i++) {
@@ -247,7 +283,12 @@ FALLIBLE clause_makes(struct lq_bind *b, struct lq_clause *clause) {
         VEC_PUSH(b->arena, &clause->makes, make);
         add_entity_head(b, clause, &make, head->delta);
     }
-    return arena_check(b->arena, b->err);
+    wf_status status = check_makes(b, clause);
+    if (status) { /* nothing else is said of it */
+        clause->makes.count = 0;
+        clause->taken = 1;
+    }
+    return status;
 }
 
 void clause_solve_makes(struct lq_bind *b, struct lq_clause *clause) {

@@ -192,6 +192,59 @@ FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     return ERR_OK;
 }
 
+/* --- the best value of a key --- */
+
+bool fold_can_be_best(const struct lq_rule *rule, i32 *out_value, bool *out_greatest) {
+    i32 found = 0;
+    for (i32 i = 0; rule->clause->fold == LQ_AGG && i < atom_arity(rule->head); i++) {
+        const struct lq_call *call = call_of(rule->clause, atom_arg(rule->head, i));
+        if (!call) {
+            continue;
+        }
+        *out_greatest = sv_eq(call->name, SV("max"));
+        bool extreme = *out_greatest || sv_eq(call->name, SV("min"));
+        if (!extreme || call->args.count != 1 || call->keys.count > 0) {
+            return false;
+        }
+        *out_value = i;
+        found++;
+    }
+    return found == 1;
+}
+
+FALLIBLE fold_best(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
+    struct lq_scope scope = {0};
+    const struct lq_clause *clause = rule->clause;
+    lq_exprs extra = {0};
+    i32 count = atom_arity(rule->head);
+    for (i64 i = 0; i < clause->calls.count; i++) {
+        for (i64 k = 0; k < clause->calls.items[i].args.count; k++) {
+            VEC_PUSH(b->arena, &extra, clause->calls.items[i].args.items[k]);
+        }
+    }
+    TRY(body_bind(b, &scope, rule->body, &extra));
+    TRY(check_calls(b, &scope, clause));
+    out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    out->kinds = head_kinds(b, &scope, rule->head);
+    for (i32 i = 0; i < count; i++) {
+        const struct lq_expr *arg = atom_arg(rule->head, i);
+        const struct lq_call *call = call_of(clause, arg);
+        if (!call) {
+            TRY(head_variable(b, &scope, arg, &out->exprs[i]));
+            continue;
+        }
+        TRY(check_argument(b, &scope, call));
+        TRY(expr_bind(b, &scope, call->args.items[0], &out->exprs[i]));
+        out->exprs[i] = expr_defined(b, out->exprs[i]);
+        if (expr_nullable(b->plan, out->exprs[i])) {
+            VEC_PUSH(b->arena, &scope.conds, expr_not_null(b, out->exprs[i]));
+        }
+    }
+    out->rel = scope_rel(b, &scope);
+    out->one_value = out->is_set = 0;
+    return ERR_OK;
+}
+
 /* --- seq --- */
 
 struct sequence_head {

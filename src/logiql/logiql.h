@@ -55,7 +55,7 @@ struct lq_upkeep {
     const struct snapshot_table *lost; /* GAINED: what each of them lost; a NULL table: nothing */
     const struct lq_changed *changes;
     i64 change_count;
-    i64 enough; /* LOST: so many rows of the first member are too many to go on; 0 = none are */
+    i64 enough; /* LOST, ALL: so many rows of the first member are too many to go on; 0 = none are */
 };
 /* One member: its columns; LOST: numbers of rows. Several: its number before them, and columns of all
  * members in their order, NULL but for its own; LOST: its number and the row's. */

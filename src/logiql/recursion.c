@@ -61,6 +61,10 @@ static void open_draft(struct lq_bind *b, members *all) {
         pred->draft = draft;
         pred->relation = (u32)i;
         fix_relation(draft, (u32)i, cols, pred->types ? pred->arity : 0, true);
+        fix_call(draft, (u32)i, pred->name.ptr);
+        if (pred->best && pred->types) {
+            fix_best(draft, (u32)i, (u32)pred->value, pred->greatest);
+        }
     }
 }
 
@@ -142,6 +146,38 @@ FALLIBLE rule_term(struct lq_bind *b, const struct lq_rule *rule, struct rel *am
     return ERR_OK;
 }
 
+/* Where a component keeps best values, what its rules make of better ones must be better. */
+static FALLIBLE check_order(struct lq_bind *b, const members *all, const struct lq_rule *rule,
+                            struct rel *term) {
+    const struct lq_pred *best = NULL;
+    for (i64 i = 0; i < all->count && !best; i++) {
+        best = all->items[i]->best ? all->items[i] : NULL;
+    }
+    i32 position = -1;
+    if (!best || order_kept(b->plan, rule->pred->draft, rule->pred->relation, term, &position)) {
+        return ERR_OK;
+    }
+    position = rule->own ? MAX_OF(position, rule->head->position) : -1;
+    error_set(b->err, ERR_INVALID_RECURSION, position,
+              "a rule of \"%.100s\" does not keep the order of the values that \"%.100s\" takes the "
+              "%s of",
+              rule->pred->name.ptr, best->name.ptr, best->greatest ? "max" : "min");
+    error_hint(b->err, "They may be copied, added to, multiplied by a positive constant, and compared so "
+                       "that better ones pass, too; they are no keys.");
+    return b->err->code;
+}
+
+/* The best row of every key of what the recursion gave. */
+static void close_pred(struct lq_bind *b, struct lq_pred *pred, struct rel *fix) {
+    pred->fix = fix;
+    pred->draft = NULL;
+    if (pred->best) {
+        pred->rel =
+            fix_read_best(b->plan, fix, pred->relation, (u32)pred->value, pred->greatest);
+        pred->one_value = pred->key_count == pred->arity - 1 && pred->value == pred->key_count;
+    }
+}
+
 FALLIBLE recursion_bind(struct lq_bind *b, struct lq_pred *first) {
     members all = members_of(b, first);
     TRY(find_types(b, &all));
@@ -153,6 +189,7 @@ FALLIBLE recursion_bind(struct lq_bind *b, struct lq_pred *first) {
             struct lq_rule *rule = pred->rules.items[r];
             struct rel *term = NULL;
             TRY(rule_term(b, rule, NULL, &term));
+            TRY(check_order(b, &all, rule, term));
             if (rule->recursive) {
                 fix_rule(draft, pred->relation, term);
             } else {
@@ -162,8 +199,7 @@ FALLIBLE recursion_bind(struct lq_bind *b, struct lq_pred *first) {
     }
     struct rel *fix = fix_close(draft);
     for (i64 i = 0; i < all.count; i++) {
-        all.items[i]->fix = fix;
-        all.items[i]->draft = NULL;
+        close_pred(b, all.items[i], fix);
     }
     return arena_check(b->arena, b->err);
 }

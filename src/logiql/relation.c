@@ -147,7 +147,7 @@ FALLIBLE rule_bind(struct lq_bind *b, const struct lq_rule *rule, struct lq_boun
     wf_status status = ERR_OK;
     switch ((enum lq_fold_kind)rule->clause->fold) {
     case LQ_AGG:
-        status = fold_agg(b, rule, out);
+        status = rule->best ? fold_best(b, rule, out) : fold_agg(b, rule, out);
         break;
     case LQ_SEQ:
         status = fold_seq(b, rule, out);
@@ -291,7 +291,7 @@ struct rel *pred_read(struct lq_bind *b, struct lq_pred *pred) {
     if (pred->draft) {
         return fix_atom(pred->draft, pred->relation);
     }
-    if (pred->fix) {
+    if (pred->fix && !pred->best) {
         return fix_read(b->plan, pred->fix, pred->relation);
     }
     return rel_shared(b->plan, pred->rel, pred->rel->out.items, NULL, pred->rel->out.count);

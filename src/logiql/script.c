@@ -227,9 +227,16 @@ static FALLIBLE add_pragma(struct script *s, const struct lq_atom *head) {
         FAIL_AT(b->err, SYNTAX, head->position, "%.*s takes a predicate, as in lang:entity(`p).",
                 (int)MIN_OF(head->name.len, 100), head->name.ptr);
     }
-    if (sv_eq(head->name, SV("lang:defaultValue"))) {
-        FAIL_AT(b->err, NOT_SUPPORTED, head->position, "not supported yet: %.*s",
-                (int)MIN_OF(head->name.len, 100), head->name.ptr);
+    if (sv_eq(head->name, SV("lang:derivationType"))) {
+        bool known = value && value->kind == LQ_STRING &&
+                     (sv_eq(value->text, SV("Derived")) || sv_eq(value->text, SV("Extensional")) ||
+                      sv_eq(value->text, SV("DerivedAndStored")));
+        if (!known || !key || key->kind != LQ_PREDICATE) {
+            FAIL_AT(b->err, INVALID_PARAMETER, head->position,
+                    "lang:derivationType[`p] is \"Derived\", \"DerivedAndStored\" or "
+                    "\"Extensional\"");
+        }
+        return ERR_OK; /* that rules derive it or none do shows, and what is kept is up to us */
     }
     const char *text = arena_printf(b->arena, "%.*s has no effect",
                                     (int)MIN_OF(head->name.len, 100), head->name.ptr);
@@ -481,7 +488,8 @@ static void create_actions(struct script *s) {
             action_columns(&action, pred);
             action.refers = refers_of(s, pred);
             action.is_unique = pred->is_entity && pred->arity == 2;
-            action.text = pred->is_entity || has_kinds(pred) ? rules_text(s, pred) : NULL;
+            action.text =
+                pred->is_entity || has_kinds(pred) || pred->fallback ? rules_text(s, pred) : NULL;
             if (file && file->path) {
                 action.kind = LQ_FILE;
                 action.text = file->path;

@@ -11,13 +11,14 @@ struct use {
     struct sv name;
     i32 position;
     u8 negation; /* enum lq_negation */
+    b8 is_folded; /* an aggregate of the rule ranges over it */
 };
 typedef VEC(struct use) use_list;
 
 static void uses_of_expr(struct arena *arena, const struct lq_expr *e, u8 negation,
                          use_list *out) {
     if (e->kind == LQ_APPLY && !builtin_is_function(e->text)) {
-        struct use use = {e->text, e->position, negation};
+        struct use use = {.name = e->text, .position = e->position, .negation = negation};
         VEC_PUSH(arena, out, use);
     }
     for (i64 i = 0; i < e->args.count; i++) {
@@ -30,7 +31,8 @@ static void uses_of_conj(struct arena *arena, const lq_conj *conj, u8 negation, 
         const struct lq_lit *lit = conj->items[i];
         const struct lq_atom *atom = lit->kind == LQ_ATOM ? lit->atom : NULL;
         if (atom && !builtin_is_atom(atom->name)) {
-            struct use use = {atom->name, atom->position, negation};
+            struct use use = {
+                .name = atom->name, .position = atom->position, .negation = negation};
             VEC_PUSH(arena, out, use);
         }
         for (i32 k = 0; atom && k < atom_arity(atom); k++) {
@@ -47,7 +49,11 @@ static void uses_of_conj(struct arena *arena, const lq_conj *conj, u8 negation, 
 }
 
 static void uses_of_rule(struct arena *arena, const struct lq_rule *rule, use_list *out) {
-    uses_of_conj(arena, rule->body, rule->clause->fold ? LQ_ABOUT_ALL : LQ_POSITIVE, out);
+    i64 first = out->count;
+    uses_of_conj(arena, rule->body, LQ_POSITIVE, out);
+    for (i64 i = first; i < out->count; i++) {
+        out->items[i].is_folded = rule->clause->fold != LQ_NO_FOLD;
+    }
     for (i32 i = 0; i < atom_arity(rule->head); i++) {
         uses_of_expr(arena, atom_arg(rule->head, i), LQ_POSITIVE, out);
     }
@@ -162,8 +168,27 @@ static FALLIBLE refuse_cycle(struct lq_bind *b, const struct lq_rule *rule, cons
     error_set(b->err, ERR_INVALID_RECURSION, rule->own ? use->position : -1,
               "\"%.100s\" depends on what it %s: %.300s", rule->pred->name.ptr,
               rule->clause->fold ? "aggregates" : "negates", way.ptr);
-    error_hint(b->err, "Negation and aggregation must read what is complete before.");
+    error_hint(b->err, rule->clause->fold == LQ_AGG && !use->negation
+                           ? "Aggregation must read what is complete before; one min or max of a head may "
+                             "read that head."
+                           : "Negation and aggregation must read what is complete before.");
     return b->err->code;
+}
+
+/* A rule that takes min or max of what its head derives: the best value of a key is kept. All such
+ * rules of a predicate mean the same value. */
+static bool take_best(struct lq_rule *rule) {
+    struct lq_pred *pred = rule->pred;
+    i32 value = 0;
+    bool greatest = false;
+    if (!fold_can_be_best(rule, &value, &greatest) ||
+        (pred->best && (pred->value != value || pred->greatest != greatest))) {
+        return false;
+    }
+    pred->best = rule->best = 1;
+    pred->value = value;
+    pred->greatest = greatest;
+    return true;
 }
 
 static FALLIBLE check_rule(struct lq_bind *b, struct lq_rule *rule) {
@@ -174,7 +199,8 @@ static FALLIBLE check_rule(struct lq_bind *b, struct lq_rule *rule) {
         if (!other || other->component != rule->pred->component || other->rules.count == 0) {
             continue;
         }
-        if (uses.items[k].negation) {
+        if (uses.items[k].negation || other->fallback ||
+            (uses.items[k].is_folded && !take_best(rule))) {
             return refuse_cycle(b, rule, &uses.items[k], other);
         }
         rule->recursive = 1;
@@ -232,8 +258,9 @@ u8 strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq
         use_list uses = {0};
         uses_of_rule(b->arena, pred->rules.items[i], &uses);
         for (i64 k = 0; k < uses.count; k++) {
+            u8 negation = uses.items[k].is_folded ? (u8)LQ_ABOUT_ALL : uses.items[k].negation;
             if (pred_known(b, uses.items[k].name) == other) {
-                most = MAX_OF(most, uses.items[k].negation);
+                most = MAX_OF(most, negation);
             }
         }
     }

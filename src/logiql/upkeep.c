@@ -46,8 +46,11 @@ static FALLIBLE find_kinds(struct lq_bind *b) {
     return found ? relations_bind(b) : ERR_OK;
 }
 
-/* What a literal reads it reads wherever the literal stands. */
+/* What a literal reads it reads wherever the literal stands; a value takes the place of a default. */
 static u8 negation_of(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other) {
+    if (other->fallback) {
+        return LQ_ABOUT_ALL;
+    }
     for (i64 i = 0; i < pred->also.count; i++) {
         if (pred->also.items[i] == other) {
             return LQ_ABOUT_ALL;
@@ -94,6 +97,7 @@ FALLIBLE logiql_component(struct arena *arena, struct snapshot *snap, const stru
     struct plan *plan = NEW(arena, struct plan);
     struct rule_keeper *keeper = snap->keeper;
     struct lq_pred *root = NULL;
+    bool best = false;
     *out = (struct lq_component){.closed = 1};
     TRY(arena_check(arena, err));
     *plan = (struct plan){.arena = arena};
@@ -118,7 +122,11 @@ FALLIBLE logiql_component(struct arena *arena, struct snapshot *snap, const stru
         for (i64 r = 0; r < pred->rules.count; r++) {
             out->folds = out->folds || pred->rules.items[r]->clause->fold;
         }
+        best = best || pred->best;
         TRY(add_inputs(b, pred, out));
+    }
+    for (i64 i = 0; best && i < out->inputs.count; i++) { /* a best value may become a worse one */
+        out->inputs.items[i].negation = LQ_ABOUT_ALL;
     }
     return arena_check(arena, err);
 }
@@ -479,6 +487,9 @@ static FALLIBLE bind_whole(struct upkeep *u, struct rel **members) {
     for (i64 m = 0; m < u->request->member_count; m++) {
         const struct object *view = u->request->members[m];
         struct lq_pred *pred = u->preds[m];
+        if (pred->fix && u->request->enough) {
+            pred->fix->fix.limit = number_of(b, u->request->enough);
+        }
         struct rel *rel = pred_read(b, pred);
         struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, pred->arity + 1);
         for (i32 i = 0; i < pred->arity; i++) {

@@ -20,6 +20,9 @@
  * adds those of the last round's rows, and looks at no others (fix_is_seen). See decision 0027. */
 #include "lower/lower_int.h"
 
+#include "codes/func.h"
+#include "codes/loop.h"
+
 enum { ANY_ROWS = 60, WIDENINGS = 2 };
 
 /* what columns hold */
@@ -174,24 +177,80 @@ static struct term peel(struct lower *l, const struct rel *fix, i32 input, bool 
     return t;
 }
 
-/* Whether the term is rows that its relation does not have, by all columns; then it becomes all rows
- * there may be. */
-static bool is_new(struct term *t, const struct rel *fix, u32 relation) {
+/* Of every key the best value. */
+struct best {
+    b8 is, greatest;
+    u32 value; /* which column of the relation */
+};
+
+/* Takes off what keeps the best value of every key, where that is all the term does. */
+static struct best peel_best(struct term *t) {
+    const struct rel *agg = t->rel;
+    const struct agg_call *call = agg->kind == REL_AGG && agg->agg.calls.count == 1
+                                      ? &agg->agg.calls.items[0]
+                                      : NULL;
+    bool extreme = call && (call->agg == AGG_MIN || call->agg == AGG_MAX) && !call->filter &&
+                   call->arg->kind == EXPR_COL && agg->agg.keys.count == t->cols.count - 1;
+    struct best best = {.greatest = extreme && call->agg == AGG_MAX};
+    i64 found = 0;
+    for (i64 i = 0; extreme && i < t->cols.count; i++) {
+        u32 below = t->cols.items[i];
+        if (below == call->col) {
+            best.value = (u32)i;
+            found++;
+        } else {
+            extreme = name_below(agg, &below);
+        }
+    }
+    best.is = extreme && found == 1;
+    for (i64 i = 0; best.is && i < t->cols.count; i++) {
+        if (i == (i64)best.value) {
+            t->cols.items[i] = call->arg->col;
+        } else {
+            (void)name_below(agg, &t->cols.items[i]);
+        }
+    }
+    t->rel = best.is ? rel_input(agg) : t->rel;
+    return best;
+}
+
+static bool is_pair(const struct expr *left, u32 left_col, const struct expr *right, u32 right_col) {
+    return left->kind == EXPR_COL && left->col == left_col && right->kind == EXPR_COL &&
+           right->col == right_col;
+}
+
+/* Whether the join's condition is that the left row's value is no better. */
+static bool is_no_better(const struct rel *join, struct best best, u32 left, u32 right) {
+    const struct expr *cond = join->join.conds.count == 1 ? join->join.conds.items[0] : NULL;
+    bool call = cond && cond->kind == EXPR_CALL && cond->arg_count == 2;
+    u16 straight = best.greatest ? FUNC_LE : FUNC_GE;
+    u16 turned = best.greatest ? FUNC_GE : FUNC_LE;
+    return call &&
+           ((cond->func == straight && is_pair(cond->args[0], left, cond->args[1], right)) ||
+            (cond->func == turned && is_pair(cond->args[1], left, cond->args[0], right)));
+}
+
+/* Whether the term is rows that its relation does not have, by all columns, or that are better than
+ * those it has of the same key; then it becomes all rows there may be. */
+static bool is_new(struct term *t, const struct rel *fix, u32 relation, struct best best) {
     const struct rel *join = t->rel;
-    const struct rel *seen = join->kind == REL_JOIN && join->join.kind == JOIN_ANTI &&
-                                     join->join.conds.count == 0 && !join->join.lazy
-                                 ? rel_right(join)
-                                 : NULL;
+    const struct rel *seen =
+        join->kind == REL_JOIN && join->join.kind == JOIN_ANTI && !join->join.lazy ? rel_right(join)
+                                                                                  : NULL;
+    i64 keys = t->cols.count - best.is;
     bool all = seen && seen->kind == REL_WORK && seen->work.fix == fix->fix.number &&
                seen->work.relation == relation && seen->work.part == WORK_ALL &&
-               join->join.left_keys.count == t->cols.count &&
-               join->join.null_safe.count == t->cols.count && t->cols.count > 0;
-    for (i64 i = 0; all && i < t->cols.count; i++) {
-        const struct expr *left = join->join.left_keys.items[i];
-        const struct expr *right = join->join.right_keys.items[i];
-        all = left->kind == EXPR_COL && left->col == t->cols.items[i] &&
-              right->kind == EXPR_COL && right->col == seen->out.items[i] &&
-              join->join.null_safe.items[i];
+               join->join.left_keys.count == keys && join->join.null_safe.count == keys;
+    all = all && keys > 0 && (best.is ? is_no_better(join, best, t->cols.items[best.value],
+                                         seen->out.items[best.value])
+                          : join->join.conds.count == 0);
+    for (i64 i = 0, k = 0; all && i < t->cols.count; i++) {
+        if (!best.is || i != (i64)best.value) {
+            all = is_pair(join->join.left_keys.items[k], t->cols.items[i],
+                          join->join.right_keys.items[k], seen->out.items[i]) &&
+                  join->join.null_safe.items[k];
+            k++;
+        }
     }
     t->rel = all ? rel_left(join) : t->rel;
     return all;
@@ -208,16 +267,19 @@ static struct fix_guess *guess_of(const struct lower *l, u32 fix, u32 relation) 
 }
 
 /* Whether a bitmap of all keys that the relation may have is no waste: a few megabytes, or as many
- * bits as there are pairs of the rows that it begins with. */
-static bool is_small(const struct lower *l, const struct rel *fix, u32 relation) {
-    enum { FREE_BITS = 24, MOST_BITS = 34 };
+ * bits as there are pairs of the rows that it begins with. A best value takes 64 bits. */
+static bool is_small(const struct lower *l, const struct rel *fix, u32 relation, struct best best) {
+    enum { FREE_BITS = 24, MOST_BITS = 34, VALUE_BITS = 6 };
     const struct fix_guess *guess = guess_of(l, fix->fix.number, relation);
     const u32 *cols = rel_copied(fix, 2 * (i32)relation);
     i64 count = rel_cols(fix, 2 * (i32)relation)->count;
     u64 rows = (u64)MAX_OF(fix->inputs[2 * relation]->rows, 1);
     u32 most = MAX_OF(2 * (64 - (u32)__builtin_clzll(rows)), (u32)FREE_BITS);
-    u32 bits = 0;
+    u32 bits = best.is ? VALUE_BITS : 0;
     for (i64 i = 0; guess && i < count; i++) {
+        if (best.is && i == (i64)best.value) {
+            continue;
+        }
         enum kind kind = type_kind(l->plan->cols.items[cols[i]].type);
         struct range range = guess->ranges[i];
         bool exact = kind == KIND_B8 || kind == KIND_I32 || kind == KIND_I64 || kind == KIND_I128;
@@ -233,12 +295,50 @@ static void begin_set(struct lower *l, struct loop_rel *r) {
     r->layout = NEW(l->arena, struct key_layout);
     r->layout->fields = NEW_ARRAY(l->arena, struct key_field, count + 1);
     for (u32 i = 0; i < count && !l->status; i++) {
+        if (r->best && i == r->value) {
+            continue;
+        }
         struct type type = l->vars.items[r->all].types[i];
         r->layout->fields[r->layout->count++] =
             key_field_of(b, lower_source_value(b, i), type);
     }
     key_place(l, r->layout);
     r->set = lower_var(l, VAR_SET, "set") + 1;
+}
+
+/* A word that orders as the value of which a key keeps the best; one that is NULL is the worst. */
+static u16 best_word(struct builder *b, struct value v, bool greatest) {
+    enum kind kind = reg_kind(b, v.reg);
+    if (kind == KIND_F32 || kind == KIND_F64) {
+        v.reg = build_op(b, kind == KIND_F32 ? OP_ORD_F32 : OP_ORD_F64, v.reg, NO_REG, NO_REG,
+                         range_exact(I64_MIN, I64_MAX));
+    }
+    u16 reg = build_kind(b, v.reg, KIND_I64);
+    return lower_guard(b, reg, v.null, build_int(b, KIND_I64, greatest ? I64_MIN : I64_MAX));
+}
+
+/* The sink asks the relation's set whether a row is new, or better. */
+static void ask_set(struct builder *b, const struct loop_rel *r, const struct value *values,
+                    u32 count, struct sink *sink) {
+    struct lower *l = b->l;
+    struct value *keys = NEW_ARRAY(l->arena, struct value, count + 1);
+    u32 key_count = 0;
+    for (u32 i = 0; i < count; i++) {
+        if (!r->best || i != r->value) {
+            keys[key_count++] = values[i];
+        }
+    }
+    sink->set_var = r->set;
+    sink->set_small = r->small;
+    sink->key = key_pack(b, r->layout, keys, false, NULL);
+    sink->key_bits = (u8)MIN_OF(r->layout->bits, 64);
+    if (r->best && !l->status) {
+        sink->words = NEW_ARRAY(l->arena, u8, 1);
+        sink->word_regs = NEW_ARRAY(l->arena, u16, 1);
+        sink->words[0] = r->greatest ? WORD_MAX : WORD_MIN;
+        sink->word_regs[0] = best_word(b, values[r->value], r->greatest);
+        sink->word_count = 1;
+    }
 }
 
 /* Rows of a term become the relation's first ones, or go behind the others. */
@@ -271,20 +371,19 @@ static void end_rows(struct builder *b, const struct out_col *cols, u32 count,
                         .null_var = NO_VAR,
                         .fault_var = NO_VAR};
     if (r->set && !wider && !l->status) { /* what is lowered again needs none */
-        sink.set_var = r->set;
-        sink.set_small = r->small;
-        sink.key = key_pack(b, r->layout, values, false, NULL);
-        sink.key_bits = (u8)MIN_OF(r->layout->bits, 64);
+        ask_set(b, r, values, count, &sink);
     }
     build_sink(b, sink);
     build_finish(b);
 }
 
 /* The variable of a relation that begins with these rows. */
-static void begin_rows(struct builder *b, const struct out_col *cols, u32 count, struct loop_rel *r) {
+static void begin_rows(struct builder *b, const struct out_col *cols, u32 count,
+                       const char *name, struct loop_rel *r) {
     struct lower *l = b->l;
     r->all = lower_rows_var(l, "recursion", count);
     struct var *var = &l->vars.items[r->all];
+    var->relation = name;
     struct var_info *info = &l->var_infos.items[r->all];
     var->rows = b->rows;
     for (u32 i = 0; i < count; i++) {
@@ -294,6 +393,13 @@ static void begin_rows(struct builder *b, const struct out_col *cols, u32 count,
         info->ranges[i] = reg_range(b, cols[i].value.reg);
         info->nullable[i] = null != NO_REG && !build_is_bool(b, null, false);
     }
+}
+
+/* Whether a word holds the value of which a key keeps the best. */
+static bool has_word(const struct lower *l, const struct term *t, struct best best) {
+    enum kind kind =
+        best.is ? type_kind(l->plan->cols.items[t->cols.items[best.value]].type) : KIND_I64;
+    return kind == KIND_I32 || kind == KIND_I64 || kind == KIND_F32 || kind == KIND_F64;
 }
 
 /* Rows of the first term. */
@@ -306,10 +412,17 @@ static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
     *r = (struct loop_rel){.parts = {NO_VAR, NO_VAR, NO_VAR}};
     struct term rule = peel(l, rel, input + 1, &distinct);
     bool known = guess_of(l, rel->fix.number, relation) != NULL;
-    bool asks = !l->defer && is_new(&rule, rel, relation);
-    bool small = l->limits->sets_small && is_small(l, rel, relation);
+    struct best best = peel_best(&rule);
+    bool asks = !l->defer && is_new(&rule, rel, relation, best) && has_word(l, &rule, best);
+    bool small = l->limits->sets_small && is_small(l, rel, relation, best);
     bool counts_once = asks && (l->limits->sets_grow || small);
     struct term first = counts_once ? peel(l, rel, input, &distinct) : term_of(l, rel, input);
+    if (counts_once && best.is) {
+        (void)peel_best(&first);
+        r->best = 1;
+        r->greatest = best.greatest;
+        r->value = best.value;
+    }
     struct builder *b = lower_rel(l, first.rel);
     if (l->status) {
         return;
@@ -319,13 +432,13 @@ static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
     if (l->status) {
         return;
     }
-    begin_rows(b, cols, count, r);
+    begin_rows(b, cols, count, rel->fix.names ? rel->fix.names[relation] : NULL, r);
     r->lit = lower_lit_new(l, KIND_I64, none);
     r->guess = guess_at(l, rel->fix.number, relation, r->all, is_none(rel->inputs[input]));
     take_guess(l, r->all, &l->guesses.items[r->guess]);
     if (counts_once) {
         begin_set(l, r);
-        r->small = is_small(l, rel, relation) && r->layout->bits <= 34;
+        r->small = is_small(l, rel, relation, best) && r->layout->bits <= 34;
     } else if (asks && !known && l->limits->sets_small) { /* it may be small, now that it is known */
         l->guessed_wrong = 1;
     }
@@ -367,7 +480,8 @@ static void lower_rules(struct lower *l, struct loop *loop, u32 relation) {
     struct term t = term_of(l, loop->rel, input);
     if (r->set) {
         t = peel(l, loop->rel, input, &distinct);
-        (void)is_new(&t, loop->rel, relation);
+        struct best best = peel_best(&t);
+        (void)is_new(&t, loop->rel, relation, best);
     }
     lower_term(l, t, r);
 }

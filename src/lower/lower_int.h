@@ -115,6 +115,8 @@ struct loop_rel {     /* a relation of a recursion */
     u32 set;          /* variable + 1 of the keys of its rows, which pipelines add to; 0 = none */
     struct key_layout *layout; /* of these keys */
     b8 small;         /* a bitmap of them is no waste */
+    b8 best, greatest; /* the set knows the best value of a key, of column `value`; others are keys */
+    u32 value;
     i64 guess;        /* its number */
 };
 

@@ -6,13 +6,22 @@
  * give every combination once.
  *
  * A relation that is distinct loses rows that it has already, and repeats among those that are left:
- * most of what a round finds was found before. */
+ * most of what a round finds was found before. One that keeps the best value of every key loses rows
+ * that are no better than what it has. Those that were better once stay among its rows: what is made
+ * of them is no better than what is made of the best (order.c), so they do no harm, and who reads
+ * the relation in the end takes the best row of every key. */
 #include "plan/plan.h"
+
+#include "codes/func.h"
 
 struct draft_relation {
     const struct plan_col *cols;
     i64 col_count;
     bool distinct;
+    const char *name; /* NULL = none */
+    bool best; /* of every key the least value, or the greatest */
+    bool greatest;
+    u32 value; /* its column */
     struct rel *base; /* NULL: none so far */
     struct rel *again;
 };
@@ -40,6 +49,28 @@ void fix_relation(struct fix_draft *f, u32 relation, const struct plan_col *cols
     }
     f->relations[relation] =
         (struct draft_relation){.cols = own, .col_count = count, .distinct = distinct};
+}
+
+void fix_call(struct fix_draft *f, u32 relation, const char *name) {
+    f->relations[relation].name = name;
+}
+
+void fix_best(struct fix_draft *f, u32 relation, u32 value, bool greatest) {
+    struct draft_relation *r = &f->relations[relation];
+    ASSERT((i64)value < r->col_count);
+    r->best = true;
+    r->greatest = greatest;
+    r->value = value;
+}
+
+i8 fix_moves(const struct fix_draft *f, u32 relation, u32 *out_value) {
+    const struct draft_relation *r = &f->relations[relation];
+    *out_value = r->value;
+    return (i8)(!r->best ? 0 : r->greatest ? 1 : -1);
+}
+
+u32 fix_number(const struct fix_draft *f) {
+    return f->number;
 }
 
 /* Columns of the relation under new numbers, as what `rel` makes. What they hold is known in the end. */
@@ -167,6 +198,76 @@ static struct rel *once(const struct fix_draft *f, u32 relation, struct rel *rel
     return agg;
 }
 
+/* Without keys there is a row though there were none before. */
+static struct rel *not_of_none(struct plan *plan, struct rel *rel) {
+    struct rel *filter = rel_new(plan, REL_FILTER, rel, NULL);
+    struct expr *null = expr_new(plan->arena, EXPR_IS_NULL, type_of(TYPE_BOOLEAN), -1);
+    struct expr *some = expr_new(plan->arena, EXPR_NOT, type_of(TYPE_BOOLEAN), -1);
+    null->args = NEW_ARRAY(plan->arena, struct expr *, 1);
+    some->args = NEW_ARRAY(plan->arena, struct expr *, 1);
+    null->arg_count = some->arg_count = 1;
+    null->args[0] = expr_col(plan, rel->out.items[0], -1);
+    some->args[0] = null;
+    VEC_PUSH(plan->arena, &filter->filter.conds, some);
+    filter->rows = rel->rows;
+    return filter;
+}
+
+/* Of every key the best row. */
+static struct rel *best_rows(struct plan *plan, struct rel *rel, u32 value, bool greatest) {
+    struct agg_call call = {.agg = greatest ? AGG_MAX : AGG_MIN, .position = -1};
+    struct rel *agg = rel_new(plan, REL_AGG, rel, NULL);
+    struct rel *out = rel_new(plan, REL_PROJECT, agg, NULL); /* in their order */
+    for (u32 i = 0; i < rel->out.count; i++) {
+        u32 col = plan_col_like(plan, rel->out.items[i]);
+        struct expr *expr = expr_col(plan, rel->out.items[i], -1);
+        if (i == value) {
+            call.arg = expr;
+            call.col = col;
+        } else {
+            VEC_PUSH(plan->arena, &agg->agg.keys, expr);
+            VEC_PUSH(plan->arena, &agg->out, col);
+        }
+        VEC_PUSH(plan->arena, &out->project.exprs, expr_col(plan, col, -1));
+        plan->cols.items[col].nullable |= rel->out.count == 1; /* of no rows */
+        u32 named = plan_col_like(plan, col);
+        VEC_PUSH(plan->arena, &out->out, named);
+    }
+    VEC_PUSH(plan->arena, &agg->agg.calls, call);
+    VEC_PUSH(plan->arena, &agg->out, call.col);
+    agg->rows = out->rows = MAX_OF(rel->rows / 2, 1);
+    return agg->agg.keys.count > 0 ? out : not_of_none(plan, out);
+}
+
+struct rel *fix_read_best(struct plan *plan, struct rel *fix, u32 relation, u32 value,
+                          bool greatest) {
+    return best_rows(plan, fix_read(plan, fix, relation), value, greatest);
+}
+
+/* Rows that are better than what the relation has, of every key the best one. */
+static struct rel *better_rows(struct fix_draft *f, u32 relation, struct rel *again) {
+    struct plan *plan = f->plan;
+    const struct draft_relation *r = &f->relations[relation];
+    struct rel *seen = work_new(f, relation, WORK_ALL);
+    struct rel *join = rel_join(plan, JOIN_ANTI, again, seen);
+    for (i64 i = 0; i < again->out.count; i++) {
+        struct expr *left = expr_col(plan, again->out.items[i], -1);
+        struct expr *right = expr_col(plan, seen->out.items[i], -1);
+        if ((u32)i == r->value) {
+            struct expr *as_good =
+                expr_call(plan->arena, r->greatest ? FUNC_LE : FUNC_GE, type_of(TYPE_BOOLEAN), -1,
+                          2, left, right);
+            VEC_PUSH(plan->arena, &join->join.conds, as_good);
+            continue;
+        }
+        VEC_PUSH(plan->arena, &join->join.left_keys, left);
+        VEC_PUSH(plan->arena, &join->join.right_keys, right);
+        VEC_PUSH(plan->arena, &join->join.null_safe, (b8)1);
+    }
+    join->rows = again->rows;
+    return best_rows(plan, join, r->value, r->greatest);
+}
+
 /* Rows that are not in the relation yet, each once. */
 static struct rel *new_rows(struct fix_draft *f, u32 relation, struct rel *again) {
     struct rel *seen = work_new(f, relation, WORK_ALL);
@@ -182,6 +283,20 @@ static struct rel *new_rows(struct fix_draft *f, u32 relation, struct rel *again
     return once(f, relation, join);
 }
 
+static struct rel *first_rows(struct fix_draft *f, u32 relation, struct rel *base) {
+    const struct draft_relation *r = &f->relations[relation];
+    return r->best       ? best_rows(f->plan, base, r->value, r->greatest)
+           : r->distinct ? once(f, relation, base)
+                         : base;
+}
+
+static struct rel *further_rows(struct fix_draft *f, u32 relation, struct rel *again) {
+    const struct draft_relation *r = &f->relations[relation];
+    return r->best       ? better_rows(f, relation, again)
+           : r->distinct ? new_rows(f, relation, again)
+                         : again;
+}
+
 struct rel *fix_close(struct fix_draft *f) {
     enum { ROWS_LEAST = 100, GROWTH = 10 };
     struct arena *arena = f->plan->arena;
@@ -191,13 +306,16 @@ struct rel *fix_close(struct fix_draft *f) {
         struct draft_relation *relation = &f->relations[r];
         struct rel *base = relation->base ? relation->base : nothing(f, r);
         struct rel *again = relation->again ? relation->again : nothing(f, r);
-        bool distinct = relation->distinct;
-        inputs[2 * r] = distinct && relation->base ? once(f, r, base) : base;
-        inputs[2 * r + 1] = distinct && relation->again ? new_rows(f, r, again) : again;
+        inputs[2 * r] = relation->base ? first_rows(f, r, base) : base;
+        inputs[2 * r + 1] = relation->again ? further_rows(f, r, again) : again;
         rows += inputs[2 * r]->rows * GROWTH;
     }
     struct rel *fix = rel_over(f->plan, REL_FIX, inputs, 2 * (i32)f->count);
     fix->fix.number = f->number;
+    fix->fix.names = NEW_ARRAY(arena, const char *, f->count);
+    for (u32 r = 0; r < f->count; r++) {
+        fix->fix.names[r] = f->relations[r].name;
+    }
     for (i32 i = 0; i < fix->input_count; i++) {
         for (i64 c = 0; c < inputs[i]->out.count; c++) {
             VEC_PUSH(arena, &fix->fix.cols[i], inputs[i]->out.items[c]);

@@ -365,16 +365,30 @@ struct rel *rel_copy_round(struct plan *plan, struct rel *rel, struct expr **map
  * it both, so that the same rows meet once. So a plan with atoms gives more rows for more rows of
  * theirs, and no others: none is below an aggregate, a window, a limit, a SHARED, or on a side of a
  * join that is asked whether there is no row. Of relations that are not distinct a rule has one atom.
- * fix_close gives the FIX, which fix_read reads: one SHARED for every reader. */
+ * fix_close gives the FIX, which fix_read reads: one SHARED for every reader.
+ *
+ * fix_best: of rows that agree in all other columns a relation keeps the one with the least value (greatest), and rules
+ * make better ones of better ones: order_kept says so of each. Readers have to ask by fix_read_best. */
 struct fix_draft;
 struct fix_draft *fix_open(struct plan *plan, u32 count);
 void fix_relation(struct fix_draft *f, u32 relation, const struct plan_col *cols, i64 count,
                   bool distinct);
+void fix_call(struct fix_draft *f, u32 relation, const char *name); /* for EXPLAIN */
+void fix_best(struct fix_draft *f, u32 relation, u32 value, bool greatest);
+u32 fix_number(const struct fix_draft *f);
+/* Where the value of a relation (*out_value: its column) moves while rounds go on: up 1, down -1; 0 = it has none. */
+i8 fix_moves(const struct fix_draft *f, u32 relation, u32 *out_value);
 struct rel *fix_atom(struct fix_draft *f, u32 relation);
 void fix_base(struct fix_draft *f, u32 relation, struct rel *term);
 void fix_rule(struct fix_draft *f, u32 relation, struct rel *term);
 struct rel *fix_close(struct fix_draft *f);
 struct rel *fix_read(struct plan *plan, struct rel *fix, u32 relation);
+struct rel *fix_read_best(struct plan *plan, struct rel *fix, u32 relation, u32 value,
+                          bool greatest);
+/* order.c: whether a rule's plan for `relation` gives no worse rows for better values of what its atoms read; else
+ * *out_position is where in the text it does not, -1 = nowhere. */
+bool order_kept(struct plan *plan, const struct fix_draft *f, u32 relation, struct rel *term,
+                i32 *out_position);
 /* equal.c: whether two parts of a plan have the same rows, up to the numbers of columns; the map
  * then says for columns of b which of a's they are (see rel_copy). What is volatile is equal to
  * nothing. */

@@ -49,6 +49,16 @@ struct step_metric {
     u32 share_count;
 };
 
+/* What a rule of a recursion did in one round. */
+struct round_metric {
+    u32 step;
+    i64 round; /* from 1 */
+    i64 rows_in;
+    i64 derived; /* rows that reached the sink; -1 = not counted */
+    i64 rows_new;
+    i64 ns;
+};
+
 /* What a device does at most, as measured once: all its units together. 0 = not known. */
 struct device_rates {
     f64 bytes_per_ns;
@@ -96,6 +106,7 @@ struct exec {
     i64 times_us[TIME_COUNT]; /* 0 = when the execution starts */
     struct work work;
     i64 rounds; /* of all recursions so far */
+    VEC(struct round_metric) round_metrics; /* where counts_rows */
     i32 *deferred_at;  /* by deferral: where in the text its fault was met */
     _Atomic u64 fault; /* the smallest fault met: see fault_key; ~0 = none */
     struct mutex lock; /* for whatever threads must share */

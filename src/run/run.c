@@ -455,6 +455,19 @@ static bool has_enough(const struct exec *x, const struct block *block) {
            x->vars[block->stop_var - 1].rows >= lit_i64(x, block->stop_lit);
 }
 
+/* By block: the one + 1 that ends the innermost loop it is in; 0 = none. */
+static u32 *loop_ends(struct exec *x) {
+    const struct program *program = x->program;
+    u32 *ends = NEW_ARRAY(x->arena, u32, program->block_count + 1);
+    for (u32 end = 0; end < program->block_count; end++) {
+        const struct block *block = &program->blocks[end];
+        for (u32 b = block->loop; block->loop_count && b <= end; b++) {
+            ends[b] = ends[b] ? ends[b] : end + 1;
+        }
+    }
+    return ends;
+}
+
 /* The device that all pipelines of a loop would run on, all they read being brought there; 0: they
  * have none in common, or it runs only steps. */
 static FALLIBLE rounds_device(struct exec *x, const struct run_devices *devices,
@@ -529,11 +542,27 @@ static FALLIBLE run_rounds(struct exec *x, const struct run_devices *devices, st
     return arena_check(x->arena, x->err);
 }
 
+/* Rounds that a device ran by itself are one. */
+static struct round_metric *rounds_begin(struct exec *x, const struct rounds *r) {
+    struct round_metric *began = NEW_ARRAY(x->arena, struct round_metric, r->block->step_count + 1);
+    for (u32 s = 0; began && s < r->block->step_count; s++) {
+        round_begin(x, r->first_step + s, &r->block->steps[s], &began[s]);
+    }
+    return began;
+}
+
+static void rounds_end(struct exec *x, const struct rounds *r, i64 round,
+                       struct round_metric *began) {
+    for (u32 s = 0; r->count && began && s < r->block->step_count; s++) {
+        round_end(x, &r->block->steps[s], round, &began[s]);
+    }
+}
+
 static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bool streams) {
     const struct program *program = x->program;
+    bool loops = false;
     work_plan(x);
     u32 *first_step = NEW_ARRAY(x->arena, u32, program->block_count + 1);
-    bool loops = false;
     for (u32 b = 0; b < program->block_count; b++) {
         first_step[b + 1] = first_step[b] + program->blocks[b].step_count;
         loops = loops || program->blocks[b].loop_count;
@@ -543,6 +572,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
     bool again = false;
     struct rounds loop = {0};
     i64 *rounds = NEW_ARRAY(x->arena, i64, program->block_count + 1);
+    u32 *loop_end = loop_ends(x);
     while (b != NO_VAR) {
         const struct block *block = &program->blocks[b];
         if (!again) {
@@ -553,9 +583,11 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
             loop.cannot = !block->loop_count || block->loop != b || devices->count < 2;
         }
         if (!loop.cannot) {
+            struct round_metric *began = rounds_begin(x, &loop);
             TRY(run_rounds(x, devices, &loop));
             rounds[b] += loop.count;
             x->rounds += loop.count;
+            rounds_end(x, &loop, rounds[b], began);
         }
         if (loop.count && (!goes_round(x, block) || has_enough(x, block))) {
             past_went_round(x->past, b, rounds[b]);
@@ -570,7 +602,12 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
                 TRY(stream_possible(x, devices, step_no, &flows));
                 streams = flows;
             }
+            struct round_metric began;
+            round_begin(x, step_no, &block->steps[s], &began);
             TRY(run_step(x, devices, step_no, &block->steps[s], flows));
+            if (loop_end[b]) {
+                round_end(x, &block->steps[s], rounds[loop_end[b] - 1] + 1, &began);
+            }
             /* A step of a loop may run again and need what it read before, and so does one that is
              * still running; the answer stays until exec_close. */
             if (!loops && !x->stream && block->steps[s].kind != STEP_RESULT) {

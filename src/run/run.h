@@ -53,6 +53,11 @@ void exec_print(struct text *out, struct exec *x, const struct run_devices *devi
 enum { EXEC_STEP_COLS = 20 };
 extern const char *const exec_step_cols[EXEC_STEP_COLS];
 i64 exec_step_table(struct exec *x, const struct run_devices *devices, struct sv **out_cells);
+/* What the rules of recursions did, round by round: as text, and as such a table. */
+enum { EXEC_ROUND_COLS = 7 };
+extern const char *const exec_round_cols[EXEC_ROUND_COLS];
+i64 exec_round_table(struct exec *x, struct sv **out_cells);
+void exec_print_rounds(struct text *out, struct exec *x);
 /* Rows each operator of the plan gave, by its number; -1 = not known. In the execution's arena. */
 i64 *exec_rel_rows(struct exec *x);
 

@@ -139,4 +139,8 @@ void step_makes_rows(const struct exec *x, const struct step *step, i64 read, i6
 void work_begin(struct exec *x, u32 step_no, const struct step *step, bool streams);
 void work_end(struct exec *x);
 
+/* rounds.c: around a step of a loop. */
+void round_begin(struct exec *x, u32 step_no, const struct step *step, struct round_metric *out);
+void round_end(struct exec *x, const struct step *step, i64 round, struct round_metric *began);
+
 #endif

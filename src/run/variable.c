@@ -6,6 +6,7 @@
  * whoever copies its views, which is why a release never leaves a view dangling. */
 #include "run/variable.h"
 
+#include "base/temp.h"
 #include "run/device.h"
 
 #include "run/run_int.h"
@@ -143,6 +144,9 @@ static void flatten_chunk(void *arg, i64 i, i32 worker) {
     i64 width = kind_bytes[to->kind];
     if (from->rows == 0) {
         return;
+    }
+    if (f->out->mem->temp) {
+        temp_cool(f->out->mem->temp);
     }
     memcpy((u8 *)to->data + f->starts[i] * width, col->data, (size_t)(from->rows * width));
     if (to->nulls && col->nulls) {

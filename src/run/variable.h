@@ -96,15 +96,31 @@ void pair_map_get(const struct pair_map *map, i64 number, i64 *out_a, i64 *out_b
 
 /* Keys of rows that count once. Thread-safe, but for what is said. */
 struct key_set;
-struct key_set *key_set_open(struct memory *mem, i32 bits); /* of keys; NULL when refused */
+enum key_best { KEY_ONLY, KEY_LEAST, KEY_GREATEST }; /* the value that a set keeps of every key */
+struct key_set *key_set_open(struct memory *mem, i32 bits,
+                             enum key_best best); /* NULL when refused */
 void key_set_close(struct key_set *set);
-/* The keys at sel (NULL: all n) that were not there, each once; out may be sel. -1 when memory is
+struct key_rows {
+    const i64 *keys;
+    const i64 *values; /* NULL: KEY_ONLY */
+};
+/* The rows at sel (NULL: all n) whose keys were not there, each once, or came with a better value;
+ * out may be sel. -1 when memory is refused. */
+i64 key_set_add(struct key_set *set, const struct key_rows *rows, const u32 *sel, i64 n, u32 *out);
+/* As a bitmap, which it is from then on: bit `key % 32` of word `key / 32`; behind it, where values
+ * are kept, a word of 64 bits for every key: the least unsigned one is the best. NULL when
  * refused. */
-i64 key_set_add(struct key_set *set, const i64 *keys, const u32 *sel, i64 n, u32 *out);
-/* As a bitmap, which it is from then on: bit `key % 32` of word `key / 32`; NULL when refused. */
 void *key_set_bits(struct key_set *set);
-/* One whose bitmap has at least so many bytes, to be filled. */
-struct key_set *key_set_of_bits(struct memory *mem, i64 bytes);
+/* What a sink asks of its set. */
+static inline enum key_best sink_best(const struct sink *sink) {
+    return sink->word_count == 0 ? KEY_ONLY : sink->words[0] == WORD_MIN ? KEY_LEAST : KEY_GREATEST;
+}
+static inline i64 key_set_bytes(i32 bits, bool values) {
+    i64 bytes = ((1LL << bits) / 64 + 1) * 8;
+    return bytes + (values ? 8LL << bits : 0);
+}
+/* One that is a bitmap, to be filled. */
+struct key_set *key_set_of_bits(struct memory *mem, i32 bits, enum key_best best);
 /* Between steps: takes the form that suits it now; false when memory is refused. */
 bool key_set_settle(struct key_set *set);
 

@@ -102,6 +102,7 @@ static void print_analysis(struct wf_connection *conn, struct rowset *rows,
         text_print(out, ", temporary space %.1f MiB", (double)rows->temp.peak_bytes / (1 << 20));
     }
     text_print(out, "\n");
+    exec_print_rounds(out, &rows->exec);
 }
 
 static FALLIBLE explain_steps(struct wf_connection *conn, const struct run_request *request,
@@ -114,6 +115,20 @@ static FALLIBLE explain_steps(struct wf_connection *conn, const struct run_reque
     database_open_devices(conn->db, &devices);
     i64 count = exec_step_table(&rows->exec, &devices, &cells);
     rowset_set_texts(rows, EXEC_STEP_COLS, exec_step_cols, count, cells);
+    rows->rows_affected = 0;
+    rows->tag = "EXPLAIN";
+    return ERR_OK;
+}
+
+/* The statement runs as by ANALYZE: rows are counted. */
+static FALLIBLE explain_rounds(struct wf_connection *conn, const struct run_request *request,
+                               struct rowset *rows) {
+    struct analysis analysis = {0};
+    struct sv *cells;
+    TRY(rowset_open_exec(conn, request, rows));
+    TRY(analyze(conn, request, rows, clock_ns(), &analysis));
+    i64 count = exec_round_table(&rows->exec, &cells);
+    rowset_set_texts(rows, EXEC_ROUND_COLS, exec_round_cols, count, cells);
     rows->rows_affected = 0;
     rows->tag = "EXPLAIN";
     return ERR_OK;
@@ -187,6 +202,9 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     rows->explains = 1;
     if (levels & EXPLAIN_STEPS) {
         return explain_steps(conn, request, rows);
+    }
+    if (levels & EXPLAIN_ROUNDS) {
+        return explain_rounds(conn, request, rows);
     }
     if (levels & EXPLAIN_STANDALONE) {
         return explain_standalone(conn, request, rows);

@@ -317,18 +317,35 @@ static void release_all(struct table_version **versions, i64 count) {
     }
 }
 
+/* More rows than these are quicker computed than put away, or take too much of the memory. */
+static i64 rows_most(const struct refresh *r) {
+    enum { MOST = 1 << 26, SHARE = 4 };
+    i64 row_bytes = 0;
+    for (i64 m = 0; m < r->shape->member_count; m++) {
+        const struct table *table = r->shape->tables[m];
+        for (u32 c = 0; c < table->col_count; c++) {
+            row_bytes += kind_bytes[type_kind(table->cols[c].type)];
+        }
+    }
+    i64 limit = r->conn->db->mem.limit_bytes;
+    i64 most = limit ? limit / SHARE / MAX_OF(row_bytes, 1) : MOST;
+    return MAX_OF(MIN_OF(most, MOST), 1);
+}
+
 static FALLIBLE compute(struct refresh *r) {
     struct kept_shape *shape = r->shape;
     struct table_version **empty = NEW_ARRAY(&r->arena, struct table_version *, shape->member_count);
     struct lq_upkeep request = {.kind = LQ_ALL,
                                 .members = (const struct object *const *)shape->members,
                                 .kinds = shape->kinds,
-                                .member_count = shape->member_count};
+                                .member_count = shape->member_count,
+                                .enough = rows_most(r)};
     TRY(arena_check(&r->arena, &r->conn->err));
     wf_status status = empty_rows(r, empty);
     status = status ? status : scene_open(r, r->now, NULL);
     status = status ? status : run_and_append(r, &request, empty);
     release_all(empty, shape->member_count);
+    atomic_store(&shape->large, !status && r->gained_rows >= request.enough);
     return status;
 }
 
@@ -557,7 +574,10 @@ static FALLIBLE bring_up(struct refresh *r, struct kept_state **out) {
     if (standing == COMPUTE) {
         TRY(compute(r));
     }
-    if (r->made) {
+    if (atomic_load(&r->shape->large)) { /* not all of its rows are there */
+        standing = ELSEWHERE;
+        why = "too many rows";
+    } else if (r->made) {
         state_publish(r->conn, r->shape, r->made);
         *out = state_retain(r->made);
     }
@@ -579,7 +599,7 @@ FALLIBLE keep_refresh(struct wf_connection *conn, struct snapshot *snap, struct 
     bool fits = false;
     *out = NULL;
     arena_init(&r.arena, &conn->db->mem);
-    wf_status status = take_inputs(&r, true, &fits);
+    wf_status status = atomic_load(&shape->large) ? ERR_OK : take_inputs(&r, true, &fits);
     if (!status && fits) {
         status = bring_up(&r, out);
     }
@@ -624,7 +644,7 @@ FALLIBLE keep_word(struct wf_connection *conn, struct snapshot *snap, const char
         return ERR_OK;
     }
     TRY(shape_find(conn, snap, entry->object, &r.shape));
-    if (r.shape && r.shape->worth) {
+    if (r.shape && r.shape->worth && !atomic_load(&r.shape->large)) {
         arena_init(&r.arena, &conn->db->mem);
         wf_status status = look(&r, &standing, &why);
         *out = !r.old ? "later" : standing == FRESH ? "fresh" : "stale";
@@ -670,7 +690,7 @@ static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
     *out = (struct kept_rows){0};
     TRY(shape_find(k->conn, snap, view, &shape));
     i64 member = shape ? shape_member(shape, view) : -1;
-    if (member < 0 || (k->c && !shape->worth)) {
+    if (member < 0 || (k->c && (!shape->worth || atomic_load(&shape->large)))) {
         shape_release(shape);
         return ERR_OK;
     }

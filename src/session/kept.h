@@ -50,6 +50,7 @@ struct kept_shape {
     u64 definitions; /* for which names were looked up, */
     const char *path; /* how */
     u32 temp_schema;
+    _Atomic i32 large;  /* it has more rows than are worth keeping */
     _Atomic i32 spread; /* so often deletions are not worth following any more */
     struct kept_state *now; /* everybody's; NULL = none; the database's lock */
 };

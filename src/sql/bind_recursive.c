@@ -292,6 +292,7 @@ FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out
     result->cols = relation_cols(b, first.rel, result->names);
     result->col_count = first.rel->out.count;
     result->draft = bind_fix_open(b, first.rel, result->names, !json_flag(query, "all"));
+    fix_call(result->draft, 0, cte->name);
     TRY(bind_subselect(b, json_get(query, "rarg"), cte->scope, cte->outer_query, false, &again));
     TRY(way ? bind_way_on(way, &again.rel) : ERR_OK);
     TRY(match_types(b, cte, &again.rel));
@@ -398,6 +399,7 @@ static FALLIBLE bind_term(struct mutual *m, struct mutual_term *term) {
         }
         bool all = json_is(query, "op", "SETOP_UNION") && json_flag(query, "all");
         fix_relation(m->draft, result->relation, result->cols, result->col_count, !all);
+        fix_call(m->draft, result->relation, cte->name);
         result->draft = m->draft;
     }
     TRY(match_types(b, cte, &out.rel));

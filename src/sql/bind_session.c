@@ -182,6 +182,7 @@ static const struct {
     {"cuda", EXPLAIN_CUDA},
     {"analyze", EXPLAIN_ANALYZE},
     {"steps", EXPLAIN_STEPS},
+    {"rounds", EXPLAIN_ROUNDS},
     {"standalone", EXPLAIN_STANDALONE},
     {"verbose", 0},
     {"costs", 0},
@@ -232,14 +233,14 @@ static FALLIBLE explain_option(struct bind *b, const struct json *option, u32 *i
         *(on ? io_on : io_off) |= explain_options[i].bit;
         return ERR_OK;
     }
-    const char *names[] = {"plan", "program", "opcodes", "cuda", "analyze", "steps", "standalone"};
+    const char *names[] = {"plan", "program", "opcodes", "cuda", "analyze", "steps", "rounds", "standalone"};
     const char *near = nearest_of(b->arena, name, names, COUNT_OF(names));
     error_set(b->err, ERR_SYNTAX, position, "unrecognized EXPLAIN option \"%.60s\"", name);
     if (near) {
         error_hint(b->err, "Perhaps you meant \"%s\".", near);
     } else {
         error_hint(b->err,
-                   "Options are PLAN, PROGRAM, OPCODES, CUDA, STANDALONE, ANALYZE and STEPS.");
+                   "Options are PLAN, PROGRAM, OPCODES, CUDA, STANDALONE, ANALYZE, STEPS and ROUNDS.");
     }
     return ERR_SYNTAX;
 }
@@ -258,16 +259,18 @@ FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement 
         FAIL_AT(b->err, INVALID_PARAMETER, start_position(b), "EXPLAIN option %s requires ANALYZE",
                 needs);
     }
-    if (on & EXPLAIN_STEPS && on & (levels | EXPLAIN_STANDALONE)) {
+    u32 tables = on & (EXPLAIN_STEPS | EXPLAIN_ROUNDS);
+    if (tables && (on & (levels | EXPLAIN_STANDALONE) || (tables & (tables - 1)))) {
         FAIL_AT(b->err, INVALID_PARAMETER, start_position(b),
-                "EXPLAIN option STEPS goes with ANALYZE only: its answer is a table");
+                "EXPLAIN option %s goes with ANALYZE only: its answer is a table",
+                tables & EXPLAIN_STEPS ? "STEPS" : "ROUNDS");
     }
     if (on & EXPLAIN_STANDALONE &&
         (on & ~(u32)EXPLAIN_BARE) != (EXPLAIN_STANDALONE | EXPLAIN_CUDA)) {
         FAIL_AT(b->err, INVALID_PARAMETER, start_position(b),
                 "EXPLAIN option STANDALONE goes with CUDA, and with nothing else");
     }
-    if (!(on & (levels | EXPLAIN_STEPS))) {
+    if (!(on & (levels | EXPLAIN_STEPS | EXPLAIN_ROUNDS))) {
         on |= EXPLAIN_PLAN & ~off;
     }
     if (node_is(query, "ExecuteStmt")) { /* the statement is known when it runs */

@@ -127,6 +127,7 @@ enum {
     EXPLAIN_ANALYZE = 16,
     EXPLAIN_BARE = 32,       /* COSTS OFF */
     EXPLAIN_STEPS = 64,      /* what ANALYZE learnt of each step, as a table */
+    EXPLAIN_ROUNDS = 256,    /* what ANALYZE learnt of the rules of recursions, as a table */
     EXPLAIN_STANDALONE = 128 /* of CUDA: one file that compiles and runs alone */
 };
 

@@ -187,6 +187,8 @@ note $? "footer" "$(tail -n 1 "$tmp/out")"
 prints "one row" '^\(1 row, ' -c "select 1"
 prints "ascii" '^\+-+\+$' --ascii -c "select 1"
 prints "cjk box" '^│ 日本 │$' -c "select '日本' as x"
+prints "rounds of a recursion" '^t 1,[0-9]+,2,[0-9]+,[0-9]+,[0-9]+,' --format csv -d cpu -c "explain (rounds) select * from logiql('e(1, 2). e(2, 3). e(3, 4). e(4, 2). e(2, 1). t(x, y) <- e(x, y). t(x, z) <- t(x, y), e(y, z). _(x, y) <- t(x, y).')"
+prints "rounds below the steps" '^c 1 +all +[0-9]+ +[0-9]+ +[0-9]+ ' -d cpu -c 'explain analyze with recursive c(a) as (select 1 union select a % 20 + 1 from c) select sum(a) from c'
 prints "EXPLAIN is plain lines" '^Project ' -c "explain select 1 as x"
 "$fox" -c "$t" -c "explain (opcodes) select id + 1, id + 2, id + 3, id + 4, id + 5, id + 6, id + 7, id + 8, id * 2, id * 3,
     id * 4, id * 5, id * 6, id * 7, id * 8, id * 9, id - 1, id - 2, id - 3, id - 4, id - 5, id - 6, id - 7 from t" >"$tmp/out" 2>&1
@@ -632,7 +634,7 @@ prints "bench tpch with a list of columns" '^1 right, 0 wrong' bench tpch --sf 0
 prints "bench ssb checks its answers" '^4 right, 0 wrong, 0 not checked, 0 failed$' bench ssb --sf 0.01 --queries 1.2-1.3,2.1,4.1 --runs 1
 prints "bench ssb says what a query did" '^1\.1 +[0-9]+ +0 +0\.000 +[0-9.]+ +[0-9]+% +[0-9.]+' bench ssb --sf 0.01 --queries 1.1 --runs 1 -d cpu
 prints "bench ssb has operators" '^Aggregate +[0-9]+ +[0-9.]+ +[0-9.]+%' bench ssb --sf 0.01 --queries 1.1 --runs 1
-prints "bench ssb profile as JSON" '"kernels": 0, "steps_ms": .*"device_peak": 0' bench ssb --sf 0.01 --queries 1.1 --runs 1 --json -d cpu
+prints "bench ssb profile as JSON" '"kernels": 0, "waits": 0, "steps_ms": .*"device_peak": 0' bench ssb --sf 0.01 --queries 1.1 --runs 1 --json -d cpu
 prints "bench ssb draws" '^2 right' bench ssb --sf 0.01 --queries 1.1,1.2 --runs 1 --plot "$tmp/bars.svg"
 [ "$(grep -c '<rect' "$tmp/bars.svg")" -gt 8 ] && tail -n 1 "$tmp/bars.svg" | grep -q '</svg>'
 note $? "bench ssb's chart" "$(tail -n 3 "$tmp/bars.svg")"
@@ -646,6 +648,15 @@ tail -n 1 "$tmp/weave.svg" | grep -q '</svg>'
 note $? "bench weave draws" "$(tail -n 3 "$tmp/weave.svg")"
 prints "bench everyday asks all questions" '^time +quarter hours +cpu +[1-9]' bench everyday --rows 2000 --runs 1 -d cpu
 prints "bench everyday as JSON" '"question":"small, number","device":"cpu","ok":true,"ms":[0-9]*[.][0-9]*[1-9]' bench everyday --rows 1000 --runs 1 -d cpu --only join --json
+prints "bench everyday counts its questions" '^asked: 5; failed: 0$' bench everyday --rows 1000 --runs 1 -d cpu --only join
+"$fox" bench everyday --rows 1000 --runs 1 -d cpu --only nosuch >"$tmp/out" 2>&1
+[ $? = 1 ] && grep -q 'no kind or question is called nosuch' "$tmp/out"
+note $? "bench everyday asks no question" "$(tail -n 3 "$tmp/out")"
+if [ -e "$simt" ]; then # the virtual machine does not add months
+    WARPFOX_CUDA=$simt "$fox" bench everyday --rows 1000 --runs 1 -d gpu --gpu-code vm --only "a month later" --json >"$tmp/out" 2>&1
+    [ $? = 1 ] && grep -q '"question":"a month later","device":"gpu","ok":false' "$tmp/out" && grep -q '"asked":1,"failed":1' "$tmp/out"
+    note $? "bench everyday fails where a question is refused" "$(tail -n 3 "$tmp/out")"
+fi
 prints "bench datalog checks its answers" ' right, 0 wrong, 0 not checked, 0 failed' bench datalog --rows 60 --runs 1 -d cpu
 prints "bench datalog as JSON" '"program":"left","graph":"chain:9","device":"cpu","rounds":8,"tuples":36,.*"answer":"right"' bench datalog --graph chain:9 --only left --runs 1 -d cpu --json
 printf '# a graph\n10 20\n20,30\n30\t10\n' >"$tmp/edges.txt"

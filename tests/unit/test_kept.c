@@ -267,8 +267,34 @@ static void test_sessions(void **state) {
     wf_close(db);
 }
 
+/* More rows than a fourth of the memory holds are computed by every reader. */
+static void test_large(void **state) {
+    (void)state;
+    wf_option options[] = {{"memory", "20MB"}, {"device", "cpu"}, {NULL, NULL}};
+    wf_database *db = NULL;
+    wf_connection *conn = NULL;
+    char text[100];
+    assert_int_equal(wf_open(NULL, options, &db, NULL), WF_OK);
+    assert_int_equal(wf_connect(db, &conn), WF_OK);
+    (void)run(conn, "create table edge as select i as x, i + 1 as y from generate_series(1, 900) i");
+    (void)run(conn, "call logiql('path(x, y) <- edge(x, y). path(x, z) <- path(x, y), edge(y, z).')");
+    for (int i = 0; i < 2; i++) {
+        assert_true(reads(conn, "select (count(*) + 0)::text from path", text, sizeof text));
+        assert_string_equal(text, "405450");
+    }
+    wf_result *result = NULL;
+    const wf_batch *batch = NULL;
+    assert_int_equal(wf_query(conn, "call logiql_rules()", &result), WF_OK);
+    assert_int_equal(wf_result_next_batch(result, &batch), WF_OK);
+    assert_memory_equal(wf_batch_text(batch, 4, 0).ptr, "no", 2);
+    wf_result_close(result);
+    wf_disconnect(conn);
+    wf_close(db);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_kept),
-                                       cmocka_unit_test(test_sessions)};
+                                       cmocka_unit_test(test_sessions),
+                                       cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,10 +47,12 @@ static const char *const seeds[] = {
     "lang:physical:filePath[`_in] = \"/nowhere.csv\". lang:physical:delimiter[`_in] = \",\". "
     "lang:setting[\"fusion\"] = \"on\". "
     "lang:physical:capacity[`e] = 9. e(1). _(x) <- e(x), !(x > 2, x < 5).",
-    "person(x), person_name(x:n) -> string(n). works(p, y) -> person(p), int[32](y). works(\"ann\", "
+    "person(x), person_name(x:n) -> string(n). works(p, y) -> person(p), int[32](y). "
+    "works(\"ann\", "
     "3). +person(x), +person_name(x:n), +works(x, 1) <- n = \"bob\" ; n = \"eve\". _(x, y) <- "
     "works(x, y), x != \"eve\", !works(x, 3).",
-    "lang:entity(`ctx). mk[a, b] = x -> int(a), string(b), ctx(x). lang:constructor(`mk). nx[p] = x -> "
+    "lang:entity(`ctx). mk[a, b] = x -> int(a), string(b), ctx(x). lang:constructor(`mk). nx[p] = "
+    "x -> "
     "ctx(p), ctx(x). lang:constructor(`nx). i(1, \"a\"). i(2, \"b\"). +mk[a, b] = x, +nx[x] = y, "
     "+seen(y, a) <- i(a, b). _(x) <- ctx(x), mk[1, _] = x.",
     "list(x) -> . cons[h, t] = x -> int(h), list(t), list(x). nil[] = x -> list(x). "
@@ -58,11 +60,18 @@ static const char *const seeds[] = {
     "len[x] = n -> list(x), int(n). cons[n, t] = x, len[x] = n <- len[t] = m, n = m + 1, n < 4. "
     "_(x, n) <- len[x] = n.",
     "p(1). p(2). -p(1). +p(5). log(x, w) -> int(x), string(w). +log(x, \"n\") <- p@final(x), "
-    "!p@start(x). +log(y, \"d\") <- +p(x), y = x + 1. ^g[1] = 3. +log(v, \"g\") <- ^g[1] = v. _(x, w) <- "
+    "!p@start(x). +log(y, \"d\") <- +p(x), y = x + 1. ^g[1] = 3. +log(v, \"g\") <- ^g[1] = v. _(x, "
+    "w) <- "
     "log(x, w).",
-    "lang:physical:filePath[`_o] = \"/nowhere/o.csv\". lang:physical:fileMode[`_o] = \"export\". _o(a, b) -> "
+    "lang:physical:filePath[`_o] = \"/nowhere/o.csv\". lang:physical:fileMode[`_o] = \"export\". "
+    "_o(a, b) -> "
     "int(a), string(b). e(1, \"x\"). _(a) <- e(a, _).",
-    "v(1, 2.5). v(2, 3.5). t[i] = s <- series<< s = runtotal[i](x) >> v(i, x). _(i, s, p) <- t[i] = s, p "
+    "n(x) -> int(x). n(1). n(2). w[k] = v -> int(k), int(v). lang:defaultValue[`w] = 0. w[1] = 10. "
+    "g[x] = v "
+    "<- n(x), w[x] = v. lang:derivationType[`g] = \"Derived\". _(x, v) <- g[x] = v, !w[x] = 3, v < "
+    "w[x] + 1.",
+    "v(1, 2.5). v(2, 3.5). t[i] = s <- series<< s = runtotal[i](x) >> v(i, x). _(i, s, p) <- t[i] "
+    "= s, p "
     "= string:split[\"a-b-c\", \"-\", i].",
     "far(x, y) <- path(x, y), !(edge(x, y), !(x > y)). path(x, z) <- path(x, y), path(y, z). "
     "path(x, y) <- edge(x, y). "
@@ -94,11 +103,45 @@ static size_t insert(char *text, size_t len) {
     return len + run;
 }
 
+static int is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Where the word at or behind a place begins and ends; its length is 0 when there is none. */
+static size_t word_at(const char *text, size_t len, size_t at, size_t *end) {
+    while (at < len && !is_word(text[at])) {
+        at++;
+    }
+    while (at > 0 && at < len && is_word(text[at - 1])) {
+        at--;
+    }
+    *end = at;
+    while (*end < len && is_word(text[*end])) {
+        (*end)++;
+    }
+    return at;
+}
+
+/* A word gives way to one of any program: most of these can be read, and mean something else. */
+static size_t swap_word(char *text, size_t len) {
+    const char *from = seeds[next_random(SEEDS)];
+    size_t end, other_end;
+    size_t start = word_at(text, len, next_random(len), &end);
+    size_t other = word_at(from, strlen(from), next_random(strlen(from)), &other_end);
+    size_t run = other_end - other;
+    if (len - (end - start) + run >= TEXT_MOST) {
+        return len;
+    }
+    memmove(text + start + run, text + end, len - end);
+    memcpy(text + start, from + other, run);
+    return len - (end - start) + run;
+}
+
 static size_t mutate(char *text, size_t len) {
     static const char marks[] = "()[],;'\"_<>=!+-*/.:@^`#?x0 ";
     for (uint64_t edits = next_random(4) + 1; edits > 0 && len > 1; edits--) {
         size_t at = next_random(len);
-        switch (next_random(6)) {
+        switch (next_random(10)) {
         case 0:
             text[at] = (char)(next_random(255) + 1);
             break;
@@ -110,8 +153,12 @@ static size_t mutate(char *text, size_t len) {
             memmove(text + at, text + at + 1, len - at - 1);
             len--;
             break;
-        default:
+        case 4:
+        case 5:
             len = insert(text, len);
+            break;
+        default:
+            len = swap_word(text, len);
         }
     }
     text[len] = 0;

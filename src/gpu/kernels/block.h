@@ -196,6 +196,21 @@ FN void set_remove(u32 *bits, i64 key) {
     (void)atom_and_u64((u64 *)bits + (key >> 6), ~((u64)1 << (key & 63)));
 }
 
+/* The same of a key with a value, whose best word so far stands behind the bitmap: whether the key is new or the value
+ * better. `turn` is ~0 where the greatest is the best. */
+FN u32 set_better(u32 *bits, u64 *bests, i64 key, i64 value, u64 turn) {
+    u64 word = ((u64)value ^ 1ULL << 63) ^ turn;
+    u64 *best = bests + key;
+    u32 added = set_add(bits, key);
+    return (word < *best && word < atom_min_u64(best, word)) || added;
+}
+
+/* As set_remove: what the key had before is lost, so that worse rows may come again, which do no harm. */
+FN void set_forget(u32 *bits, u64 *bests, i64 key) {
+    set_remove(bits, key);
+    bests[key] = ~(u64)0;
+}
+
 /* How many of the block's rows fit; asks for more room when they do not and no limit says to stop.
  */
 FN u32 out_fits(struct b_place place, i64 capacity, i64 limit, u64 *report) {

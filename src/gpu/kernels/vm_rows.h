@@ -162,8 +162,13 @@ FN void b_vm_emit(const u8 *s, const struct vm_list *l, const struct kargs *args
     if (args->emit) { /* rows whose key is new */
         struct kout set = args->outs[args->out_count];
         VM_EACH_ROW {
-            if (act >> i & 1u && !set_add((u32 *)set.data, get1_i64(s, set.reg, i))) {
-                act &= ~(1u << i);
+            if (act >> i & 1u) {
+                const i64 key = get1_i64(s, set.reg, i);
+                const u32 kept = set.nulls
+                                     ? set_better((u32 *)set.data, (u64 *)set.nulls, key,
+                                                  get1_i64(s, set.null_reg, i), set.turn)
+                                     : set_add((u32 *)set.data, key);
+                act &= ~((u32)!kept << i);
             }
         }
     }
@@ -189,7 +194,12 @@ FN void b_vm_emit(const u8 *s, const struct vm_list *l, const struct kargs *args
         if (args->emit && fits < place.total) {
             struct kout set = args->outs[args->out_count];
             for (u32 k = fits + t_id(); k < place.total; k += VM_THREADS) {
-                set_remove((u32 *)set.data, *(const i64 *)(s + vm_elem(set.reg, 8, list[k])));
+                const i64 key = *(const i64 *)(s + vm_elem(set.reg, 8, list[k]));
+                if (set.nulls) {
+                    set_forget((u32 *)set.data, (u64 *)set.nulls, key);
+                } else {
+                    set_remove((u32 *)set.data, key);
+                }
             }
         }
         b_sync();
