@@ -632,7 +632,7 @@ prints "bench tpch checks its answers" '^2 right, 0 wrong, 0 not checked, 0 fail
 prints "bench tpch as JSON" '"query": 6, .*"answer": "right"' bench tpch --sf 0.01 --queries 5-6 --runs 1 --json
 prints "bench tpch with a list of columns" '^1 right, 0 wrong' bench tpch --sf 0.01 --queries 6 --runs 1 --columns l_shipdate,l_discount,l_quantity,l_extendedprice
 prints "bench ssb checks its answers" '^4 right, 0 wrong, 0 not checked, 0 failed$' bench ssb --sf 0.01 --queries 1.2-1.3,2.1,4.1 --runs 1
-prints "bench ssb says what a query did" '^1\.1 +[0-9]+ +0 +0\.000 +[0-9.]+ +[0-9]+% +[0-9.]+' bench ssb --sf 0.01 --queries 1.1 --runs 1 -d cpu
+prints "bench ssb says what a query did" '^1\.1 +[0-9]+ +0 +0 +0\.000 +[0-9.]+ +[0-9]+% +[0-9.]+' bench ssb --sf 0.01 --queries 1.1 --runs 1 -d cpu
 prints "bench ssb has operators" '^Aggregate +[0-9]+ +[0-9.]+ +[0-9.]+%' bench ssb --sf 0.01 --queries 1.1 --runs 1
 prints "bench ssb profile as JSON" '"kernels": 0, "waits": 0, "steps_ms": .*"device_peak": 0' bench ssb --sf 0.01 --queries 1.1 --runs 1 --json -d cpu
 prints "bench ssb draws" '^2 right' bench ssb --sf 0.01 --queries 1.1,1.2 --runs 1 --plot "$tmp/bars.svg"
