@@ -114,11 +114,16 @@ static u16 term_text(struct builder *b, u16 reg, struct fix_guess *guess, i64 i,
     bool plain = guess && guess->plain[i];
     bool stays = dict && !plain &&
                  (dicts ? dicts[i] == dict : l->dicts.items[dict - 1].table != NO_VAR);
-    if (dicts && dicts[i] && !stays && guess) {
+    if (stays) {
+        return reg;
+    }
+    reg = string_view(b, reg);
+    if (dicts && dicts[i] && guess && !l->status) { /* codes were a wrong guess */
         guess->plain[i] = 1;
+        guess->ranges[i] = reg_range(b, reg);
         l->guessed_wrong = 1;
     }
-    return stays ? reg : string_view(b, reg);
+    return reg;
 }
 
 static struct out_col *term_cols(struct builder *b, const col_list *list, struct fix_guess *guess,
@@ -393,7 +398,7 @@ static void end_rows(struct builder *b, const struct out_col *cols, u32 count,
                         .key = NO_REG,
                         .null_var = NO_VAR,
                         .fault_var = NO_VAR};
-    if (r->set && !wider && !l->status) { /* what is lowered again needs none */
+    if (r->set && !wider && !l->guessed_wrong && !l->status) { /* what is lowered again needs none */
         ask_set(b, r, values, count, &sink);
     }
     build_sink(b, sink);
