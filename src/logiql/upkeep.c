@@ -46,8 +46,11 @@ static FALLIBLE find_kinds(struct lq_bind *b) {
     return found ? relations_bind(b) : ERR_OK;
 }
 
-/* What a literal reads it reads wherever the literal stands. */
+/* What a literal reads it reads wherever the literal stands; a value takes the place of a default. */
 static u8 negation_of(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other) {
+    if (other->fallback) {
+        return LQ_ABOUT_ALL;
+    }
     for (i64 i = 0; i < pred->also.count; i++) {
         if (pred->also.items[i] == other) {
             return LQ_ABOUT_ALL;

@@ -634,7 +634,7 @@ prints "bench tpch with a list of columns" '^1 right, 0 wrong' bench tpch --sf 0
 prints "bench ssb checks its answers" '^4 right, 0 wrong, 0 not checked, 0 failed$' bench ssb --sf 0.01 --queries 1.2-1.3,2.1,4.1 --runs 1
 prints "bench ssb says what a query did" '^1\.1 +[0-9]+ +0 +0\.000 +[0-9.]+ +[0-9]+% +[0-9.]+' bench ssb --sf 0.01 --queries 1.1 --runs 1 -d cpu
 prints "bench ssb has operators" '^Aggregate +[0-9]+ +[0-9.]+ +[0-9.]+%' bench ssb --sf 0.01 --queries 1.1 --runs 1
-prints "bench ssb profile as JSON" '"kernels": 0, "steps_ms": .*"device_peak": 0' bench ssb --sf 0.01 --queries 1.1 --runs 1 --json -d cpu
+prints "bench ssb profile as JSON" '"kernels": 0, "waits": 0, "steps_ms": .*"device_peak": 0' bench ssb --sf 0.01 --queries 1.1 --runs 1 --json -d cpu
 prints "bench ssb draws" '^2 right' bench ssb --sf 0.01 --queries 1.1,1.2 --runs 1 --plot "$tmp/bars.svg"
 [ "$(grep -c '<rect' "$tmp/bars.svg")" -gt 8 ] && tail -n 1 "$tmp/bars.svg" | grep -q '</svg>'
 note $? "bench ssb's chart" "$(tail -n 3 "$tmp/bars.svg")"
