@@ -204,7 +204,8 @@ static bool draw(struct graph *out, struct facts *drawn, int kind, int64_t nodes
     int64_t side = nodes ? nodes : (int64_t)sqrt((double)edges / 2) + 1;
     nodes = nodes ? nodes : kind < 2 ? edges / 4 + 2 : kind == 3 ? edges / 8 + 2 : edges + 1;
     out->nodes = kind == 1 ? power_of_two(nodes) : kind == 2 ? side * side : nodes;
-    if (out->nodes < 1 || out->nodes > NODES_MOST || edges > NODES_MOST || side > 1 << 15) {
+    if (out->nodes < 1 || out->nodes > NODES_MOST || edges > NODES_MOST ||
+        (kind == 2 && side > 1 << 15)) {
         return false;
     }
     switch (kind) {

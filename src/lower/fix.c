@@ -75,6 +75,8 @@ static i64 guess_at(struct lower *l, u32 fix, u32 relation, u32 number, bool non
     guess.ranges = NEW_ARRAY(l->arena, struct range, count + 1);
     guess.nullable = NEW_ARRAY(l->arena, b8, count + 1);
     guess.open = NEW_ARRAY(l->arena, b8, count + 1);
+    guess.coded = NEW_ARRAY(l->arena, b8, count + 1);
+    guess.plain = NEW_ARRAY(l->arena, b8, count + 1);
     memcpy(guess.ranges, info->ranges, sizeof(struct range) * count);
     memcpy(guess.nullable, info->nullable, sizeof(b8) * count);
     VEC_PUSH(l->arena, &l->guesses, guess);
@@ -93,13 +95,45 @@ static struct loop *fix_find(const struct lower *l, u32 number) {
 
 /* terms */
 
-static struct out_col *term_cols(struct builder *b, const col_list *list, u32 *out_count) {
+static struct fix_guess *guess_of(const struct lower *l, u32 fix, u32 relation) {
+    for (i64 i = 0; i < l->guesses.count; i++) {
+        struct fix_guess *guess = &l->guesses.items[i];
+        if (guess->fix == fix && guess->relation == relation) {
+            return guess;
+        }
+    }
+    return NULL;
+}
+
+/* Text of a column becomes views, unless it is codes of the dictionary that the relation's column has. The first term
+ * (dicts is NULL) may decide on one: that of a table's column, since others are made while a program runs. */
+static u16 term_text(struct builder *b, u16 reg, struct fix_guess *guess, i64 i,
+                     const u32 *dicts) {
+    struct lower *l = b->l;
+    u32 dict = reg_dict(b, reg);
+    bool plain = guess && guess->plain[i];
+    bool stays = dict && !plain &&
+                 (dicts ? dicts[i] == dict : l->dicts.items[dict - 1].table != NO_VAR);
+    if (stays) {
+        return reg;
+    }
+    reg = string_view(b, reg);
+    if (dicts && dicts[i] && guess && !l->status) { /* codes were a wrong guess */
+        guess->plain[i] = 1;
+        guess->ranges[i] = reg_range(b, reg);
+        l->guessed_wrong = 1;
+    }
+    return reg;
+}
+
+static struct out_col *term_cols(struct builder *b, const col_list *list, struct fix_guess *guess,
+                                 const u32 *dicts, u32 *out_count) {
     struct out_col *out = NEW_ARRAY(b->l->arena, struct out_col, list->count + 1);
     for (i64 i = 0; i < list->count && !b->l->status; i++) {
         out[i].value = lower_col(b, list->items[i]);
         out[i].type = b->l->plan->cols.items[list->items[i]].type;
-        if (type_kind(out[i].type) == KIND_STR && !b->l->status) { /* codes of one round only */
-            out[i].value.reg = string_view(b, out[i].value.reg);
+        if (type_kind(out[i].type) == KIND_STR && !b->l->status) {
+            out[i].value.reg = term_text(b, out[i].value.reg, guess, i, dicts);
         } else if (!b->l->status) {
             out[i].value.reg = lower_canonical(b, out[i].value, out[i].type);
         }
@@ -256,16 +290,6 @@ static bool is_new(struct term *t, const struct rel *fix, u32 relation, struct b
     return all;
 }
 
-static struct fix_guess *guess_of(const struct lower *l, u32 fix, u32 relation) {
-    for (i64 i = 0; i < l->guesses.count; i++) {
-        struct fix_guess *guess = &l->guesses.items[i];
-        if (guess->fix == fix && guess->relation == relation) {
-            return guess;
-        }
-    }
-    return NULL;
-}
-
 /* Whether a bitmap of all keys that the relation may have is no waste: a few megabytes, or as many
  * bits as there are pairs of the rows that it begins with. A best value takes 64 bits. */
 static bool is_small(const struct lower *l, const struct rel *fix, u32 relation, struct best best) {
@@ -282,7 +306,8 @@ static bool is_small(const struct lower *l, const struct rel *fix, u32 relation,
         }
         enum kind kind = type_kind(l->plan->cols.items[cols[i]].type);
         struct range range = guess->ranges[i];
-        bool exact = kind == KIND_B8 || kind == KIND_I32 || kind == KIND_I64 || kind == KIND_I128;
+        bool exact = kind == KIND_B8 || kind == KIND_I32 || kind == KIND_I64 ||
+                     kind == KIND_I128 || guess->coded[i];
         bits += exact && range.lo <= range.hi ? key_bits_of(range) + guess->nullable[i] : MOST_BITS;
     }
     return guess && !guess->none && bits <= MIN_OF(most, (u32)MOST_BITS);
@@ -353,7 +378,10 @@ static void end_rows(struct builder *b, const struct out_col *cols, u32 count,
         struct value v = cols[i].value;
         v.null = build_is_bool(b, v.null, false) ? (u16)NO_REG : v.null;
         values[i] = v;
-        out[i] = (struct sink_col){.reg = v.reg, .null_reg = v.null, .type = cols[i].type};
+        out[i] = (struct sink_col){.reg = v.reg,
+                                   .null_reg = v.null,
+                                   .type = cols[i].type,
+                                   .dict = l->vars.items[r->all].dicts[i]};
         wider |= append && widen(guess, i, reg_range(b, v.reg), v.null != NO_REG, cols[i].type);
     }
     if (wider) {
@@ -370,7 +398,7 @@ static void end_rows(struct builder *b, const struct out_col *cols, u32 count,
                         .key = NO_REG,
                         .null_var = NO_VAR,
                         .fault_var = NO_VAR};
-    if (r->set && !wider && !l->status) { /* what is lowered again needs none */
+    if (r->set && !wider && !l->guessed_wrong && !l->status) { /* what is lowered again needs none */
         ask_set(b, r, values, count, &sink);
     }
     build_sink(b, sink);
@@ -390,6 +418,7 @@ static void begin_rows(struct builder *b, const struct out_col *cols, u32 count,
         u16 null = cols[i].value.null;
         var->types[i] = cols[i].type;
         var->kinds[i] = b->regs.items[cols[i].value.reg].kind;
+        var->dicts[i] = reg_dict(b, cols[i].value.reg);
         info->ranges[i] = reg_range(b, cols[i].value.reg);
         info->nullable[i] = null != NO_REG && !build_is_bool(b, null, false);
     }
@@ -428,7 +457,8 @@ static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
         return;
     }
     build_label(b, rel_names[REL_FIX]);
-    struct out_col *cols = term_cols(b, &first.cols, &count);
+    struct fix_guess *guess = guess_of(l, rel->fix.number, relation);
+    struct out_col *cols = term_cols(b, &first.cols, guess, NULL, &count);
     if (l->status) {
         return;
     }
@@ -436,6 +466,9 @@ static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
     r->lit = lower_lit_new(l, KIND_I64, none);
     r->guess = guess_at(l, rel->fix.number, relation, r->all, is_none(rel->inputs[input]));
     take_guess(l, r->all, &l->guesses.items[r->guess]);
+    for (u32 i = 0; i < count; i++) {
+        l->guesses.items[r->guess].coded[i] = l->vars.items[r->all].dicts[i] != 0;
+    }
     if (counts_once) {
         begin_set(l, r);
         r->small = is_small(l, rel, relation, best) && r->layout->bits <= 34;
@@ -467,7 +500,8 @@ static void lower_term(struct lower *l, struct term t, const struct loop_rel *r)
         return;
     }
     build_label(b, rel_names[REL_FIX]);
-    struct out_col *cols = term_cols(b, &t.cols, &count);
+    struct out_col *cols = term_cols(b, &t.cols, &l->guesses.items[r->guess],
+                                     l->vars.items[r->all].dicts, &count);
     if (!l->status) {
         end_rows(b, cols, count, r, true);
     }
@@ -494,6 +528,7 @@ static u32 like_var(struct lower *l, u32 from, const char *name) {
     for (u32 i = 0; i < var->col_count; i++) {
         var->types[i] = l->vars.items[from].types[i];
         var->kinds[i] = l->vars.items[from].kinds[i];
+        var->dicts[i] = l->vars.items[from].dicts[i];
     }
     return to;
 }

@@ -138,6 +138,8 @@ struct fix_guess {
     struct range *ranges;
     b8 *nullable;
     b8 *open;    /* any value of the type */
+    b8 *coded;   /* text: codes of one dictionary of a table, which all terms hand on */
+    b8 *plain;   /* text: terms have different dictionaries, or none */
     b8 none;     /* nothing so far: it begins without rows */
     i32 widened; /* how often */
 };

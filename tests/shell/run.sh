@@ -662,6 +662,7 @@ prints "bench datalog as JSON" '"program":"left","graph":"chain:9","device":"cpu
 printf '# a graph\n10 20\n20,30\n30\t10\n' >"$tmp/edges.txt"
 prints "bench datalog reads edges" '^\| right \| edges.txt \| cpu \| 3 \| 9 .*\| right \|' bench datalog --graph "$tmp/edges.txt" --only right --runs 1 -d cpu --markdown
 printf '1 2\n1 x\n' >"$tmp/edges.txt"
+prints "bench datalog with many nodes" '^reach +tree:40000 +cpu .*right' bench datalog --graph tree:40000 --only reach --runs 1 -d cpu
 complains "bench datalog with a bad file" 1 'edges.txt:2: two numbers are wanted' bench datalog --graph "$tmp/edges.txt" --runs 1 -d cpu
 complains "bench datalog without a file" 1 'no graph "nowhere"' bench datalog --graph nowhere --runs 1 -d cpu
 complains "bench datalog with a bad size" 1 'no graph has the size' bench datalog --graph grid:0 --runs 1 -d cpu
