@@ -294,7 +294,8 @@ static void test_settings(void **state) {
     for (i32 i = 0; i < setting_count(); i++) {
         assert_int_equal(setting_find(sv_from(setting_name(i))), i);
         assert_non_null(setting_text(i));
-        assert_true(setting_print(&s, i, buf, sizeof buf) > 0);
+        bool empty = strcmp(setting_name(i), "temp_directory") == 0; /* until somebody names one */
+        assert_true(setting_print(&s, i, buf, sizeof buf) > 0 || (empty && !*buf));
     }
 }
 

@@ -510,11 +510,11 @@ static void test_refusals(void **state) {
     u32 t = data_table(&f, 10, false, ROWS);
     fix_pipe(&f, SOURCE_TABLE, t, C_COUNT);
     u16 text = fix_load(&f, C_TEXT, KIND_STR);
-    u16 quoted = fix_op(&f, OP_QUOTE_LITERAL, KIND_STR, text, NO_REG, NO_REG, 0);
+    u16 quoted = fix_op(&f, OP_QUOTE_IDENT, KIND_STR, text, NO_REG, NO_REG, 0);
     u32 var = fix_emit_rows(&f, 1, &quoted, NULL);
     fix_result(&f, var);
     assert_int_equal(gpu_try(&f), ERR_NOT_SUPPORTED);
-    assert_non_null(strstr(f.err.message, "QUOTE_LITERAL"));
+    assert_non_null(strstr(f.err.message, "QUOTE_IDENT"));
     fix_fini(&f);
 }
 

@@ -56,6 +56,7 @@ static inline struct rel *fx_scan(struct fixture *fx, u64 id, const char *name, 
     rel->scan.table_name = name;
     rel->scan.alias = name;
     rel->scan.table_rows = rows;
+    rel->scan.live_rows = rows;
     for (i32 i = 0; i < count; i++) {
         u32 col = plan_col_new(&fx->plan, cols[i].name, cols[i].type, cols[i].nullable);
         struct scan_col scan = {.col = col,

@@ -820,7 +820,8 @@ static void set_task(void *arg, i64 i, i32 worker) {
         keys[k] = number * 6700417 % t->span;
         sel[k] = (u32)(SET_KEYS - 1 - k);
     }
-    i64 n = key_set_add(t->set, keys, i % 2 ? sel : NULL, SET_KEYS, out);
+    const struct key_rows rows = {.keys = keys};
+    i64 n = key_set_add(t->set, &rows, i % 2 ? sel : NULL, SET_KEYS, out);
     for (i64 k = 1; k < n; k++) {
         if (i % 2 ? out[k] >= out[k - 1] : out[k] <= out[k - 1]) {
             n = -1; /* in the order of what was asked */
@@ -840,19 +841,21 @@ static void test_key_set(void **state) {
     memory_init(&mem, NULL, 0, "memory");
     struct pool *pool = pool_open(4);
     for (i64 c = 0; c < COUNT_OF(cases); c++) {
-        struct set_test t = {.set = key_set_open(&mem, cases[c].bits), .span = cases[c].span};
+        struct set_test t = {.set = key_set_open(&mem, cases[c].bits, KEY_ONLY),
+                             .span = cases[c].span};
         assert_non_null(t.set);
         pool_run(pool, 8, set_task, &t);
         assert_int_equal(t.added, SET_KEYS / 2);
         static i64 many[70000];
         static u32 out[70000];
+        const struct key_rows rows = {.keys = many};
         for (i64 i = 0; cases[c].bits == 25 && i < 70000; i++) {
             many[i] = i * 100 + 33;
         }
         if (cases[c].bits == 25) {
-            i64 more = key_set_add(t.set, many, NULL, 70000, out);
+            i64 more = key_set_add(t.set, &rows, NULL, 70000, out);
             assert_true(more > 60000 && key_set_settle(t.set));
-            assert_int_equal(key_set_add(t.set, many, NULL, 70000, out), 0);
+            assert_int_equal(key_set_add(t.set, &rows, NULL, 70000, out), 0);
         }
         t.added = 0;
         pool_run(pool, 8, set_task, &t);
@@ -863,25 +866,45 @@ static void test_key_set(void **state) {
     assert_int_equal(atomic_load(&mem.used_bytes), 0);
 }
 
+/* A key counts again where its value is better than before, and only then. */
+static void test_best_values(void **state) {
+    UNUSED(state);
+    static const i32 bits[] = {10, 25, 64};
+    struct memory mem;
+    memory_init(&mem, NULL, 0, "memory");
+    for (i64 c = 0; c < 2 * COUNT_OF(bits); c++) {
+        i64 sign = c % 2 ? -1 : 1;
+        struct key_set *set = key_set_open(&mem, bits[c / 2], c % 2 ? KEY_GREATEST : KEY_LEAST);
+        assert_non_null(set);
+        i64 keys[] = {3, 900, 3, 3, 900};
+        i64 values[] = {5 * sign, -7 * sign, 6 * sign, 4 * sign, -7 * sign};
+        u32 out[5];
+        const struct key_rows rows = {keys, values};
+        i64 n = key_set_add(set, &rows, NULL, 5, out);
+        assert_true(n >= 2 && n <= 3); /* 4 is better than 5 */
+        values[0] = 5 * sign;
+        assert_int_equal(key_set_add(set, &rows, NULL, 5, out), 0);
+        values[4] = -8 * sign;
+        assert_int_equal(key_set_add(set, &rows, NULL, 5, out), 1);
+        assert_int_equal(out[0], 4);
+        assert_true(key_set_settle(set));
+        assert_int_equal(key_set_add(set, &rows, NULL, 5, out), 0);
+        key_set_close(set);
+    }
+    assert_int_equal(atomic_load(&mem.used_bytes), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_key_set),
-                                       cmocka_unit_test(test_share_of_answer),
-                                       cmocka_unit_test(test_sort),
-                                       cmocka_unit_test(test_answer_and_limit),
-                                       cmocka_unit_test(test_negative_bounds),
-                                       cmocka_unit_test(test_values),
-                                       cmocka_unit_test(test_one_row),
-                                       cmocka_unit_test(test_tables_by_code),
-                                       cmocka_unit_test(test_interners),
-                                       cmocka_unit_test(test_rounding_sums),
-                                       cmocka_unit_test(test_guards),
-                                       cmocka_unit_test(test_cancel),
-                                       cmocka_unit_test(test_memory_refusals),
-                                       cmocka_unit_test(test_memory_budget),
-                                       cmocka_unit_test(test_device_choice),
-                                       cmocka_unit_test(test_placed_again),
-                                       cmocka_unit_test(test_corrected),
-                                       cmocka_unit_test(test_estimates),
-                                       cmocka_unit_test(test_pair_map)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_key_set),          cmocka_unit_test(test_best_values),
+        cmocka_unit_test(test_share_of_answer),  cmocka_unit_test(test_sort),
+        cmocka_unit_test(test_answer_and_limit), cmocka_unit_test(test_negative_bounds),
+        cmocka_unit_test(test_values),           cmocka_unit_test(test_one_row),
+        cmocka_unit_test(test_tables_by_code),   cmocka_unit_test(test_interners),
+        cmocka_unit_test(test_rounding_sums),    cmocka_unit_test(test_guards),
+        cmocka_unit_test(test_cancel),           cmocka_unit_test(test_memory_refusals),
+        cmocka_unit_test(test_memory_budget),    cmocka_unit_test(test_device_choice),
+        cmocka_unit_test(test_placed_again),     cmocka_unit_test(test_corrected),
+        cmocka_unit_test(test_estimates),        cmocka_unit_test(test_pair_map)};
     return cmocka_run_group_tests(tests, make_data, NULL);
 }
