@@ -49,8 +49,8 @@ static bool widen(struct fix_guess *guess, u32 col, struct range range, bool nul
     guess->nullable[col] |= nulls;
     if (!guess->open[col] && !range_within(range, guess->ranges[col])) {
         guess->open[col] = guess->widened >= WIDENINGS;
-        guess->ranges[col] =
-            guess->open[col] ? range_of_type(type) : range_union(guess->ranges[col], range);
+        struct range any = guess->coded[col] ? range_exact(0, I32_MAX) : range_of_type(type);
+        guess->ranges[col] = guess->open[col] ? any : range_union(guess->ranges[col], range);
         wider = true;
     }
     return wider;

@@ -297,6 +297,7 @@ static u16 field_value(struct builder *b, const struct key_field *f, u16 field) 
         u16 code = build_kind(b, field, KIND_I32);
         if (!b->l->status) {
             b->regs.items[code].dict = f->dict;
+            narrow_range(b, code, range_exact(0, f->whole.hi));
         }
         return code;
     }
