@@ -143,25 +143,12 @@ static void make_early(struct opt *o, struct rel *agg) {
     }
 }
 
-struct rel_list {
-    struct arena *arena;
-    VEC(struct rel *) items;
-};
-
-static void note_agg(struct rel *rel, void *arg) {
-    struct rel_list *list = arg;
-    if (rel->kind == REL_AGG) {
-        VEC_PUSH(list->arena, &list->items, rel);
-    }
-}
-
 FALLIBLE pass_early_agg(struct opt *o) {
-    struct rel_list list = {.arena = o->plan->arena};
     estimate_rel(o, o->plan->root);
-    rel_each(o->plan->arena, o->plan->root, note_agg, &list);
-    for (i64 i = 0; i < list.items.count; i++) {
-        if (can_be_early(o, list.items.items[i])) {
-            make_early(o, list.items.items[i]);
+    rel_all list = opt_all_of(o, REL_AGG);
+    for (i64 i = 0; i < list.count; i++) {
+        if (can_be_early(o, list.items[i])) {
+            make_early(o, list.items[i]);
         }
     }
     return ERR_OK;

@@ -203,10 +203,10 @@ static i64 late_bytes(const struct late *l, const struct rel *scan) {
 static bool is_worth(const struct late *l, const struct rel *scan) {
     i64 bytes = late_bytes(l, scan);
     i64 grouped = rel_input(l->agg)->rows;
-    return l->joined ? bytes > 0 && scan->rows <= grouped
-                     : bytes >= WIDTH_MIN_BYTES && grouped >= ROWS_MIN &&
-                           l->agg->rows / GROUPS_TIMES >= l->rows &&
-                           scan->rows / TABLE_TIMES <= grouped;
+    return l->joined
+               ? bytes > 0 && scan->rows <= grouped
+               : bytes >= WIDTH_MIN_BYTES && grouped >= ROWS_MIN &&
+                     l->agg->rows / GROUPS_TIMES >= l->rows && scan->rows / TABLE_TIMES <= grouped;
 }
 
 /* The groups that are wanted. */
@@ -291,24 +291,11 @@ static void consider(struct opt *o, struct rel *limit) {
     }
 }
 
-struct limit_list {
-    struct arena *arena;
-    VEC(struct rel *) items;
-};
-
-static void note_limit(struct rel *rel, void *arg) {
-    struct limit_list *list = arg;
-    if (rel->kind == REL_LIMIT) {
-        VEC_PUSH(list->arena, &list->items, rel);
-    }
-}
-
 FALLIBLE pass_late_keys(struct opt *o) {
-    struct limit_list list = {.arena = o->plan->arena};
     estimate_rel(o, o->plan->root);
-    rel_each(o->plan->arena, o->plan->root, note_limit, &list);
-    for (i64 i = 0; i < list.items.count; i++) {
-        consider(o, list.items.items[i]);
+    rel_all list = opt_all_of(o, REL_LIMIT);
+    for (i64 i = 0; i < list.count; i++) {
+        consider(o, list.items[i]);
     }
     return ERR_OK;
 }

@@ -175,26 +175,13 @@ static void consider(struct opt *o, struct rel *rel) {
     }
 }
 
-struct found {
-    struct opt *o;
-    VEC(struct rel *) joins;
-};
-
-static void note_join(struct rel *rel, void *arg) {
-    struct found *f = arg;
-    if (rel->kind == REL_JOIN) {
-        VEC_PUSH(f->o->plan->arena, &f->joins, rel);
-    }
-}
-
 FALLIBLE pass_meet(struct opt *o) {
-    struct found f = {.o = o};
     if (o->settings->multiway == 2 || o->plan->fix_count > 0) { /* of rounds, indexes are kept */
         return ERR_OK;
     }
-    rel_each(o->plan->arena, o->plan->root, note_join, &f);
-    for (i64 i = f.joins.count; i-- > 0;) { /* those below first */
-        consider(o, f.joins.items[i]);
+    rel_all joins = opt_all_of(o, REL_JOIN);
+    for (i64 i = joins.count; i-- > 0;) { /* those below first */
+        consider(o, joins.items[i]);
     }
     return ERR_OK;
 }

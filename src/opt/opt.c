@@ -79,6 +79,25 @@ struct rel *rel_with_out(struct plan *plan, struct rel *rel, const struct rel *l
     return filter;
 }
 
+struct search {
+    struct arena *arena;
+    enum rel_kind kind;
+    rel_all found;
+};
+
+static void note_kind(struct rel *rel, void *arg) {
+    struct search *s = arg;
+    if (rel->kind == s->kind) {
+        VEC_PUSH(s->arena, &s->found, rel);
+    }
+}
+
+rel_all opt_all_of(struct opt *o, enum rel_kind kind) {
+    struct search s = {.arena = o->plan->arena, .kind = kind};
+    rel_each(s.arena, o->plan->root, note_kind, &s);
+    return s.found;
+}
+
 bool opt_first_visit(struct opt *o, const struct rel *input) {
     for (i64 i = 0; i < o->visited.count; i++) {
         if (o->visited.items[i] == input) {

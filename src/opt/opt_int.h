@@ -75,6 +75,10 @@ i64 estimate_base(const struct rel *rel);
 /* Whether the rows of rel probably come in the order of expr; see runs.c. */
 bool opt_is_sorted(struct rel *rel, const struct expr *expr);
 
+/* All operators of a kind, each before those below it, as they are now: for passes that change the
+ * plan while they look at them. */
+typedef VEC(struct rel *) rel_all;
+rel_all opt_all_of(struct opt *o, enum rel_kind kind);
 /* True the first time an input of SHARED is asked for since `visited` was emptied. */
 bool opt_first_visit(struct opt *o, const struct rel *input);
 /* Replaces every input by what `change` makes of it. The input of a SHARED is changed once since

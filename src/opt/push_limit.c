@@ -166,26 +166,13 @@ static bool wanted(struct opt *o, const struct rel *rel, struct wish *out) {
     return true;
 }
 
-struct limit_list {
-    struct arena *arena;
-    VEC(struct rel *) items;
-};
-
-static void note_limit(struct rel *rel, void *arg) {
-    struct limit_list *list = arg;
-    if (rel->kind == REL_LIMIT) {
-        VEC_PUSH(list->arena, &list->items, rel);
-    }
-}
-
 FALLIBLE pass_push_limit(struct opt *o) {
-    struct limit_list list = {.arena = o->plan->arena};
     struct wish w;
     estimate_rel(o, o->plan->root);
-    rel_each(o->plan->arena, o->plan->root, note_limit, &list);
-    for (i64 i = 0; i < list.items.count; i++) {
-        if (wanted(o, list.items.items[i], &w)) {
-            push(w, list.items.items[i], 0, false);
+    rel_all list = opt_all_of(o, REL_LIMIT);
+    for (i64 i = 0; i < list.count; i++) {
+        if (wanted(o, list.items[i], &w)) {
+            push(w, list.items[i], 0, false);
         }
     }
     return ERR_OK;

@@ -269,8 +269,7 @@ static void reduce_by_equal(struct opt *o, struct rel *join) {
         const struct expr *right = join->join.right_keys.items[i];
         struct place small = {.rows = -1};
         struct target target;
-        if (left->kind != EXPR_COL || !type_eq(left->type, right->type) ||
-            is_null_safe(join, i)) {
+        if (left->kind != EXPR_COL || !type_eq(left->type, right->type) || is_null_safe(join, i)) {
             continue;
         }
         find_smallest((struct place){join, 0, left->col, 0}, &small);
@@ -298,25 +297,11 @@ static void consider(struct opt *o, struct rel *join) {
     }
 }
 
-struct join_list {
-    struct arena *arena;
-    VEC(struct rel *) items;
-};
-
-static void note_join(struct rel *rel, void *arg) {
-    struct join_list *list = arg;
-    if (rel->kind == REL_JOIN) {
-        VEC_PUSH(list->arena, &list->items, rel);
-    }
-}
-
 FALLIBLE pass_reduce(struct opt *o) {
-    struct join_list list = {.arena = o->plan->arena};
     estimate_rel(o, o->plan->root);
-    rel_each(o->plan->arena, o->plan->root, note_join, &list);
-    for (i64 i = 0; i < list.items.count;
-         i++) { /* from the top: joins below may have changed sides */
-        consider(o, list.items.items[i]);
+    rel_all list = opt_all_of(o, REL_JOIN);
+    for (i64 i = 0; i < list.count; i++) { /* from the top: joins below may have changed sides */
+        consider(o, list.items[i]);
     }
     return ERR_OK;
 }
