@@ -369,6 +369,11 @@ wf_status catalog_keep_sequences(struct catalog *catalog, struct error *err) {
 
 wf_status catalog_commit(struct catalog *catalog, struct edition *base, struct edition *mine,
                          commit_check recheck, void *arg, struct error *err) {
+    return catalog_commit_as(catalog, base, mine, false, recheck, arg, err);
+}
+
+wf_status catalog_commit_as(struct catalog *catalog, struct edition *base, struct edition *mine,
+                            bool lazy, commit_check recheck, void *arg, struct error *err) {
     if (base == mine) {
         return ERR_OK;
     }
@@ -387,7 +392,7 @@ wf_status catalog_commit(struct catalog *catalog, struct edition *base, struct e
     if (!status) {
         publish(catalog, next);
     }
-    u64 record = catalog->last_record;
+    u64 record = lazy ? 0 : catalog->last_record;
     mutex_unlock(&catalog->commit_lock);
     if (status) {
         edition_release(next);

@@ -152,6 +152,14 @@ FALLIBLE catalog_attach(struct catalog *catalog, struct db_file *file, struct er
 FALLIBLE catalog_checkpoint(struct catalog *catalog, struct error *err);
 /* The same for good: the log goes, the file is closed. */
 FALLIBLE catalog_detach(struct catalog *catalog, struct error *err);
+/* What looking at all of the file found, a table a line, the catalog last, without a name. */
+struct checked {
+    const char *name;
+    i64 extents, bytes;
+    const char *fault; /* "fine", or what is damaged */
+};
+FALLIBLE catalog_check(struct catalog *catalog, struct arena *arena, struct checked **out,
+                       i64 *out_count, struct error *err);
 struct db_file *catalog_file(struct catalog *catalog); /* NULL: in memory */
 /* Numbers that sequences handed out outside of any commit are durable. */
 FALLIBLE catalog_keep_sequences(struct catalog *catalog, struct error *err);
@@ -180,6 +188,9 @@ typedef wf_status (*commit_check)(void *arg, const struct edition *base, const s
                                   const struct edition *merged, struct error *err);
 FALLIBLE catalog_commit(struct catalog *catalog, struct edition *base, struct edition *mine,
                         commit_check recheck, void *arg, struct error *err);
+/* The same; `lazy`: it does not wait until it is durable, which a later commit sees to. */
+FALLIBLE catalog_commit_as(struct catalog *catalog, struct edition *base, struct edition *mine,
+                           bool lazy, commit_check recheck, void *arg, struct error *err);
 
 /* Another form of a table's rows in place of `old`, unless that is not current any more. */
 FALLIBLE catalog_replace(struct catalog *catalog, u32 oid, const struct table_version *old,

@@ -21,6 +21,7 @@ enum { CODE_AUTO, CODE_VM, CODE_WOVEN };
 enum { CUB_AUTO, CUB_ON, CUB_OFF };
 enum { RESULT_HOST, RESULT_DEVICE };
 enum { FLOAT_SUM_EXACT, FLOAT_SUM_FAST };
+enum { DURABILITY_FULL, DURABILITY_LAZY };
 
 /* The kind of device a session asks for, as its devices are named; NULL = whichever is best. */
 static inline const char *setting_device(const struct settings *s) {

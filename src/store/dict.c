@@ -700,6 +700,15 @@ wf_status dict_save(struct save *save, struct dict_list *list, struct dict *dict
     return ERR_OK;
 }
 
+const struct extent *dict_saved_next(const struct dict *dict, const struct extent *extent) {
+    const struct saved_part *part = dict->saved;
+    while (extent && part && &part->place != extent) {
+        part = part->before;
+    }
+    part = extent && part ? part->before : part;
+    return part ? &part->place : NULL;
+}
+
 wf_status dict_load(struct dict *dict, struct db_file *file, const struct extent *extent, u64 id,
                     i32 count, struct error *err) {
     u8 *block = mem_alloc(dict->mem, MAX_OF(extent->bytes, 1));

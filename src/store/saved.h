@@ -49,6 +49,11 @@ FALLIBLE version_load_dicts(struct db_file *file, const struct extent *extent,
 FALLIBLE version_load(struct db_file *file, const struct extent *extent, struct table *table,
                       struct table_version **out, struct error *err);
 
+/* Reads all that the version lies in; XX001. Counts extents and bytes. */
+FALLIBLE version_check(struct db_file *file, const struct table *table,
+                       const struct table_version *version, i64 *io_extents, i64 *io_bytes,
+                       struct error *err);
+
 /* What led from one version to another, as rows and deleted places. False: it is more than a record
  * of the log should have. `before` may be NULL: a table that is new. */
 bool version_change_save(struct blob *out, const struct table *table,

@@ -21,6 +21,8 @@ struct tablet_place *tablet_place_new(struct memory *mem, u32 col_count); /* NUL
 /* dict.c: puts the dictionary on the list, with what it has gained; its number in the file. */
 FALLIBLE dict_save(struct save *save, struct dict_list *list, struct dict *dict, u64 *out_id,
                    struct error *err);
+/* Its extents in the file: the first (after NULL), the next; NULL = no more. */
+const struct extent *dict_saved_next(const struct dict *dict, const struct extent *extent);
 /* A dictionary as the file has it: entries of an extent behind those before. */
 FALLIBLE dict_load(struct dict *dict, struct db_file *file, const struct extent *extent, u64 id,
                    i32 count, struct error *err);

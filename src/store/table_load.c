@@ -508,3 +508,38 @@ wf_status version_load(struct db_file *file, const struct extent *extent, struct
     (*out)->place = *extent;
     return ERR_OK;
 }
+
+/* Reads an extent that is in the file again. */
+static FALLIBLE extent_check(struct db_file *file, struct memory *mem, const struct extent *extent,
+                             i64 *io_extents, i64 *io_bytes, struct error *err) {
+    u8 *block;
+    if (extent->stamp != db_file_stamp(file) || extent->bytes == 0) {
+        return ERR_OK;
+    }
+    TRY(extent_read(file, mem, extent, &block, err));
+    mem_free(mem, block, extent->bytes);
+    *io_extents += 1;
+    *io_bytes += extent->bytes;
+    return ERR_OK;
+}
+
+wf_status version_check(struct db_file *file, const struct table *table,
+                        const struct table_version *version, i64 *io_extents, i64 *io_bytes,
+                        struct error *err) {
+    struct memory *mem = table->mem;
+    TRY(extent_check(file, mem, &version->place, io_extents, io_bytes, err));
+    for (i64 t = 0; t < version->tablet_count; t++) {
+        const struct tablet_place *place = version->tablets[t]->place;
+        for (u32 c = 0; place && c <= table->col_count; c++) {
+            TRY(extent_check(file, mem, c ? &place->cols[c - 1] : &place->meta, io_extents,
+                             io_bytes, err));
+        }
+    }
+    for (u32 c = 0; c < table->col_count; c++) {
+        const struct extent *part = NULL;
+        while (table->dicts[c] && (part = dict_saved_next(table->dicts[c], part))) {
+            TRY(extent_check(file, mem, part, io_extents, io_bytes, err));
+        }
+    }
+    return ERR_OK;
+}

@@ -168,10 +168,11 @@ void tablet_place_free(struct memory *mem, u32 col_count, struct tablet_place *p
 }
 
 void tablet_place_share(struct tablet *to, u32 c, const struct tablet *from, u32 old) {
-    if (from->place && !to->place) {
+    bool same = from->place && !from->tail; /* a tail lies there in another form */
+    if (same && !to->place) {
         to->place = tablet_place_new(to->mem, to->col_count);
     }
-    if (from->place && to->place) { /* without it the column is written once more */
+    if (same && to->place) { /* without it the column is written once more */
         to->place->cols[c] = from->place->cols[old];
     }
 }
