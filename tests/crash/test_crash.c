@@ -6,7 +6,7 @@
  * statement that had returned, or after the one in flight; `check_database` must find nothing;
  * it must take a change, and have it after another opening. Some crashes hit the recovery, too.
  *
- * CRASH_POINTS, BIT_FLIPS: how many (a few hundred; `make crash` runs 10,000). CRASH_SEED: where the dice begin. */
+ * CRASH_POINTS, BIT_FLIPS: how many (a few hundred; 10,000 is for by hand). CRASH_SEED: where the dice begin. */
 #include "../fault/fault.h"
 
 #include "recorder.h"
