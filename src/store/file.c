@@ -4,6 +4,8 @@
  * header goes to the first slot, is synced, and then goes to the second: whatever is torn, one of
  * them is whole and names a state whose extents nobody has overwritten. A flipped bit in one slot
  * is harmless for the same reason. Where both are whole, the greater generation counts. */
+#include "store/file.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -9,6 +9,7 @@
 #define WF_TESTS_RECORDER_H
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +54,7 @@ static struct paper *paper_find(const char *path) {
         }
         unused = !unused && !disk.files[i].path[0] ? &disk.files[i] : unused;
     }
-    assert_non_null(unused);
+    CHECK(unused != NULL);
     (void)snprintf(unused->path, sizeof unused->path, "%s", path);
     return unused;
 }
