@@ -658,16 +658,22 @@ static FALLIBLE save_part(struct save *save, struct dict *dict, i32 first, i32 l
 }
 
 /* Parts that the file has no more go, and all where they are many. */
-static void keep_parts(struct save *save, struct dict *dict) {
+static FALLIBLE keep_parts(struct save *save, struct dict *dict, struct error *err) {
     i64 count = 0;
     bool has = true;
     for (struct saved_part *part = dict->saved; part; part = part->before) {
-        has = save_has(save, &part->place) && has;
+        has = has && save_knows(save, &part->place);
         count++;
     }
     while (dict->saved && (!has || count > SAVED_PARTS)) {
         drop_part(dict);
     }
+    for (struct saved_part *part = dict->saved; part; part = part->before) {
+        if (!save_has(save, &part->place)) {
+            return memory_refused(dict->mem, err, (i64)sizeof *part);
+        }
+    }
+    return ERR_OK;
 }
 
 wf_status dict_save(struct save *save, struct dict_list *list, struct dict *dict, u64 *out_id,
@@ -680,7 +686,7 @@ wf_status dict_save(struct save *save, struct dict_list *list, struct dict *dict
     if (dict->saved_by == save_number(save)) {
         return ERR_OK;
     }
-    keep_parts(save, dict);
+    TRY(keep_parts(save, dict, err));
     i32 had = dict->saved ? dict->saved->len : 0;
     if (had < len) {
         TRY(save_part(save, dict, had, len, err));
@@ -709,7 +715,11 @@ const struct extent *dict_saved_next(const struct dict *dict, const struct exten
     return part ? &part->place : NULL;
 }
 
-wf_status dict_load(struct dict *dict, struct db_file *file, const struct extent *extent, u64 id,
+void dict_set_saved(struct dict *dict, u64 id) {
+    dict->saved_id = id;
+}
+
+wf_status dict_load(struct dict *dict, struct db_file *file, const struct extent *extent,
                     i32 count, struct error *err) {
     u8 *block = mem_alloc(dict->mem, MAX_OF(extent->bytes, 1));
     if (!block) {
@@ -733,7 +743,6 @@ wf_status dict_load(struct dict *dict, struct db_file *file, const struct extent
     }
     mem_free(dict->mem, block, MAX_OF(extent->bytes, 1));
     TRY(status);
-    dict->saved_id = id;
     struct saved_part like = {.place = *extent, .len = dict_publish(dict), .count = count};
     return add_part(dict, &like, err);
 }

@@ -45,8 +45,10 @@ FALLIBLE db_file_check(const struct db_file *file, struct error *err);
 struct save;
 FALLIBLE save_open(struct db_file *file, struct save **out, struct error *err);
 u64 save_number(const struct save *save); /* no other one of the process has it */
-/* Whether the extent is in the file already, and then stays there. */
+/* Whether the extent is in the file already, and then stays there; it must live until the save is
+ * closed. False where memory is refused, too. */
 bool save_has(struct save *save, struct extent *extent);
+bool save_knows(const struct save *save, const struct extent *extent); /* whether it is there */
 /* Writes bytes; `out` must live until the save is closed. */
 FALLIBLE save_put(struct save *save, const void *from, i64 bytes, struct extent *out,
                   struct error *err);

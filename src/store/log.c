@@ -177,7 +177,9 @@ i64 log_bytes(const struct db_file *file) {
 }
 
 void log_remove(struct db_file *file) {
-    if (file->log >= 0 && !file->read_only && !(file->header.flags & HEADER_LOG)) {
+    /* After a failure nobody knows what the header on the disk says. */
+    bool needed = file->failed || file->header.flags & HEADER_LOG;
+    if (file->log >= 0 && !file->read_only && !needed) {
         disk_now->close(file->log);
         file->log = -1;
         (void)disk_now->remove(file->log_path);

@@ -129,10 +129,14 @@ static FALLIBLE keep(struct save *save, struct extent *extent, struct error *err
     return ERR_OK;
 }
 
+bool save_knows(const struct save *save, const struct extent *extent) {
+    return extent->stamp == save->file->stamp;
+}
+
 bool save_has(struct save *save, struct extent *extent) {
     struct error ignored;
     error_reset(&ignored);
-    return extent->stamp == save->file->stamp && !keep(save, extent, &ignored);
+    return save_knows(save, extent) && !keep(save, extent, &ignored);
 }
 
 wf_status save_put(struct save *save, const void *from, i64 bytes, struct extent *out,

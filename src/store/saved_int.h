@@ -24,8 +24,9 @@ FALLIBLE dict_save(struct save *save, struct dict_list *list, struct dict *dict,
 /* Its extents in the file: the first (after NULL), the next; NULL = no more. */
 const struct extent *dict_saved_next(const struct dict *dict, const struct extent *extent);
 /* A dictionary as the file has it: entries of an extent behind those before. */
-FALLIBLE dict_load(struct dict *dict, struct db_file *file, const struct extent *extent, u64 id,
+FALLIBLE dict_load(struct dict *dict, struct db_file *file, const struct extent *extent,
                    i32 count, struct error *err);
+void dict_set_saved(struct dict *dict, u64 id); /* its number there, though it may have no entries */
 
 void bits_save(struct blob *out, const u64 *bits, i64 rows, i64 count);
 /* Sets the bits that bits_save wrote; how many there are, whether set before or not. */

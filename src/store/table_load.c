@@ -119,6 +119,7 @@ struct table_def table_def_load(struct blob_reader *from, struct arena *arena, u
 static FALLIBLE shelf_item(struct db_file *file, struct blob_reader *from, struct dict *dict,
                            u64 id, struct arena *arena, struct error *err) {
     u32 parts = read_count(from, 28);
+    dict_set_saved(dict, id);
     struct extent *extents = NEW_ARRAY(arena, struct extent, parts + 1);
     i32 *counts = NEW_ARRAY(arena, i32, parts + 1);
     for (u32 i = parts; i-- > 0;) { /* the last one comes first */
@@ -129,7 +130,7 @@ static FALLIBLE shelf_item(struct db_file *file, struct blob_reader *from, struc
     wf_status status = ERR_OK;
     for (u32 i = 0; i < parts && !from->bad && !status; i++) {
         status = db_file_note(file, &extents[i])
-                     ? dict_load(dict, file, &extents[i], id, counts[i], err)
+                     ? dict_load(dict, file, &extents[i], counts[i], err)
                      : ERR_OUT_OF_MEMORY;
     }
     return status;

@@ -53,7 +53,7 @@ enum { STATEMENTS = sizeof workload / sizeof workload[0] };
 
 /* What a user can see of a database. */
 static const char *const questions[] = {
-    "select oid, relname, relkind from pg_class where oid >= 16384 order by oid",
+    "select relname, relkind from pg_class where oid >= 16384 order by relname",
     "select conname, contype from pg_constraint order by 1",
     "select table_name, column_name, data_type, column_default from information_schema.columns "
     "where table_schema in ('public', 'z') order by 1, ordinal_position",

@@ -429,7 +429,6 @@ done <<'TAGS'
 CREATE TRIGGER|create trigger t before insert on x for each row execute function f()
 CREATE EVENT TRIGGER|create event trigger e on ddl_command_end execute function f()
 ALTER EVENT TRIGGER|alter event trigger e disable
-CHECKPOINT|checkpoint
 LISTEN|listen x
 LOCK TABLE|lock table x
 DISCARD|discard all
