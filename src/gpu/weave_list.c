@@ -18,8 +18,6 @@
 
 #include "codes/loop.h"
 
-enum { CARRY_MOST_BYTES = 20480 };
-
 /* --- what there is to do --- */
 
 static bool looks(const struct op *op) {
@@ -262,7 +260,7 @@ void weave_list_plan(struct weaver *v) {
         bytes += has_several(v, i) ? carried_bytes(v, i) : 0;
     }
     bool wanted = v->w->lists && (v->few || several);
-    struct trace t = {v, v->again, 0, wanted && bytes <= CARRY_MOST_BYTES};
+    struct trace t = {v, v->again, 0, wanted && bytes <= (i64)GPU_CARRIED_MOST * WOVEN_BLOCK};
     for (u32 r = 0; r < pipe->reg_count; r++) {
         if (v->plan->first[r] < v->ask_at && v->plan->last[r] >= v->ask_at &&
             v->plan->last[r] != 0xffffffffu) {
