@@ -235,6 +235,9 @@ static void put_functions(struct weaver *v) {
     if (v->any_seeks) {
         line(v, "#include \"seek.h\"");
     }
+    if (weave_meets(v)) {
+        line(v, "#include \"meet.h\"");
+    }
     if (v->plan->has_words) {
         line(v, "#include \"words.h\"");
         line(v, "#include \"defs/fn_int.h\"");
@@ -952,6 +955,13 @@ void weave_op(struct weaver *v, u32 at) {
         break;
     case OP_MATCH:
         weave_match(v, at, op, number);
+        v->filtered = 1;
+        break;
+    case OP_RUN:
+        weave_run(v, op, number);
+        break;
+    case OP_MEET:
+        weave_meet(v, at);
         v->filtered = 1;
         break;
     case OP_EACH:
