@@ -1,8 +1,7 @@
 /* weave_int.h: what the files of the weaver share: weave_text.c writes a kernel's frame and its
  * opcodes, weave_probe.c how keys are looked up, weave_list.c how few rows or several matches go on,
- * weave_meet.c
- * how sorted runs meet, weave_seek.c how bytes are looked for in text, weave_sink.c what becomes of the rows, weave_runs.c
- * how rows in the order of their key become groups. */
+ * weave_meet.c how sorted runs meet, weave_seek.c how bytes are looked for in text, weave_sink.c what
+ * becomes of the rows, weave_runs.c how rows in the order of their key become groups. */
 #ifndef WF_GPU_WEAVE_INT_H
 #define WF_GPU_WEAVE_INT_H
 

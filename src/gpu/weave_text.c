@@ -951,22 +951,18 @@ void weave_op(struct weaver *v, u32 at) {
         break;
     case OP_PROBE:
         weave_probe(v, at, op, number);
-        v->filtered = 1;
         break;
     case OP_MATCH:
         weave_match(v, at, op, number);
-        v->filtered = 1;
         break;
     case OP_RUN:
         weave_run(v, op, number);
         break;
     case OP_MEET:
         weave_meet(v, at);
-        v->filtered = 1;
         break;
     case OP_EACH:
         weave_each(v, at, op, number);
-        v->filtered = 1;
         break;
     case OP_ANY:
         weave_any(v, op);
@@ -978,6 +974,7 @@ void weave_op(struct weaver *v, u32 at) {
         put_plain(v, at, op, number);
         break;
     }
+    v->filtered |= op->code == OP_PROBE || op->code == OP_EACH || gpu_op_repeats(op->code);
     if (op->dst != NO_REG) {
         v->seen[op->dst] = 1;
     }
