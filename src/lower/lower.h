@@ -11,6 +11,7 @@ struct lower_limits { /* what weaving may use; so that lower knows no device */
     bool sets_grow;   /* all devices there are keep a set from round to round of a recursion, and add to
                        * one as they go (struct sink) */
     bool sets_small;  /* they add to sets that are small */
+    bool indexes_grow; /* they keep indexes, too */
     /* Of one pipeline; 0 = any number. */
     i32 max_live;     /* registers alive at once */
     i32 max_matches;  /* MATCHes */

@@ -117,7 +117,7 @@ struct loop_rel {     /* a relation of a recursion */
     u32 all;          /* its rows: rounds append to them */
     u32 parts[3];     /* by enum work_part: what a round reads of them; NO_VAR = nobody does */
     u32 lit;          /* how many of them rounds have taken */
-    u32 fresh;        /* variable + 1 of the keys seen so far; 0 = none */
+    VEC(u32) fresh;   /* variables that get the rows of every round, for indexes that grow */
     u32 set;          /* variable + 1 of the keys of its rows, which pipelines add to; 0 = none */
     struct key_layout *layout; /* of these keys */
     b8 small;         /* a bitmap of them is no waste */
@@ -131,6 +131,7 @@ struct loop {         /* a recursion */
     u32 count;
     struct loop_rel *rels;
     i64 first, end; /* steps of a round */
+    VEC(u32) late;  /* variables that get the rows of a round at its end */
     u32 stop_lit;   /* rows that are enough; NO_LIT = all */
     b8 done;
 };
@@ -181,6 +182,7 @@ struct lower {
     b8 again;                       /* apart has grown */
     VEC(struct loop *) loops;       /* recursions, those of inner ones first */
     VEC(struct loop *) working;     /* all, for those who read their rows */
+    const struct rel *growing;      /* rows of a recursion of which those of the last round are read; NULL = none */
     VEC(struct fix_guess) guesses;  /* of this try and those before it */
     b8 guessed_wrong;               /* begin again */
     VEC(struct deferral) deferrals;
@@ -439,11 +441,14 @@ struct builder *lower_table_func(struct lower *l, const struct rel *rel);
 void fix_before(struct lower *l, const struct rel *rel); /* now, unless it was made */
 /* Rows of one of its relations, which a SHARED reads. */
 struct builder *fix_relation_rows(struct lower *l, const struct rel *shared);
-/* Whether these are all rows of a recursion so far, of which a set may be kept from round to round;
- * then its rows of the last round, which are new to the set; then that `build` makes the set. */
+/* Whether these are all rows of a recursion so far, of which a set may be kept from round to round. */
 bool fix_is_seen(const struct lower *l, const struct rel *rel);
-struct builder *fix_last_round(struct lower *l, const struct rel *rel);
-void fix_keep_seen(struct lower *l, const struct rel *rel, struct step *build);
+/* The rows of a recursion that an input is made of, row by row, where an index of it may be kept from round
+ * to round; else NULL. */
+const struct rel *fix_growing(const struct lower *l, const struct rel *input);
+/* The input over the last round's rows, which are new to what is kept; then that `build` adds them. */
+struct builder *fix_last_round(struct lower *l, const struct rel *input, const struct rel *work);
+void fix_keep_growing(struct lower *l, const struct rel *work, struct step *build);
 struct builder *lower_fix(struct lower *l, const struct rel *rel);
 struct builder *lower_work(struct lower *l, const struct rel *rel);
 void fix_blocks(struct lower *l, struct program *p); /* the steps as blocks */

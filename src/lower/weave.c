@@ -113,7 +113,7 @@ static i32 carried_at(const struct pipeline *pipe, const struct life *lives, u32
     return bytes;
 }
 
-/* What is behind a MATCH is repeated, so whatever is alive there stays so. */
+/* What is behind MATCH and MEET is repeated, so whatever is alive there stays so. */
 static void lengthen_lives(const struct pipeline *pipe, struct life *lives, u32 at) {
     for (u32 r = 0; r < pipe->reg_count; r++) {
         if (lives[r].first <= at && (lives[r].last > at || r == pipe->ops[at].dst)) {
@@ -128,9 +128,9 @@ static struct needs *find_needs(struct arena *arena, const struct pipeline *pipe
     struct life *lives = find_lives(arena, pipe);
     i32 matches = 0, carried = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        if (pipe->ops[i].code == OP_MATCH) {
+        if (pipe->ops[i].code == OP_MATCH || pipe->ops[i].code == OP_MEET) {
             matches++;
-            carried += carried_at(pipe, lives, i);
+            carried += pipe->ops[i].code == OP_MATCH ? carried_at(pipe, lives, i) : 0;
             lengthen_lives(pipe, lives, i);
         }
         needs[i] = (struct needs){0, matches, carried};
