@@ -117,6 +117,15 @@ static i32 rows_per_thread(const struct weaver *v) {
     return rows;
 }
 
+/* Whether rows search a hash table, whose first places are asked for all rows of a thread at once: four words a row. */
+static bool asks_places(const struct weaver *v) {
+    bool asks = false;
+    for (u32 k = 0; k < v->plan->agg_count; k++) {
+        asks = asks || (v->plan->aggs[k]->key != NO_REG && v->w->aggs[k].form == AGG_HASH && !v->w->cells[k]);
+    }
+    return asks && !v->list && !v->w->run_rows;
+}
+
 /* Blocks per multiprocessor the compiler has to make room for: few live registers, many blocks. */
 static i32 min_blocks(const struct weaver *v) {
     u32 all = v->pipe->op_count;
@@ -126,6 +135,9 @@ static i32 min_blocks(const struct weaver *v) {
     }
     bool many = words <= 40 && (v->list || !goes_apart(v->plan));
     i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    if (v->rows >= 8 && asks_places(v)) { /* six had 692 bytes of registers in memory in TPC-H's Q13 */
+        blocks = MIN_OF(blocks, 4);
+    }
     if (weave_along(v)) {
         i32 run_words = v->rows * weave_runs_words(v) + 24;
         bool plain = !goes_apart(v->plan) && !v->plan->indexes.count;
@@ -234,6 +246,9 @@ static void put_functions(struct weaver *v) {
     }
     if (v->any_seeks) {
         line(v, "#include \"seek.h\"");
+    }
+    if (weave_meets(v)) {
+        line(v, "#include \"meet.h\"");
     }
     if (v->plan->has_words) {
         line(v, "#include \"words.h\"");
@@ -948,15 +963,18 @@ void weave_op(struct weaver *v, u32 at) {
         break;
     case OP_PROBE:
         weave_probe(v, at, op, number);
-        v->filtered = 1;
         break;
     case OP_MATCH:
         weave_match(v, at, op, number);
-        v->filtered = 1;
+        break;
+    case OP_RUN:
+        weave_run(v, op, number);
+        break;
+    case OP_MEET:
+        weave_meet(v, at);
         break;
     case OP_EACH:
         weave_each(v, at, op, number);
-        v->filtered = 1;
         break;
     case OP_ANY:
         weave_any(v, op);
@@ -968,6 +986,7 @@ void weave_op(struct weaver *v, u32 at) {
         put_plain(v, at, op, number);
         break;
     }
+    v->filtered |= op->code == OP_PROBE || op->code == OP_EACH || gpu_op_repeats(op->code);
     if (op->dst != NO_REG) {
         v->seen[op->dst] = 1;
     }
@@ -984,6 +1003,8 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out, .try_reg = NO_REG};
     v.word_cols = NEW_ARRAY(out->arena, u32, plan->pipe->reg_count + 1);
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
+    v.whens = NEW_ARRAY(out->arena, u32, plan->pipe->op_count + 1);
+    v.tries = NEW_ARRAY(out->arena, u16, plan->pipe->op_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     w->shared_bytes = 0;
