@@ -439,7 +439,7 @@ wf_status replay_finish(struct replay *replay, struct table_version **out, struc
     error_reset(&ignored);
     if (version_check_keys(table, replay->base, *out, NULL, &ignored)) {
         for (u32 k = 0; k < table->key_count; k++) { /* of a deferred key, or memory */
-            (*out)->keys[k].strict = 0;
+            (*out)->keys[k].order = 0;
         }
     }
     table_publish(table, version_retain(*out));

@@ -459,7 +459,7 @@ static FALLIBLE version_read(struct version_reader *r, struct arena *arena, stru
     for (u32 c = 0; c < table->col_count; c++) {
         (void)column_load(&r->from, &r->cols[c]);
     }
-    const u8 *strict = read_bytes(&r->from, table->key_count);
+    const u8 *order = read_bytes(&r->from, table->key_count);
     if (r->from.bad || (i64)r->count * 37 > r->from.end - r->from.at) {
         r->count = 0;
         return damaged(r->file, table, err);
@@ -471,7 +471,7 @@ static FALLIBLE version_read(struct version_reader *r, struct arena *arena, stru
     struct table_version *made;
     TRY(version_restore(table, r->next_slot, r->parts, r->count, r->cols, &made, err));
     for (u32 k = 0; k < table->key_count; k++) {
-        made->keys[k].strict = strict[k] & 1;
+        made->keys[k].order = order[k] & (KEY_STRICT | KEY_RUNS);
     }
     if (r->plain.block) { /* the tail lies where its tablet does */
         struct tablet *tail = r->parts[r->count - 1].tablet;

@@ -285,7 +285,7 @@ static FALLIBLE columns_save(struct save *save, struct dict_list *dicts, struct 
         blob_bytes(out, col->sketch.longest, (i64)sizeof col->sketch.longest);
     }
     for (u32 k = 0; k < table->key_count; k++) {
-        blob_u8(out, version->keys[k].strict);
+        blob_u8(out, version->keys[k].order);
     }
     return ERR_OK;
 }
