@@ -102,6 +102,8 @@ piped ".language" 0 $'.language\n.language logiql\n.language\np(5).\n_(x) <- p(x
 complains ".language of another kind" 1 'takes sql or logiql' -c ".language prolog"
 piped ".rules, .strata, .drop" 0 $'e(1, 2).\np(x) <- e(x, _). p(x) <- p(y), e(y, x). q(x) <- e(x, _), !p(x).\n.rules\n.strata\n.rules q\n.drop q\n.rules q' \
     $'p(x) <- e(x, _).  // kept, not computed yet\np(x) <- p(y), e(y, x).\nq(x) <- e(x, _), !p(x).\n1: p (recursive; kept, not computed yet)\n2: q\nq(x) <- e(x, _), !p(x).' -l logiql
+piped ".rules shows what is declared of tables" 0 $'person(x), person_name(x:n) -> string(n).\nboss[p] = q -> person(p), person(q).\n.rules\n.strata' \
+    $'person(x), person_name(x : n) -> string(n).\nboss[p] = q -> person(p), person(q).\nperson_name(x : n) -> person(x), string(n).\nperson_name[x] = n <- person:person_name[x] = n.\n1: person_name' -l logiql
 piped ".strata says what is kept" 0 $'e(1, 2).\np(x) <- e(x, _). p(x) <- p(y), e(y, x).\n_(x) <- p(x).\n.strata\n+e(3, 4).\n.strata\nlang:setting["derived"] = "computed".\n.strata' \
     $'x\n1\n2\n1: p (recursive; kept, fresh)\n1: p (recursive; kept, stale)\n1: p (recursive)' -l logiql --format csv
 prints "explain of a query" 'Scan p' -l logiql --format csv -c 'p(1).' -c 'explain _(x) <- p(x).'
