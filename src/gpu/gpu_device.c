@@ -413,7 +413,13 @@ static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const s
 
 static FALLIBLE gpu_rounds(struct device *dev, struct exec *x, struct rounds *r) {
     struct gpu *g = dev->self;
-    TRY(gpu_enter(g, x->err));
+    wf_status entered = gpu_enter(g, x->err);
+    if (entered == ERR_DEVICE_MEMORY) { /* a step at a time there may be another way */
+        error_reset(x->err);
+        r->cannot = 1;
+        return ERR_OK;
+    }
+    TRY(entered);
     g->known = (struct gpu_known){0};
     g->may_spill = 0;
     g->pool = x->pool;
