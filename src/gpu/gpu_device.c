@@ -423,6 +423,33 @@ static FALLIBLE gpu_rounds(struct device *dev, struct exec *x, struct rounds *r)
     return status;
 }
 
+static FALLIBLE gpu_queue(struct device *dev, struct exec *x, u32 step_no, const struct step *step,
+                          bool first, bool *out_done) {
+    struct gpu *g = dev->self;
+    *out_done = false;
+    if (!g->card->codes.has_machine && x->settings->gpu_code == CODE_AUTO) {
+        return ERR_OK; /* a step may wait for its kernel */
+    }
+    if (first) {
+        TRY(gpu_enter(g, x->err));
+    }
+    wf_status status = first ? gpu_queue_open(g, x) : ERR_OK;
+    status = status ? status : gpu_queue_step(g, x, step_no, step, out_done);
+    if (first && (status || !*out_done)) {
+        gpu_wait(g);
+        g->pool = NULL;
+        gpu_leave(g);
+    }
+    return status;
+}
+
+static FALLIBLE gpu_settle(struct device *dev, struct exec *x, bool keep, bool *out_good) {
+    struct gpu *g = dev->self;
+    wf_status status = gpu_queue_settle(g, x, keep, out_good);
+    gpu_leave(g);
+    return status;
+}
+
 static FALLIBLE gpu_fetch(struct device *dev, struct exec *x, u32 var) {
     struct gpu *g = dev->self;
     TRY(gpu_enter(g, x->err));
@@ -499,6 +526,8 @@ static struct device *device_of(struct gpu *g) {
                                 .lacks = gpu_lacks,
                                 .run = gpu_run,
                                 .rounds = gpu_rounds,
+                                .queue = gpu_queue,
+                                .settle = gpu_settle,
                                 .fetch = gpu_fetch,
                                 .fetch_texts = gpu_fetch_texts,
                                 .rates = gpu_rates,

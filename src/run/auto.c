@@ -604,6 +604,18 @@ void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32
     p->running_ns = 0;
 }
 
+f64 auto_pause(struct exec *x) {
+    f64 running_ns = x->placed ? x->placed->running_ns : 0;
+    auto_resume(x, 0);
+    return running_ns;
+}
+
+void auto_resume(struct exec *x, f64 running_ns) {
+    if (x->placed) {
+        x->placed->running_ns = running_ns;
+    }
+}
+
 void auto_went_round(struct exec *x, const struct block *block) {
     struct looking looking = {x, x->placed};
     for (u32 s = 0; s < block->step_count; s++) {

@@ -30,6 +30,8 @@ struct past {
     struct past_ratio *ratios; /* by step and place */
     _Atomic i64 *rows;         /* by variable; -1 = not seen */
     _Atomic i64 *rounds;       /* by block; 0 = not seen */
+    _Atomic i32 misses;        /* one behind the other, of steps that were queued */
+    _Atomic i32 waits;         /* runs until they are queued again */
 };
 
 struct past *past_new(struct arena *arena, const struct program *program) {
@@ -115,4 +117,26 @@ void past_went_round(struct past *past, u32 block, i64 rounds) {
         ASSERT(block < past->block_count);
         atomic_store(&past->rounds[block], rounds);
     }
+}
+
+#define MISSES_MOST 6
+
+bool past_may_queue(struct past *past) {
+    if (past && atomic_load(&past->waits) > 0) {
+        atomic_fetch_sub(&past->waits, 1);
+        return false;
+    }
+    return past != NULL;
+}
+
+void past_queued(struct past *past, bool good) {
+    if (past) {
+        i32 misses = good ? 0 : MIN_OF(atomic_load(&past->misses) + 1, MISSES_MOST);
+        atomic_store(&past->misses, misses);
+        atomic_store(&past->waits, good ? 0 : 1 << misses);
+    }
+}
+
+i64 exec_expects(const struct exec *x, u32 var) {
+    return past_rows(x->past, var);
 }
