@@ -163,7 +163,7 @@ static inline u64 fault_key(u16 rank, i64 row, u8 fault) {
 void exec_fault(struct exec *x, u64 key); /* atomic minimum */
 /* ERR_CANCELLED when cancelled or past the deadline. */
 FALLIBLE exec_check(struct exec *x);
-/* Rows that a variable had when the program ran last; -1 = not known. */
+/* Rows that a variable had when the program ran last and had made it; -1 = not known. */
 i64 exec_expects(const struct exec *x, u32 var);
 
 /* Whether no row of the segment's zone can lie within the bounds. */
