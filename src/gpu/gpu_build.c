@@ -56,6 +56,7 @@ struct build {
     b8 folded;     /* keys share bits of it */
     struct build_note before; /* what it found when it ran last: where keys were repeated, it is not tried without */
     i64 most_matches;
+    b8 twins; /* rows in the order of their key: some have column 1 in common, too */
     i64 launches;
     b8 waited; /* for all that was started */
     b8 queued; /* nobody waits: all is taken to be as before */
@@ -191,11 +192,21 @@ static bool asks_in_order(const struct pipeline *pipe, u32 index) {
     return false;
 }
 
-static bool asked_in_order(const struct program *program, u32 index) {
+/* Whether a pipeline walks runs of it, whose rows are in the order of their key then. */
+static bool walks_runs(const struct pipeline *pipe, u32 index) {
+    bool walks = false;
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        walks = walks || (pipe->ops[i].code == OP_RUN && pipe->ops[i].imm == index);
+    }
+    return walks;
+}
+
+static bool some_pipeline(const struct program *program, u32 index,
+                          bool (*does)(const struct pipeline *, u32)) {
     for (u32 b = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++) {
             const struct step *step = &program->blocks[b].steps[s];
-            if (step->kind == STEP_PIPELINE && asks_in_order(step->pipeline, index)) {
+            if (step->kind == STEP_PIPELINE && does(step->pipeline, index)) {
                 return true;
             }
         }
@@ -251,7 +262,7 @@ static void choose_filter(struct build *b, const struct step *step) {
     }
     if (hashed && b->filter.count < 2 * (u64)b->rows) { /* most of its bits would be set */
         fold_filter(b, step->field_count ? step->fields[widest].shift : 0,
-                    asked_in_order(b->x->program, step->dst));
+                    some_pipeline(b->x->program, step->dst, asks_in_order));
         chosen = b->folded ? widest : chosen;
     }
     /* Its lowest bits, if they are more than the column has, are the next one's, too. */
@@ -469,6 +480,9 @@ static FALLIBLE build_runs(struct build *b) {
     if (!plain) {
         TRY(start(b, KERNEL_BUILD_STARTS, b->blocks, &b->args));
     }
+    if (!plain && b->args.values) {
+        TRY(start(b, KERNEL_BUILD_FIRSTS, b->blocks, &b->args));
+    }
     TRY(start(b, KERNEL_BUILD_SCATTER, b->blocks, &b->args));
     if (b->queued) {
         b->most_matches = b->before.most_matches;
@@ -476,6 +490,7 @@ static FALLIBLE build_runs(struct build *b) {
     }
     TRY(read_report(b, report));
     b->most_matches = MAX_OF((i64)report[REPORT_ROWS], 1);
+    b->twins = report[REPORT_GROUPS] != 0;
     return ERR_OK;
 }
 
@@ -521,7 +536,8 @@ static void describe_index(struct build *b) {
                         .slots = b->args.slots,
                         .heads = b->args.heads,
                         .rows = b->args.rows,
-                        .near = b->gv->near ? DEV(const u32 *, b->gv->near->addr) : NULL};
+                        .near = b->gv->near ? DEV(const u32 *, b->gv->near->addr) : NULL,
+                        .apart = b->args.values && !b->twins};
     if (b->filter.bits) {
         b->gv->index.filter = b->filter;
         b->gv->field = b->field;
@@ -538,6 +554,11 @@ static FALLIBLE add_time(struct build *b) {
     return ERR_OK;
 }
 
+/* Whether runs of it are walked: what their rows have in common is looked at. */
+static bool walked(const struct build *b, const struct step *step) {
+    return some_pipeline(b->x->program, step->dst, walks_runs);
+}
+
 /* All kernels, with as many looks at what they found as it takes. */
 static FALLIBLE build_all(struct build *b) {
     struct gpu *g = b->g;
@@ -550,6 +571,11 @@ static FALLIBLE build_all(struct build *b) {
     b->args.key = (const i64 *)(const void *)key.data;
     b->args.nulls = key.nulls;
     b->args.row_count = b->rows;
+    if (walked(b, step)) {
+        struct kcol values;
+        TRY(gpu_var_col(g, b->x, step->src, 1, &values, &b->metric->bytes_moved));
+        b->args.values = (const i64 *)(const void *)values.data;
+    }
     b->args.rows_at = b->queued && from->count_at ? DEV(const i64 *, from->count_at) : NULL;
     b->args.set = b->x->program->vars[step->dst].set;
     b->blocks =
@@ -651,7 +677,7 @@ wf_status gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const stru
     *out = NULL;
     TRY(arena_check(x->arena, x->err));
     TRY(build_open(g, x, step_no, step, b));
-    if (!b->before.key) { /* it may be otherwise than one would think */
+    if (!b->before.key || walked(b, step)) { /* it may be otherwise than one would think */
         return ERR_OK;
     }
     b->queued = 1;
