@@ -504,6 +504,12 @@ static wf_status check_primitive(struct check *c, const struct step *step) {
         NEED(step->col_count <= program->vars[step->src].col_count,
              "a sort of columns that do not exist");
         return ERR_OK;
+    case STEP_SPLIT:
+        TRY(check_var_read(c, step->src, MASK_ROWS));
+        NEED(step->col < program->vars[step->src].col_count &&
+                 program->vars[step->src].kinds[step->col] == KIND_I64,
+             "rows are split by a column that is not i64");
+        return step->dst2 == NO_VAR ? ERR_OK : check_var_read(c, step->dst2, MASK_INDEX);
     case STEP_RANK:
         NEED(step->dict < program->dict_count, "a dictionary that does not exist is ranked");
         TRY(check_var(c, step->dst, MASK_LUT));

@@ -435,6 +435,7 @@ struct builder *fix_relation_rows(struct lower *l, const struct rel *shared);
 /* Whether these are all rows of a recursion so far, of which a set may be kept from round to round;
  * then its rows of the last round, which are new to the set; then that `build` makes the set. */
 bool fix_is_seen(const struct lower *l, const struct rel *rel);
+bool fix_is_open(const struct lower *l); /* whether steps made now belong to a round */
 struct builder *fix_last_round(struct lower *l, const struct rel *rel);
 void fix_keep_seen(struct lower *l, const struct rel *rel, struct step *build);
 struct builder *lower_fix(struct lower *l, const struct rel *rel);
@@ -542,6 +543,28 @@ void prune_finish(struct builder *b, struct pipeline *pipe);
 bool weave_cuts_after(const struct lower *l, const struct rel *rel);
 struct builder *weave_cut(struct builder *b, const struct rel *rel);
 void weave_check(struct lower *l, const struct builder *b, const struct pipeline *pipe);
+
+/* parts.c */
+struct parts_join {
+    i64 rows;   /* of the built side */
+    i64 probes; /* rows that look a key up */
+    struct range range;
+    u32 payload_count; /* columns of the built side that are read where a row is found, */
+    u32 carried_count; /* and of the other one, which go along */
+    f64 found;         /* of the lookups, the share that finds a row */
+};
+/* Whether both sides of a join are split by key first. */
+bool parts_for_join(const struct lower *l, const struct builder *left,
+                    const struct parts_join *join);
+struct parts_groups {
+    i64 rows, groups;
+    struct range range;
+    u32 input_count, word_count;
+};
+bool parts_for_groups(const struct lower *l, const struct builder *b,
+                      const struct parts_groups *of);
+/* STEP_SPLIT of a variable by its first column, a key within the range. */
+struct step *parts_step(struct lower *l, u32 var, struct range range);
 
 /* range.c */
 struct range range_exact(i128 lo, i128 hi);

@@ -95,6 +95,8 @@ static wf_status plan_to_program(void *arg) {
         .fast_floats = c->settings.float_sum == FLOAT_SUM_FAST,
         .sets_grow = c->settings.device != DEVICE_GPU || database_without_gpu(conn->db),
         .sets_small = true,
+        .partition = (i32)c->settings.partition,
+        .near_bytes = c->plan->for_gpu ? database_near_bytes(conn->db) : 0,
         .max_live = GPU_LIVE_MOST,
         .zone = (i32)c->settings.timezone,
     };
