@@ -119,7 +119,9 @@ static bool splits(const struct join *j) {
     const struct rel *rel = j->rel;
     i64 left = rel_left(rel)->rows;
     bool one = rel->join.right_unique || rel->join.kind == JOIN_SEMI;
-    struct parts_join of = {.rows = rel_right(rel)->rows,
+    struct parts_join of = {.sorted = rel->join.left_sorted,
+                            .built_sorted = rel->join.right_sorted,
+                            .rows = rel_right(rel)->rows,
                             .probes = left,
                             .range = j->keys.range,
                             .payload_count = j->payload_count,

@@ -546,6 +546,8 @@ void weave_check(struct lower *l, const struct builder *b, const struct pipeline
 
 /* parts.c */
 struct parts_join {
+    b8 sorted;       /* keys are looked up in their order */
+    b8 built_sorted; /* the built side comes in the order of its key */
     i64 rows;   /* of the built side */
     i64 probes; /* rows that look a key up */
     struct range range;

@@ -10,7 +10,9 @@
 
 /* A place in memory, a place in the cache, and the same for what is read, changed and written. */
 enum { FAR_READ = 120, NEAR_READ = 40, FAR_CHANGE = 250, NEAR_CHANGE = 50 };
+enum { FAR_TIMES = 10 }; /* a table is so many times what a cache holds, or most of it is there */
 enum { SECTOR = 32, KEY_BYTES = 8 };
+static const f64 GAIN_LEAST = 1.3;  /* what is expected of rows may be wrong */
 static const f64 FOUND_LEAST = 0.5; /* fewer: a bitmap before the table answers most lookups */
 
 /* Bytes of an index over `rows` keys of a range, about as devices make it. */
@@ -41,12 +43,13 @@ bool parts_for_join(const struct lower *l, const struct builder *left,
     f64 index = index_bytes(join->range, rows);
     f64 loads = (f64)join->payload_count * join->found;
     f64 asks = index > near ? 1 : 0;
-    f64 far = rows * asks * FAR_CHANGE + probes * (asks + loads) * FAR_READ;
-    f64 near_cost = rows * (2 * (KEY_BYTES + payload) + KEY_BYTES + asks * NEAR_CHANGE) +
-                    probes * (4 * carried + KEY_BYTES + (asks + loads) * NEAR_READ);
+    f64 change = join->built_sorted ? NEAR_CHANGE : FAR_CHANGE;
+    f64 far = rows * asks * change + probes * (asks + loads) * FAR_READ;
+    f64 split = rows * (2 * (KEY_BYTES + payload) + KEY_BYTES + asks * NEAR_CHANGE) +
+                probes * (4 * carried + KEY_BYTES + (asks + loads) * NEAR_READ);
     return l->limits->partition == PARTITION_ON ||
-           (near > 0 && index + rows * payload > near && join->found >= FOUND_LEAST &&
-            near_cost < far);
+           (near > 0 && index + rows * payload > FAR_TIMES * near && !join->sorted &&
+            join->found >= FOUND_LEAST && split * GAIN_LEAST < far);
 }
 
 bool parts_for_groups(const struct lower *l, const struct builder *b,
@@ -55,7 +58,6 @@ bool parts_for_groups(const struct lower *l, const struct builder *b,
         return false;
     }
     f64 near = (f64)l->limits->near_bytes;
-    f64 rows = (f64)of->rows;
     f64 groups = (f64)MIN_OF(of->groups, of->rows);
     f64 span = (f64)of->range.hi - (f64)of->range.lo + 1;
     f64 state = KEY_BYTES * (1.0 + (f64)of->word_count);
@@ -63,7 +65,7 @@ bool parts_for_groups(const struct lower *l, const struct builder *b,
     f64 sectors = state > SECTOR ? 2 : 1;
     f64 split = 4 * KEY_BYTES * (1.0 + (f64)of->input_count) + KEY_BYTES + sectors * NEAR_CHANGE;
     return l->limits->partition == PARTITION_ON ||
-           (near > 0 && table > near && rows * split < rows * sectors * FAR_CHANGE);
+           (near > 0 && table > FAR_TIMES * near && split * GAIN_LEAST < sectors * FAR_CHANGE);
 }
 
 struct step *parts_step(struct lower *l, u32 var, struct range range) {
