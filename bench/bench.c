@@ -184,6 +184,9 @@ static const struct experiment {
     {"datalog", bench_datalog, ON_ARRAYS | TAKES(ONLY) | TAKES(GRAPH), true,
      "recursive programs over graphs: closure, same generation, components, distances, aliases, "
      "points-to; answers checked"},
+    {"graph", bench_graph, ON_ARRAYS | TAKES(ONLY) | TAKES(GRAPH) | TAKES(LANGUAGE) | TAKES(PLOT), true,
+     "triangles, cliques, diamonds, cycles and paths of graphs, counted and listed: joins of pairs and multiway "
+     "joins, budgets of memory, workers; answers checked"},
     {"papers", bench_papers, TAKES(ROWS) | TAKES(NO_GPU) | TAKES(ONLY), true,
      "tables and figures of the papers behind prim, ops, join and strings, as Markdown; "
      "--only table3, table4, fig11 to fig15, fig9 or stages"},

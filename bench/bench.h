@@ -25,7 +25,7 @@ struct bench_options {
     const char *columns;  /* TPC-H, SSB: as CALL takes them; NULL = those the queries read */
     const char *language; /* of the queries: "sql" or "logiql"; NULL = sql */
     const char *text;     /* TPC-H: "dbgen" or "duckdb"; NULL = dbgen */
-    const char *graph;    /* datalog: a kind, or a file of edges; NULL = all kinds */
+    const char *graph;    /* datalog, graph: a kind, or a file of edges; NULL = several kinds */
     const char *plot;     /* SVG file to draw; NULL = none */
     struct option_settings settings; /* device, threads, memory, gpu_memory, gpu_workers, as given */
 };
@@ -42,6 +42,7 @@ int bench_strings(const struct bench_options *options);
 int bench_weave(const struct bench_options *options);
 int bench_everyday(const struct bench_options *options);
 int bench_datalog(const struct bench_options *options);
+int bench_graph(const struct bench_options *options);
 int bench_papers(const struct bench_options *options);
 
 /* A database with one connection and the settings given; exits with a message and status 2 when it

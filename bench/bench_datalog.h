@@ -1,25 +1,8 @@
-/* bench_datalog.h: graphs and answers of `bench datalog`. */
+/* bench_datalog.h: tables and answers of `bench datalog`. */
 #ifndef BENCH_DATALOG_H
 #define BENCH_DATALOG_H
 
-#include "bench.h"
-
-/* Edges, each once, in ascending order; nodes are 0 .. nodes - 1. */
-struct graph {
-    char name[64];
-    int64_t nodes, edges;
-    int64_t *from, *to;
-};
-
-/* What a kind of graph has without a size: about `edges` edges. */
-enum { GRAPH_KINDS = 5 };
-extern const char *const graph_kinds[GRAPH_KINDS];
-/* "gnp:2000,8000", "rmat:2048,8000" (nodes, edges), "grid:40" (its side), "chain:500",
- * "tree:1000" (nodes), one of these without a size, or a file of edges, two numbers a line.
- * False, with a message on stderr, when there is no such graph. */
-bool graph_make(struct graph *out, const char *spec, int64_t edges);
-void graph_free(struct graph *graph);
-uint64_t graph_draw(uint64_t number, uint64_t what); /* a random number: the same every time */
+#include "bench_graphs.h"
 
 /* Rows of a table of up to three columns. */
 struct facts {

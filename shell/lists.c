@@ -173,6 +173,7 @@ static void print_rules(const wf_batch *batch, const char *pattern, bool strata)
         struct rule_row row = {text_of(batch, 0, i), text_of(batch, 1, i), text_of(batch, 2, i),
                                text_of(batch, 3, i), text_of(batch, 4, i)};
         bool shown = !pattern[0] || fnmatch(pattern, row.predicate, 0) == 0;
+        shown = shown && !(strata && strcmp(row.stratum, "0") == 0); /* a table's declarations */
         bool fresh = strcmp(predicate, row.predicate) != 0;
         if (strata && shown && fresh) {
             bool first = strcmp(stratum, row.stratum) != 0;

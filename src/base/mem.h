@@ -48,7 +48,8 @@ void *mem_try(struct memory *mem, i64 bytes);
  * then lie in temporary space, so that steps have memory to work in. */
 void *mem_alloc_rest(struct memory *mem, i64 bytes);
 void mem_free(struct memory *mem, void *ptr, i64 bytes);
-bool mem_in_temp(const struct memory *mem, const void *ptr); /* whether it lies in temporary space */
+bool mem_in_temp(const struct memory *mem,
+                 const void *ptr); /* whether it lies in temporary space */
 
 /* An arena hands out memory that is freed all at once. Allocation never returns NULL: when the
  * budget refuses, the bytes come from outside the budget, `refused_bytes` is set, and the owner
@@ -112,8 +113,9 @@ struct buffer {
 };
 struct buffer *buffer_new(struct memory *mem, i64 bytes); /* NULL when refused; refs = 1 */
 /* The same at a place. REST, as buffer_new does it: mem_alloc_rest. WORK: mem_alloc. ASIDE: in
- * temporary space, where there is some. */
-enum buffer_place { BUFFER_REST, BUFFER_WORK, BUFFER_ASIDE };
+ * temporary space, where there is some. STORED, for what stays with the database: never there, and
+ * not a byte longer than asked, where other blocks are rounded so that they serve again. */
+enum buffer_place { BUFFER_REST, BUFFER_WORK, BUFFER_ASIDE, BUFFER_STORED };
 struct buffer *buffer_new_at(struct memory *mem, i64 bytes, enum buffer_place place);
 /* A buffer over memory of somebody else, who accounts for it in `mem` and takes it back in
  * free_data. NULL when refused: the caller then still has the memory. */

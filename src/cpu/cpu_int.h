@@ -333,6 +333,7 @@ void cpu_slices_close(struct slices *slices);
 /* index_build.c, sort.c */
 FALLIBLE index_build(struct exec *x, const struct step *step);
 FALLIBLE set_build(struct exec *x, const struct step *step); /* index_set.c */
+FALLIBLE index_grow(struct exec *x, const struct step *step); /* index_grow.c */
 /* index_classes.c: a class of an index and its rows, in the place of all; and all again. */
 FALLIBLE class_open(struct exec *x, u32 var, u32 class);
 void class_close(struct exec *x, u32 var);

@@ -156,7 +156,9 @@ static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const s
             rows -= x->vars[step->dst].rows;
         }
         metric->rows_in += rows;
-        TRY(x->program->vars[step->dst].set ? set_build(x, step) : index_build(x, step));
+        TRY(x->program->vars[step->dst].set ? set_build(x, step)
+            : step->grow                    ? index_grow(x, step)
+                                            : index_build(x, step));
         metric->rows_out += step->grow ? rows : x->vars[step->dst].index->row_count;
         metric->bytes_read += rows * (i64)sizeof(i64);
         metric->probes += rows;

@@ -477,7 +477,7 @@ wf_status index_build(struct exec *x, const struct step *step) {
     work_expect(x, 3 * from->rows);
     TRY(build_scan(&b, x, from->chunks.items, from->chunks.count, step->col));
     if (b.rows >= 0xffffffffLL) {
-        FAIL(x->err, NOT_SUPPORTED, "an index over 2^32 rows or more");
+        FAIL(x->err, PROGRAM_LIMIT, "an index over 2^32 rows or more");
     }
     b.index = to->index;
     b.index->row_count = b.keys;

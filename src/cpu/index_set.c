@@ -225,7 +225,7 @@ wf_status set_build(struct exec *x, const struct step *step) {
         return set_grow(x, step);
     }
     if (x->vars[step->src].rows >= 0xffffffffLL) {
-        FAIL(x->err, NOT_SUPPORTED, "a set of 2^32 rows or more");
+        FAIL(x->err, PROGRAM_LIMIT, "a set of 2^32 rows or more");
     }
     variable_reset(&x->vars[step->dst]);
     TRY(build_scan(&b, x, x->vars[step->src].chunks.items, x->vars[step->src].chunks.count,

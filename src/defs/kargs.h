@@ -192,6 +192,10 @@ struct kindex {
     /* NEAR_BITS of the keys' lowest bits, or of those of the filter's field: few enough to be copied
      * to every block's shared memory; NULL = none. */
     const u32 *near;
+    /* Of rows in the order of their key and column 1 (RUN): no two rows have both the same. Runs of such an
+     * index are rows that follow each other; a hash table's begin with the first of them. */
+    u32 apart;
+    u32 pad;
 };
 #define NEAR_BITS (1u << 18)
 
@@ -366,7 +370,8 @@ struct kbuild {
     u32 *slot_of; /* not unique: per row; ~0 = none */
     u32 *cursor;  /* counts, then starts */
     u32 *rows;
-    u64 *report; /* REPORT_ROWS: the longest run */
+    const i64 *values; /* or 0; of rows in the order of their key: column 1, in order within a key */
+    u64 *report;       /* REPORT_ROWS: the longest run; REPORT_GROUPS: rows that have the value of the one before */
 };
 
 #define RANK_WORDS 2048u

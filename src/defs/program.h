@@ -134,6 +134,7 @@ struct pipeline {
     u32 mark_count;
     struct row_mark *marks; /* in the order of their opcodes */
     i64 filtered; /* estimate of the rows that filters leave before anything is looked up; 0 = there are none */
+    const char *ends; /* why nothing more was woven into it, for EXPLAIN; NULL = nobody says */
 };
 
 enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN, VAR_SET };
@@ -208,7 +209,7 @@ struct step {
     u32 defer; /* deferral + 1 it belongs to; 0 = its faults are raised at once */
     const char *label; /* operators it came from, for EXPLAIN and errors: "Filter, Project" */
     struct pipeline *pipeline;
-    /* BUILD: dst = index over src, key column `col` (i64, within key_range); grow: of a set, src only gets more
+    /* BUILD: dst = index over src, key column `col` (i64, within key_range); grow: src only gets more
      * rows until both are emptied, so a device may keep dst and add what is new. SORT: src in place; limit
      * (-1 = all) says that only so many first rows are wanted, col_count (0 = all) that only so many first
      * columns are. LIMIT: dst = rows [offset, offset + limit) of src; shares:
@@ -270,11 +271,12 @@ struct deferral {
 };
 
 /* Rows that the rounds of a loop append to a variable. The literal says how many of them a round has taken; it is 0,
- * and `fresh` (a variable + 1; 0 = none) and its index are empty, when the loop is entered. */
+ * and the variables `fresh` and their indexes, to which rounds add, are empty when the loop is entered. */
 struct loop_var {
     u32 var;
     u32 lit;
-    u32 fresh;
+    u32 fresh_count;
+    u32 *fresh;
 };
 
 /* A block ends by falling through, jumping, or jumping back (recursion). */

@@ -361,7 +361,9 @@ static wf_status check_body(struct check *c) {
         NEED(op->code < OP_COUNT, "an opcode of unknown code");
         u16 flags = op_infos[op->code].flags;
         bool shapes = op_shapes(op) || (flags & OP_EMITS);
-        NEED(!depth || !shapes, "rows change between WHEN and END");
+        bool groups = op->code == OP_EMIT && op->imm < c->pipe->sink_count &&
+                      c->pipe->sinks[op->imm].kind == SINK_AGG;
+        NEED(!depth || !shapes || groups, "rows change between WHEN and END");
         NEED(op->code != OP_END || depth > 0, "END without WHEN");
         NEED(!each || op->code == OP_ANY || op->code == OP_FILTER || !shapes,
              "rows change between EACH and ANY");
@@ -598,10 +600,23 @@ static wf_status check_vars(struct check *c) {
     return ERR_OK;
 }
 
+/* What a loop empties may be read before a step fills it. */
+static wf_status check_enter(struct check *c, const struct block *block) {
+    for (u32 i = 0; i < block->enter_count; i++) {
+        for (u32 k = 0; k < block->enter_vars[i].fresh_count; k++) {
+            u32 var = block->enter_vars[i].fresh[k];
+            TRY(check_var(c, var, MASK_ROWS));
+            c->vars_set[var] = 1;
+        }
+    }
+    return ERR_OK;
+}
+
 static wf_status check_steps(struct check *c) {
     u32 results = 0;
     for (u32 b = 0; b < c->program->block_count; b++) {
         const struct block *block = &c->program->blocks[b];
+        TRY(check_enter(c, block));
         for (u32 s = 0; s < block->step_count; s++, c->step++) {
             const struct step *step = &block->steps[s];
             c->pc = NO_VAR;

@@ -17,6 +17,7 @@ set(WF_EMBEDDED
   block.h=gpu/kernels/block.h
   text.h=gpu/kernels/text.h
   seek.h=gpu/kernels/seek.h
+  meet.h=gpu/kernels/meet.h
   words.h=gpu/kernels/words.h
   intern.h=gpu/kernels/intern.h
   vm.h=gpu/kernels/vm.h

@@ -56,6 +56,7 @@ struct build {
     b8 folded;     /* keys share bits of it */
     b8 repeats;    /* keys of this step were repeated before: it is not tried without */
     i64 most_matches;
+    b8 twins; /* rows in the order of their key: some have column 1 in common, too */
     i64 launches;
     b8 waited; /* for all that was started */
 };
@@ -186,11 +187,21 @@ static bool asks_in_order(const struct pipeline *pipe, u32 index) {
     return false;
 }
 
-static bool asked_in_order(const struct program *program, u32 index) {
+/* Whether a pipeline walks runs of it, whose rows are in the order of their key then. */
+static bool walks_runs(const struct pipeline *pipe, u32 index) {
+    bool walks = false;
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        walks = walks || (pipe->ops[i].code == OP_RUN && pipe->ops[i].imm == index);
+    }
+    return walks;
+}
+
+static bool some_pipeline(const struct program *program, u32 index,
+                          bool (*does)(const struct pipeline *, u32)) {
     for (u32 b = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++) {
             const struct step *step = &program->blocks[b].steps[s];
-            if (step->kind == STEP_PIPELINE && asks_in_order(step->pipeline, index)) {
+            if (step->kind == STEP_PIPELINE && does(step->pipeline, index)) {
                 return true;
             }
         }
@@ -246,7 +257,7 @@ static void choose_filter(struct build *b, const struct step *step) {
     }
     if (hashed && b->filter.count < 2 * (u64)b->rows) { /* most of its bits would be set */
         fold_filter(b, step->field_count ? step->fields[widest].shift : 0,
-                    asked_in_order(b->x->program, step->dst));
+                    some_pipeline(b->x->program, step->dst, asks_in_order));
         chosen = b->folded ? widest : chosen;
     }
     /* Its lowest bits, if they are more than the column has, are the next one's, too. */
@@ -452,9 +463,13 @@ static FALLIBLE build_runs(struct build *b) {
     if (!plain) {
         TRY(start(b, KERNEL_BUILD_STARTS, b->blocks, &b->args));
     }
+    if (!plain && b->args.values) {
+        TRY(start(b, KERNEL_BUILD_FIRSTS, b->blocks, &b->args));
+    }
     TRY(start(b, KERNEL_BUILD_SCATTER, b->blocks, &b->args));
     TRY(read_report(b, report));
     b->most_matches = MAX_OF((i64)report[REPORT_ROWS], 1);
+    b->twins = report[REPORT_GROUPS] != 0;
     return ERR_OK;
 }
 
@@ -493,6 +508,11 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     b->args.key = (const i64 *)(const void *)key.data;
     b->args.nulls = key.nulls;
     b->args.row_count = b->rows;
+    if (some_pipeline(b->x->program, step->dst, walks_runs)) {
+        struct kcol values;
+        TRY(gpu_var_col(g, b->x, step->src, 1, &values, &metric->bytes_moved));
+        b->args.values = (const i64 *)(const void *)values.data;
+    }
     b->args.set = b->x->program->vars[step->dst].set;
     b->blocks =
         MAX_OF(MIN_OF((b->rows + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL), 1);
@@ -527,7 +547,8 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
                         .slots = b->args.slots,
                         .heads = b->args.heads,
                         .rows = b->args.rows,
-                        .near = b->gv->near ? DEV(const u32 *, b->gv->near->addr) : NULL};
+                        .near = b->gv->near ? DEV(const u32 *, b->gv->near->addr) : NULL,
+                        .apart = b->args.values && !b->twins};
     if (b->filter.bits) {
         b->gv->index.filter = b->filter;
         b->gv->field = b->field;

@@ -252,7 +252,7 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
         const struct op *op = &pipe->ops[i];
         if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
             indexes[plan->op_imm[i]] =
-                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1, {0}, 0, 0, 0};
+                (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1, {0}, 0, 0, 0, 1};
         }
     }
     struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes, .lists = 1};

@@ -558,6 +558,13 @@ bool gpu_op_guards(u16 code);
 /* Looks every row that gets there up in an index. */
 bool gpu_op_looks_up(const struct pipeline *pipe, u32 op);
 
+bool gpu_op_repeats(u16 code); /* what follows, once a match: MATCH, MEET */
+/* The runs that a MEET walks: register, index, column of the values. */
+enum { MEET_LISTS = 3 };
+struct meet_list {
+    u16 reg, index, col;
+};
+u32 gpu_meet_lists(const struct gpu_plan *plan, u32 at, struct meet_list lists[MEET_LISTS]);
 bool gpu_op_adds(const struct op *op); /* INTERN or INTERN2 that may add */
 
 struct weave_col {      /* the layout of a source column */
@@ -645,6 +652,7 @@ struct weave_index {
     b8 near;   /* there are bits of it for shared memory */
     b8 narrow; /* keys of 32 bits are told by them whether its bitmap has them */
     b8 most;   /* lookups mostly find their key */
+    b8 apart;  /* of struct kindex */
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;

@@ -4,7 +4,7 @@
  * Literals, lookup tables, columns of variables and indexes get small numbers in the order of first
  * use. The virtual machine and the weaver use the same numbers, so both kinds of kernel take the
  * same argument block. Registers get places in shared memory by liveness; constants are filled once
- * per block. MATCH repeats what follows it, hence whatever is alive there stays alive to the end. A
+ * per block. MATCH and MEET repeat what follows them, hence whatever is alive there stays alive to the end. A
  * pipeline that the card cannot run is found out here, with a reason that names the opcode.
  *
  * A dispatch of the virtual machine costs as much as the work of a simple opcode, so frequent
@@ -17,7 +17,7 @@
 
 #include "codes/op.h"
 
-enum { MAX_MATCHES = 4, PLACE_UNIT = 16 };
+enum { PLACE_UNIT = 16 };
 #define LARGE_TILE_BYTES (51 << 10) /* four blocks of it fit a multiprocessor */
 
 static u32 class_of(u8 kind) { /* log2 of the bytes, four-byte classes merged */
@@ -124,9 +124,6 @@ static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
     if (op_ahead(op->code) ? literal_of(pipe, op->b) != NULL : op_partly(op->code) != NULL) {
         return NULL;
     }
-    if (op->code == OP_RUN) {
-        return gpu_refusal(arena, REFUSE_MEET, "");
-    }
     if ((info->flags & OP_MAKES) && (info->flags & OP_HOST)) {
         return gpu_refusal(arena, REFUSE_MAKES, info->name);
     }
@@ -176,9 +173,9 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
         if (refusal) {
             return refusal;
         }
-        matches += pipe->ops[i].code == OP_MATCH;
+        matches += gpu_op_repeats(pipe->ops[i].code);
     }
-    if (matches > MAX_MATCHES) {
+    if (matches > GPU_MATCHES_MOST) {
         return refuse_count(arena, REFUSE_MATCHES, matches);
     }
     return NULL;
@@ -186,6 +183,29 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
 
 bool gpu_op_guards(u16 code) {
     return code == OP_WHEN || code == OP_TRY;
+}
+
+bool gpu_op_repeats(u16 code) {
+    return code == OP_MATCH || code == OP_MEET;
+}
+
+u32 gpu_meet_lists(const struct gpu_plan *plan, u32 at, struct meet_list lists[MEET_LISTS]) {
+    const struct op *ops = plan->pipe->ops;
+    const u16 regs[MEET_LISTS] = {ops[at].a, ops[at].b, ops[at].c};
+    u32 count = 0;
+    for (; count < MEET_LISTS && regs[count] != NO_REG; count++) {
+        u32 run = at;
+        while (ops[run].code != OP_RUN || ops[run].dst != regs[count]) {
+            run--; /* it stands before */
+        }
+        u32 rows = plan->program->vars[ops[run].imm].rows_var;
+        i64 col = 0;
+        while (plan->cols.items[col].var != rows || plan->cols.items[col].col != 1) {
+            col++; /* number_op put it there */
+        }
+        lists[count] = (struct meet_list){regs[count], plan->op_imm[run], (u16)col};
+    }
+    return count;
 }
 
 bool gpu_op_adds(const struct op *op) {
@@ -241,6 +261,9 @@ static void number_op(struct planner *p, u32 i) {
         break;
     case ROLE_index:
         imm = number_u32(p->arena, &plan->indexes, op->imm);
+        if (op->code == OP_RUN) { /* the values that runs meet by */
+            number_col(p, plan->program->vars[op->imm].rows_var, 1);
+        }
         break;
     case ROLE_interner:
         imm = number_u32(p->arena, &plan->interns, op->imm);
@@ -265,7 +288,7 @@ static void number_op(struct planner *p, u32 i) {
     }
     plan->adds_interns |= gpu_op_adds(op);
     plan->best_count += intern_keyed(op);
-    plan->has_match |= op->code == OP_MATCH;
+    plan->has_match |= gpu_op_repeats(op->code);
     plan->has_each |= op->code == OP_EACH;
     plan->op_imm[i] = imm;
 }
@@ -318,7 +341,7 @@ static void find_lives(struct planner *p) {
         }
     }
     for (u32 m = 0; m < pipe->op_count; m++) {
-        if (pipe->ops[m].code != OP_MATCH) {
+        if (!gpu_op_repeats(pipe->ops[m].code)) {
             continue;
         }
         for (u32 r = 0; r < pipe->reg_count; r++) {
@@ -542,8 +565,8 @@ static void find_words(struct planner *p) {
 struct emitter {
     u16 whens[16]; /* where WHEN keeps the active rows */
     u32 depth;
-    struct kop matches[MAX_MATCHES];
-    i64 match_at[MAX_MATCHES];
+    struct kop matches[GPU_MATCHES_MOST];
+    i64 match_at[GPU_MATCHES_MOST];
     u32 match_count;
     struct kop each; /* the open one */
     i64 each_at;
@@ -1068,7 +1091,7 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
 i64 gpu_counted_behind(const struct pipeline *pipe, u32 op) {
     for (i64 i = (i64)op - 1; i >= 0; i--) {
         u16 code = pipe->ops[i].code;
-        if (code == OP_FILTER || code == OP_PROBE || code == OP_MATCH || code == OP_ANY) {
+        if (code == OP_FILTER || code == OP_PROBE || gpu_op_repeats(code) || code == OP_ANY) {
             return i;
         }
     }
@@ -1082,7 +1105,7 @@ bool gpu_op_looks_up(const struct pipeline *pipe, u32 op) {
         depth += gpu_op_guards(pipe->ops[i].code);
         depth -= pipe->ops[i].code == OP_END;
     }
-    return depth == 0 && (code == OP_PROBE || code == OP_MATCH || code == OP_EACH);
+    return depth == 0 && (code == OP_PROBE || gpu_op_repeats(code) || code == OP_EACH);
 }
 
 static void count_behind(struct gpu_plan *out, i64 op) {

@@ -366,7 +366,8 @@ static void describe_weave(struct job *j, struct sig *sig) {
             (struct weave_index){(u8)index->form, (b8)index->unique, index->filter.bits != NULL,
                                  how_few(gv->share), gv->field,
                                  index->near && j->g->card->shared_max >= NEAR_LEAST_SHARED,
-                                 is_narrow(index, gv->field), gv->share > MOST_SHARE};
+                                 is_narrow(index, gv->field), gv->share > MOST_SHARE,
+                                 index->apart != 0};
     }
     memset(&sig->weave, 0, sizeof sig->weave);
     sig->weave.plan = &j->plan;
@@ -521,8 +522,14 @@ static i64 most_matches(const struct job *j) {
     for (u32 i = 0; i < j->pipe->op_count; i++) {
         const struct op *op = &j->pipe->ops[i];
         bool each = op->code == OP_MATCH || op->code == OP_EACH;
-        if (each && !j->indexes[j->plan.op_imm[i]].unique) {
-            const struct gpu_var *index = j->x->vars[op->imm].copy;
+        u32 number = j->plan.op_imm[i];
+        if (op->code == OP_MEET) {
+            struct meet_list lists[MEET_LISTS];
+            each = gpu_meet_lists(&j->plan, i, lists) > 0;
+            number = lists[0].index;
+        }
+        if (each && !j->indexes[number].unique) {
+            const struct gpu_var *index = j->x->vars[j->plan.indexes.items[number]].copy;
             i64 most = MAX_OF(index->most_matches, 1);
             matches = MIN_OF(matches, MATCHES_MOST / most) * most;
         }

@@ -1,7 +1,7 @@
 /* weave_int.h: what the files of the weaver share: weave_text.c writes a kernel's frame and its
  * opcodes, weave_probe.c how keys are looked up, weave_list.c how few rows or several matches go on,
- * weave_seek.c how bytes are looked for in text, weave_sink.c what becomes of the rows, weave_runs.c
- * how rows in the order of their key become groups. */
+ * weave_meet.c how sorted runs meet, weave_seek.c how bytes are looked for in text, weave_sink.c what
+ * becomes of the rows, weave_runs.c how rows in the order of their key become groups. */
 #ifndef WF_GPU_WEAVE_INT_H
 #define WF_GPU_WEAVE_INT_H
 
@@ -19,8 +19,8 @@ struct weaver {
     struct text *out;
     u32 depth; /* indentation */
     u32 when_count, when_depth;
-    u32 whens[16];
-    u16 tries[16]; /* registers that faults were marked in before each */
+    u32 *whens;    /* those that are open */
+    u16 *tries;    /* registers that faults were marked in before each */
     u16 try_reg;   /* and are now; NO_REG: they are raised */
     u32 match_count;
     u32 matches[8];     /* opcodes */
@@ -108,8 +108,16 @@ void weave_ask(struct weaver *v);        /* before opcode ask_at */
 void weave_list_end(struct weaver *v);
 bool weave_spreads(const struct weaver *v,
                    u32 at); /* whether this MATCH takes the matches of 256 rows together */
-void weave_spread(struct weaver *v, u32 at, u16 number);
+void weave_spread(struct weaver *v, u32 at);
 void weave_spread_end(struct weaver *v);
+
+/* weave_meet.c */
+i64 weave_meet_bytes(const struct weaver *v, u32 at); /* of shared memory, of a MEET that spreads */
+void weave_meet_setup(struct weaver *v, u32 at);      /* before the tiles */
+bool weave_meets(const struct weaver *v); /* whether any runs do */
+void weave_run(struct weaver *v, const struct op *op, u16 number);
+void weave_meet(struct weaver *v, u32 at);
+void weave_meet_next(struct weaver *v, u32 at); /* where it goes round */
 
 /* weave_seek.c */
 void weave_seek_plan(struct weaver *v);  /* after weave_list_plan */

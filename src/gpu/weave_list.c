@@ -18,7 +18,7 @@
 
 #include "codes/loop.h"
 
-enum { CARRY_MOST_BYTES = 20480 };
+enum { CARRY_MOST_BYTES = GPU_CARRIED_MOST * WOVEN_BLOCK, MEET_MOST_BYTES = 30720 };
 
 /* --- what there is to do --- */
 
@@ -202,7 +202,9 @@ static void choose_tests(struct weaver *v) {
 }
 
 static bool has_several(const struct weaver *v, u32 at) {
-    return v->pipe->ops[at].code == OP_MATCH && !v->w->indexes[v->plan->op_imm[at]].unique;
+    u16 code = v->pipe->ops[at].code;
+    return code == OP_MEET ||
+           (code == OP_MATCH && !v->w->indexes[v->plan->op_imm[at]].unique);
 }
 
 static bool is_carried(const struct weaver *v, u32 reg, u32 at) {
@@ -211,7 +213,7 @@ static bool is_carried(const struct weaver *v, u32 reg, u32 at) {
 }
 
 static i64 carried_bytes(const struct weaver *v, u32 at) {
-    i64 bytes = 3 * (i64)sizeof(u32) * WOVEN_BLOCK;
+    i64 bytes = 3 * (i64)sizeof(u32) * WOVEN_BLOCK + weave_meet_bytes(v, at);
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         bytes += is_carried(v, r, at) ? (i64)kind_bytes[v->pipe->regs[r].kind] * WOVEN_BLOCK : 0;
     }
@@ -247,6 +249,7 @@ void weave_list_plan(struct weaver *v) {
     const struct pipeline *pipe = v->pipe;
     bool several = false;
     i64 bytes = 0;
+    i64 most = CARRY_MOST_BYTES;
     v->ask_at = first_lookup(v->plan);
     v->again = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
     v->early = NEW_ARRAY(v->out->arena, b8, pipe->op_count + 1);
@@ -260,9 +263,10 @@ void weave_list_plan(struct weaver *v) {
     for (u32 i = v->ask_at; i < pipe->op_count; i++) {
         several |= has_several(v, i);
         bytes += has_several(v, i) ? carried_bytes(v, i) : 0;
+        most = pipe->ops[i].code == OP_MEET ? MEET_MOST_BYTES : most;
     }
     bool wanted = v->w->lists && (v->few || several);
-    struct trace t = {v, v->again, 0, wanted && bytes <= CARRY_MOST_BYTES};
+    struct trace t = {v, v->again, 0, wanted && bytes <= most};
     for (u32 r = 0; r < pipe->reg_count; r++) {
         if (v->plan->first[r] < v->ask_at && v->plan->last[r] >= v->ask_at &&
             v->plan->last[r] != 0xffffffffu) {
@@ -324,6 +328,7 @@ void weave_list_setup(struct weaver *v) {
                 line(v, "SHARED(%s, s_r%u_%u, %d);", shared_type(v, r), i, r, WOVEN_BLOCK);
             }
         }
+        weave_meet_setup(v, i);
     }
 }
 
@@ -509,9 +514,9 @@ bool weave_spreads(const struct weaver *v, u32 at) {
     return v->listed && has_several(v, at);
 }
 
-/* at<at> .. end<at> are the runs of up to 256 rows: from here on a thread has one match of one. */
-void weave_spread(struct weaver *v, u32 at, u16 number) {
-    const struct op *op = &v->pipe->ops[at];
+/* at<at> .. end<at> are the runs of up to 256 rows: from here on a thread has one match of one, at
+ * place<at> of its run. */
+void weave_spread(struct weaver *v, u32 at) {
     line(v, "for (;;) {");
     v->depth++;
     line(v, "b_sync();");
@@ -546,8 +551,7 @@ void weave_spread(struct weaver *v, u32 at, u16 number) {
             line(v, "r%u[0] = s_r%u_%u[from%u];", r, at, r, at);
         }
     }
-    line(v, "r%u[0] = act ? run_row(&x%u, s_at%u[from%u] + no%u) : 0;", op->dst, number, at, at,
-         at);
+    line(v, "const u32 place%u = s_at%u[from%u] + no%u;", at, at, at, at);
 }
 
 void weave_spread_end(struct weaver *v) {

@@ -158,7 +158,8 @@ void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
     put_runs(v, at, op, number);
     v->matches[v->match_count++] = at;
     if (weave_spreads(v, at)) {
-        weave_spread(v, at, number);
+        weave_spread(v, at);
+        line(v, "r%u[0] = act ? run_row(&x%u, place%u) : 0;", op->dst, number, at);
         return;
     }
     line(v, "for (;;) {");
@@ -173,6 +174,10 @@ void weave_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
 
 void weave_next_match(struct weaver *v) {
     u32 at = v->matches[--v->match_count];
+    if (v->pipe->ops[at].code == OP_MEET) {
+        weave_meet_next(v, at);
+        return;
+    }
     if (weave_spreads(v, at)) {
         weave_spread_end(v);
         return;

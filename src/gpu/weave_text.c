@@ -235,6 +235,9 @@ static void put_functions(struct weaver *v) {
     if (v->any_seeks) {
         line(v, "#include \"seek.h\"");
     }
+    if (weave_meets(v)) {
+        line(v, "#include \"meet.h\"");
+    }
     if (v->plan->has_words) {
         line(v, "#include \"words.h\"");
         line(v, "#include \"defs/fn_int.h\"");
@@ -948,15 +951,18 @@ void weave_op(struct weaver *v, u32 at) {
         break;
     case OP_PROBE:
         weave_probe(v, at, op, number);
-        v->filtered = 1;
         break;
     case OP_MATCH:
         weave_match(v, at, op, number);
-        v->filtered = 1;
+        break;
+    case OP_RUN:
+        weave_run(v, op, number);
+        break;
+    case OP_MEET:
+        weave_meet(v, at);
         break;
     case OP_EACH:
         weave_each(v, at, op, number);
-        v->filtered = 1;
         break;
     case OP_ANY:
         weave_any(v, op);
@@ -968,6 +974,7 @@ void weave_op(struct weaver *v, u32 at) {
         put_plain(v, at, op, number);
         break;
     }
+    v->filtered |= op->code == OP_PROBE || op->code == OP_EACH || gpu_op_repeats(op->code);
     if (op->dst != NO_REG) {
         v->seen[op->dst] = 1;
     }
@@ -984,6 +991,8 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out, .try_reg = NO_REG};
     v.word_cols = NEW_ARRAY(out->arena, u32, plan->pipe->reg_count + 1);
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
+    v.whens = NEW_ARRAY(out->arena, u32, plan->pipe->op_count + 1);
+    v.tries = NEW_ARRAY(out->arena, u16, plan->pipe->op_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     w->shared_bytes = 0;

@@ -261,6 +261,8 @@ FALLIBLE entities_shown(struct lq_bind *b, const struct lq_pred *pred, struct re
 
 /* builtin.c */
 bool builtin_is_function(struct sv name);
+/* Of string:split: the number of a text's last part, by the text and the separator. */
+FALLIBLE builtin_last_part(struct lq_bind *b, struct expr **args, i32 position, struct expr **out);
 bool builtin_is_atom(struct sv name);
 FALLIBLE builtin_call(struct lq_bind *b, const struct lq_expr *e, struct expr **args,
                       struct expr **out);

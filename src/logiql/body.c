@@ -489,6 +489,84 @@ static FALLIBLE bind_totals(struct lq_bind *b, struct lq_scope *scope, struct go
     return ERR_OK;
 }
 
+/* --- parts of a text, all of them --- */
+
+/* A part of a text whose number nothing else binds. */
+static const struct lq_expr *open_split(const struct lq_scope *scope, const struct lq_expr *e) {
+    bool split = e && e->kind == LQ_APPLY && e->args.count == 3 && sv_eq(e->text, SV("string:split"));
+    if (split && e->args.items[2]->kind == LQ_VARIABLE && !is_bound(scope, e->args.items[2]) &&
+        is_bound(scope, e->args.items[0]) && is_bound(scope, e->args.items[1])) {
+        return e;
+    }
+    const struct lq_expr *found = NULL;
+    for (i64 i = 0; e && i < e->args.count && !found; i++) {
+        found = open_split(scope, e->args.items[i]);
+    }
+    return found;
+}
+
+/* The numbers from 0 to `last`: a recursion that counts, since `last` is the row's. */
+static FALLIBLE numbers_to(struct lq_bind *b, struct expr *last, struct rel **out) {
+    static const char *const names[2] = {"last", "number"};
+    enum { NUMBERS_GUESS = 10 };
+    struct plan_col cols[2] = {{names[0], type_of(TYPE_BIGINT), 0}, {names[1], type_of(TYPE_BIGINT), 0}};
+    struct expr *zero = NULL, *one = NULL, *next = NULL, *goes_on = NULL;
+    TRY(coerce_to(b->t, last, type_of(TYPE_BIGINT), &last));
+    TRY(coerce_to(b->t, expr_int(b->t, 0, -1), type_of(TYPE_BIGINT), &zero));
+    TRY(coerce_to(b->t, expr_int(b->t, 1, -1), type_of(TYPE_BIGINT), &one));
+    struct lq_scope first = {.rel = one_row(b)};
+    last = expr_defined(b, last);
+    VEC_PUSH(b->arena, &first.conds, expr_not_null(b, last));
+    struct expr *begin[2] = {last, zero};
+    struct fix_draft *draft = fix_open(b->plan, 1);
+    fix_relation(draft, 0, cols, 2, false);
+    fix_base(draft, 0, lq_project(b, scope_rel(b, &first), begin, (const char **)(size_t)names, 2));
+    struct lq_scope round = {.rel = fix_atom(draft, 0)};
+    struct expr *at[2] = {expr_col(b->plan, round.rel->out.items[0], -1),
+                          expr_col(b->plan, round.rel->out.items[1], -1)};
+    TRY(expr_compare(b, LQ_LT, at[1], at[0], -1, &goes_on));
+    VEC_PUSH(b->arena, &round.conds, goes_on);
+    TRY(operator_binary(b->t, "+", at[1], one, -1, &next));
+    at[1] = next;
+    fix_rule(draft, 0, lq_project(b, scope_rel(b, &round), at, (const char **)(size_t)names, 2));
+    *out = fix_read(b->plan, fix_close(draft), 0);
+    (*out)->rows = NUMBERS_GUESS;
+    return arena_check(b->arena, b->err);
+}
+
+/* The variable gets the numbers of all parts. */
+static FALLIBLE bind_split(struct lq_bind *b, struct lq_scope *scope, const struct lq_expr *e) {
+    struct expr *args[2] = {NULL, NULL};
+    struct expr *last = NULL;
+    struct rel *numbers = NULL;
+    for (i32 i = 0; i < 2; i++) {
+        TRY(expr_bind(b, scope, e->args.items[i], &args[i]));
+    }
+    TRY(builtin_last_part(b, args, lq_at(b, e->position), &last));
+    TRY(numbers_to(b, last, &numbers));
+    struct rel *left = scope_rel(b, scope);
+    scope->rel = rel_join(b->plan, JOIN_CROSS, left, numbers);
+    scope->rel->rows = left->rows;
+    scope->rel->join.dependent = rel_free_cols(b->plan, numbers, NULL) > 0;
+    struct lq_value number = {expr_col(b->plan, numbers->out.items[1], -1), {NULL, 0}};
+    variable_set(b, scope, e->args.items[2]->text, number);
+    return ERR_OK;
+}
+
+static FALLIBLE bind_splits(struct lq_bind *b, struct lq_scope *scope, struct goal *goal) {
+    for (i64 i = 0; i < goal->tests.count; i++) {
+        const struct test *test = &goal->tests.items[i];
+        const struct lq_expr *open = test->done ? NULL : open_split(scope, test->left);
+        open = open || test->done ? open : open_split(scope, test->right);
+        if (open) {
+            TRY(bind_split(b, scope, open));
+            TRY(settle_tests(b, scope, goal));
+            i = -1;
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE refuse_unbound(struct lq_bind *b, const struct lq_expr *e) {
     if (e->kind == LQ_ANY) {
         FAIL_AT(b->err, SYNTAX, lq_at(b, e->position), "_ stands only for arguments of atoms");
@@ -653,6 +731,7 @@ FALLIBLE body_bind(struct lq_bind *b, struct lq_scope *scope, const lq_conj *con
     }
     TRY(settle_tests(b, scope, &goal));
     TRY(bind_totals(b, scope, &goal));
+    TRY(bind_splits(b, scope, &goal));
     TRY(check_settled(b, scope, &goal));
     for (i64 i = 0; i < goal.nots.count; i++) {
         TRY(bind_not(b, scope, goal.nots.items[i]));

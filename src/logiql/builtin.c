@@ -61,12 +61,9 @@ static FALLIBLE make_substring(struct lq_bind *b, struct expr **args, const stru
     return shared(b, "substr", args, own->count, position, out);
 }
 
-/* s, separator, i: part i of the text, from 0; undefined where there are not so many. */
-static FALLIBLE make_split(struct lq_bind *b, struct expr **args, const struct builtin *own,
-                           i32 position, struct expr **out) {
+FALLIBLE builtin_last_part(struct lq_bind *b, struct expr **args, i32 position, struct expr **out) {
     struct expr *nothing = NULL;
-    struct expr *all = NULL, *rest = NULL, *width = NULL, *parts = NULL, *part = NULL;
-    UNUSED(own);
+    struct expr *all = NULL, *rest = NULL, *width = NULL, *parts = NULL;
     TRY(coerce_unknown(b->t, expr_text(b->t, SV(""), position), type_of(TYPE_TEXT), &nothing));
     struct expr *without[3] = {args[0], args[1], nothing};
     TRY(shared(b, "replace", without, 3, position, &rest));
@@ -74,8 +71,15 @@ static FALLIBLE make_split(struct lq_bind *b, struct expr **args, const struct b
     TRY(shared(b, "length", &rest, 1, position, &rest));
     TRY(shared(b, "length", &args[1], 1, position, &width));
     TRY(operator_binary(b->t, "-", all, rest, position, &parts));
-    TRY(operator_binary(b->t, "/", parts, width, position, &parts));
-    struct expr *below = NULL, *beyond = NULL;
+    return operator_binary(b->t, "/", parts, width, position, out);
+}
+
+/* s, separator, i: part i of the text, from 0; undefined where there are not so many. */
+static FALLIBLE make_split(struct lq_bind *b, struct expr **args, const struct builtin *own,
+                           i32 position, struct expr **out) {
+    struct expr *below = NULL, *beyond = NULL, *parts = NULL, *part = NULL;
+    UNUSED(own);
+    TRY(builtin_last_part(b, args, position, &parts));
     TRY(operator_compare(b->t, FUNC_LT, args[2], expr_int(b->t, 0, position), position, &below));
     TRY(operator_compare(b->t, FUNC_GT, args[2], parts, position, &beyond));
     TRY(coerce_to(b->t, args[2], type_of(TYPE_INTEGER), &part));

@@ -31,6 +31,19 @@ static FALLIBLE add_all(struct lq_bind *b) {
     return ERR_OK;
 }
 
+/* What LogiQL declared of tables: kinds of entities, and whose entities columns hold. */
+static FALLIBLE list_declared(struct lq_bind *b, struct lq_list *out) {
+    for (struct edition_walk at = edition_walk(b->snap->edition); edition_step(&at);) {
+        const struct object *object = at.entry->object;
+        if (object->kind == OBJECT_TABLE && object->logical && object->text && object->text[0] &&
+            snapshot_lookup(b->snap, (struct sv){NULL, 0}, sv_from(object->name)) == at.entry) {
+            struct lq_listed listed = {.predicate = object->name, .text = object->text};
+            VEC_PUSH(b->arena, &out->items, listed);
+        }
+    }
+    return arena_check(b->arena, b->err);
+}
+
 FALLIBLE logiql_list(struct arena *arena, struct snapshot *snap, struct lq_list *out,
                      struct error *err) {
     struct lq_bind *b = NEW(arena, struct lq_bind);
@@ -51,6 +64,7 @@ FALLIBLE logiql_list(struct arena *arena, struct snapshot *snap, struct lq_list 
     for (i64 i = 0; i < b->order.count; i++) {
         most = MAX_OF(most, levels[b->order.items[i]->component]);
     }
+    TRY(list_declared(b, out));
     for (i32 level = 1; level <= most; level++) {
         for (i64 i = 0; i < b->order.count; i++) {
             const struct lq_pred *pred = b->order.items[i];

@@ -118,9 +118,10 @@ struct lq_script {
 FALLIBLE logiql_script(struct arena *arena, struct snapshot *snap, struct sv text,
                        struct lq_script *out, struct error *err);
 
-/* The predicates that rules derive, by strata; those of one component derive each other. */
+/* The predicates that rules derive, by strata, those of one component derive each other; before them tables of
+ * which something is declared. */
 struct lq_listed {
-    i32 stratum; /* from 1 */
+    i32 stratum; /* from 1; 0: a table */
     i32 component;
     b8 recursive;
     const char *predicate;

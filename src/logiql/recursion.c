@@ -68,8 +68,53 @@ static void open_draft(struct lq_bind *b, members *all) {
     }
 }
 
+/* The digits behind the point that a rule gives columns of decimals; whether they are more than so far. */
+static bool take_scales(struct lq_pred *pred, const struct lq_bound *bound, bool settled) {
+    enum { SCALE_GROWS = 10 }; /* of values that rounds compute, as of those that are stored */
+    bool more = false;
+    for (i32 i = 0; i < pred->arity; i++) {
+        struct type type = bound->exprs[i]->type;
+        i32 had = pred->types[i].scale;
+        if (type.id == TYPE_DECIMAL && pred->types[i].id == TYPE_DECIMAL && type.scale > had) {
+            i32 scale = settled ? MAX_OF(had, (i32)SCALE_GROWS) : type.scale;
+            more = more || scale > had;
+            pred->types[i] = type_decimal(DECIMAL_DIGITS_MAX, scale);
+        }
+    }
+    return more;
+}
+
+/* A column of decimals that nobody declared has room for what every rule gives it. Values that are computed
+ * of each other have more digits every time: some are enough. */
+static FALLIBLE widen_scales(struct lq_bind *b, members *all, const b8 *declared) {
+    enum { TRIES = 3 };
+    bool more = false;
+    for (i64 i = 0; i < all->count; i++) {
+        for (i32 c = 0; c < all->items[i]->arity && !declared[i]; c++) {
+            more = more || all->items[i]->types[c].id == TYPE_DECIMAL;
+        }
+    }
+    for (i32 try = 0; more; try++) {
+        more = false;
+        open_draft(b, all);
+        for (i64 i = 0; i < all->count; i++) {
+            struct lq_pred *pred = all->items[i];
+            for (i64 r = 0; r < pred->rules.count && !declared[i]; r++) {
+                struct lq_bound bound;
+                TRY(rule_bind(b, pred->rules.items[r], &bound));
+                more = take_scales(pred, &bound, try >= TRIES) || more;
+            }
+        }
+    }
+    return ERR_OK;
+}
+
 /* Binds rules for their types alone, in a recursion that nobody reads. */
 static FALLIBLE find_types(struct lq_bind *b, members *all) {
+    b8 *declared = NEW_ARRAY(b->arena, b8, all->count + 1);
+    for (i64 i = 0; i < all->count; i++) {
+        declared[i] = all->items[i]->types != NULL;
+    }
     for (bool moved = true; moved;) {
         moved = false;
         open_draft(b, all);
@@ -97,7 +142,7 @@ static FALLIBLE find_types(struct lq_bind *b, members *all) {
             return b->err->code;
         }
     }
-    return ERR_OK;
+    return widen_scales(b, all, declared);
 }
 
 /* A value of the head in the type of its column; where it has none there is no tuple. */

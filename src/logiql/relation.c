@@ -317,8 +317,10 @@ static FALLIBLE add_clause(struct lq_bind *b, struct lq_clause *clause) {
         return ERR_OK;
     }
     if (clause->kind == LQ_CONSTRAINT) {
-        FAIL_AT(b->err, NOT_SUPPORTED, clause->position,
-                "constraints other than declarations of types are not supported yet");
+        error_set(b->err, ERR_NOT_SUPPORTED, clause->position,
+                  "a constraint holds for a database, not within a query");
+        error_hint(b->err, "State it by CALL logiql('…'), or ask for what violates it.");
+        return b->err->code;
     }
     for (i64 i = 0; i < clause->heads.count; i++) {
         const struct lq_atom *head = clause->heads.items[i];

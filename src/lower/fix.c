@@ -17,7 +17,10 @@
  * add: what was there is dropped, so that neither repeats nor rows of earlier rounds cost a step of
  * their own. Where a device cannot do that, a round asks of every row whether it was found before
  * (the plan's anti join), and then removes repeats; that set of keys grows, too, where it can: a round
- * adds those of the last round's rows, and looks at no others (fix_is_seen). See decision 0027. */
+ * adds those of the last round's rows, and looks at no others (fix_is_seen). See decision 0027.
+ *
+ * So do indexes of rows that a rule joins with those of the last round (fix_growing): the rows that are
+ * new go behind those that the index has, at the beginning of a round, or, of old rows, at its end. */
 #include "lower/lower_int.h"
 
 #include "codes/func.h"
@@ -618,6 +621,40 @@ static void hoist(struct lower *l, struct loop *loop) {
     loop->first += moved;
 }
 
+static bool is_late(const struct loop *loop, const struct step *step) {
+    u32 var = step->kind == STEP_PIPELINE ? step->pipeline->sinks[0].var : NO_VAR;
+    for (i64 i = 0; i < loop->late.count; i++) {
+        if (loop->late.items[i] == var) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Rows of this round are old from the next one on: what indexes of old rows get of them goes last. */
+static void put_late(struct lower *l, struct loop *loop) {
+    i64 left = loop->late.count;
+    for (i64 at = loop->first; left > 0 && at < loop->end; left--) {
+        while (at < loop->end && !is_late(loop, &l->steps.items[at])) {
+            at++;
+        }
+        if (at == loop->end) {
+            break;
+        }
+        struct step step = l->steps.items[at];
+        memmove(l->steps.items + at, l->steps.items + at + 1,
+                sizeof step * (size_t)(loop->end - at - 1));
+        l->steps.items[loop->end - 1] = step;
+        for (i64 i = 0; i < l->loops.count; i++) { /* inner ones */
+            struct loop *inner = l->loops.items[i];
+            if (inner->first > at && inner->end <= loop->end) {
+                inner->first--;
+                inner->end--;
+            }
+        }
+    }
+}
+
 static u32 limit_lit(struct lower *l, const struct expr *limit) {
     if (limit && limit->kind == EXPR_CONST && !limit->is_null) {
         return lower_lit(l, KIND_I64, limit->value);
@@ -679,6 +716,7 @@ static void fix_make(struct lower *l, const struct rel *rel) {
     if (inner == l->loops.count && !l->defer) {
         hoist(l, loop);
     }
+    put_late(l, loop);
     loop->done = 1;
     VEC_PUSH(l->arena, &l->loops, loop);
 }
@@ -743,7 +781,7 @@ static struct builder *read_part(struct lower *l, const struct rel *rel, u32 par
 }
 
 struct builder *lower_work(struct lower *l, const struct rel *rel) {
-    return read_part(l, rel, rel->work.part);
+    return read_part(l, rel, rel == l->growing ? WORK_DELTA : (u32)rel->work.part);
 }
 
 bool fix_is_open(const struct lower *l) {
@@ -754,20 +792,45 @@ bool fix_is_open(const struct lower *l) {
     return open;
 }
 
-/* rows found before */
+/* what is kept from round to round */
 
 bool fix_is_seen(const struct lower *l, const struct rel *rel) {
     bool all = l->limits->sets_grow && rel->kind == REL_WORK && rel->work.part == WORK_ALL;
-    const struct loop *loop = all ? fix_find(l, rel->work.fix) : NULL;
-    return loop && loop->rels[rel->work.relation].fresh == 0 && !l->defer;
+    return all && fix_find(l, rel->work.fix) && !l->defer;
 }
 
-struct builder *fix_last_round(struct lower *l, const struct rel *rel) {
-    return read_part(l, rel, WORK_DELTA);
+/* The recursion whose steps are being made. */
+static const struct loop *open_loop(const struct lower *l) {
+    const struct loop *open = NULL;
+    for (i64 i = 0; i < l->working.count; i++) {
+        open = l->working.items[i]->done ? open : l->working.items[i];
+    }
+    return open;
 }
 
-void fix_keep_seen(struct lower *l, const struct rel *rel, struct step *build) {
-    fix_find(l, rel->work.fix)->rels[rel->work.relation].fresh = build->src + 1;
+const struct rel *fix_growing(const struct lower *l, const struct rel *input) {
+    while (input->kind == REL_FILTER || input->kind == REL_PROJECT) {
+        input = rel_input(input);
+    }
+    bool grows = l->limits->indexes_grow && !l->defer && input->kind == REL_WORK &&
+                 input->work.part != WORK_DELTA && fix_find(l, input->work.fix) == open_loop(l);
+    return grows ? input : NULL;
+}
+
+struct builder *fix_last_round(struct lower *l, const struct rel *input, const struct rel *work) {
+    l->growing = work;
+    struct builder *b = lower_rel(l, input);
+    l->growing = NULL;
+    return b;
+}
+
+void fix_keep_growing(struct lower *l, const struct rel *work, struct step *build) {
+    struct loop *loop = fix_find(l, work->work.fix);
+    struct loop_rel *r = &loop->rels[work->work.relation];
+    VEC_PUSH(l->arena, &r->fresh, build->src);
+    if (work->work.part == WORK_OLD) {
+        VEC_PUSH(l->arena, &loop->late, build->src);
+    }
     build->grow = 1;
 }
 
@@ -794,7 +857,7 @@ static struct loop_var *loop_vars(struct lower *l, const struct loop *loop) {
     struct loop_var *vars = NEW_ARRAY(l->arena, struct loop_var, loop->count);
     for (u32 i = 0; i < loop->count; i++) {
         const struct loop_rel *r = &loop->rels[i];
-        vars[i] = (struct loop_var){r->all, r->lit, r->fresh};
+        vars[i] = (struct loop_var){r->all, r->lit, (u32)r->fresh.count, r->fresh.items};
     }
     return vars;
 }

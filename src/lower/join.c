@@ -27,7 +27,7 @@ struct join {
     u16 key;  /* of the left side */
     u16 asked; /* where the conditions, all of left columns alone, hold; NO_REG: there are others */
     b8 split;  /* both sides are split by key first */
-    b8 grows;  /* the right side gives what is new in a set that stays */
+    const struct rel *grows; /* the right side gives what is new of these rows in an index that stays; NULL = all */
     struct lazy lazy;
 };
 
@@ -110,8 +110,8 @@ static void build_side(struct join *j, struct builder *right) {
     step->col = 0;
     step->key_range = j->keys.range;
     step->fields = key_join_fields(l, &j->keys, &step->field_count);
-    if (j->grows) {
-        fix_keep_seen(l, rel_right(j->rel), step);
+    if (j->grows && !l->status) {
+        fix_keep_growing(l, j->grows, step);
     }
 }
 
@@ -395,14 +395,23 @@ static struct builder *join_full(struct join *j, i64 right_most) {
     return b;
 }
 
+/* The rows of a recursion of which the right side's index gets only what is new. */
+static const struct rel *growing_side(const struct join *j) {
+    const struct rel *right = rel_right(j->rel);
+    bool seen = j->rel->join.kind == JOIN_ANTI && asks_only(j) && fix_is_seen(j->l, right);
+    bool joins = j->rel->join.kind == JOIN_INNER && j->rel->join.left_keys.count > 0 &&
+                 !j->lazy.number;
+    return seen ? right : joins ? fix_growing(j->l, right) : NULL;
+}
+
 struct builder *lower_join(struct lower *l, const struct rel *rel) {
     struct join j = {.l = l, .rel = rel};
     b8 before = l->unordered;
     lazy_open(l, rel, &j.lazy);
     l->unordered = 1;
-    j.grows = rel->join.kind == JOIN_ANTI && asks_only(&j) && fix_is_seen(l, rel_right(rel));
-    struct builder *right =
-        j.grows ? fix_last_round(l, rel_right(rel)) : lower_rel(l, rel_right(rel));
+    j.grows = growing_side(&j);
+    struct builder *right = j.grows ? fix_last_round(l, rel_right(rel), j.grows)
+                                    : lower_rel(l, rel_right(rel));
     lazy_leave(l, &j.lazy);
     l->unordered = before;
     j.left = lower_rel(l, rel_left(rel));

@@ -67,9 +67,15 @@ struct cse {
     u32 bucket;
 };
 
-/* A legal cut: everything up to `rel` is computed here. */
+/* A legal cut: everything up to `rel` is computed before the opcode that the row mark stands at. */
 struct boundary {
     const struct rel *rel;
+    u32 mark;
+};
+
+struct cut { /* the pipeline ends behind this operator */
+    const struct rel *rel;
+    const char *why; /* for EXPLAIN */
 };
 
 struct lut { /* a lookup table made already, for reuse */
@@ -111,7 +117,7 @@ struct loop_rel {     /* a relation of a recursion */
     u32 all;          /* its rows: rounds append to them */
     u32 parts[3];     /* by enum work_part: what a round reads of them; NO_VAR = nobody does */
     u32 lit;          /* how many of them rounds have taken */
-    u32 fresh;        /* variable + 1 of the keys seen so far; 0 = none */
+    VEC(u32) fresh;   /* variables that get the rows of every round, for indexes that grow */
     u32 set;          /* variable + 1 of the keys of its rows, which pipelines add to; 0 = none */
     struct key_layout *layout; /* of these keys */
     b8 small;         /* a bitmap of them is no waste */
@@ -125,6 +131,7 @@ struct loop {         /* a recursion */
     u32 count;
     struct loop_rel *rels;
     i64 first, end; /* steps of a round */
+    VEC(u32) late;  /* variables that get the rows of a round at its end */
     u32 stop_lit;   /* rows that are enough; NO_LIT = all */
     b8 done;
 };
@@ -168,13 +175,14 @@ struct lower {
     VEC(struct ranks) ranks;
     VEC(struct shared) shared;
     VEC(struct in_set) in_sets;
-    VEC(const struct rel *) cuts;   /* operators after which a pipeline must end */
-    VEC(const struct rel *) wishes; /* further ones that the register budget asks for */
+    VEC(struct cut) cuts;           /* operators after which a pipeline must end */
+    VEC(struct cut) wishes;         /* further ones that budgets ask for */
     VEC(const struct rel *) apart;  /* inputs whose aggregations are too large for one pipeline */
     VEC(struct agg_state *) aggs;   /* made together with others, not yet read */
     b8 again;                       /* apart has grown */
     VEC(struct loop *) loops;       /* recursions, those of inner ones first */
     VEC(struct loop *) working;     /* all, for those who read their rows */
+    const struct rel *growing;      /* rows of a recursion of which those of the last round are read; NULL = none */
     VEC(struct fix_guess) guesses;  /* of this try and those before it */
     b8 guessed_wrong;               /* begin again */
     VEC(struct deferral) deferrals;
@@ -212,6 +220,8 @@ struct builder {
     i64 max_rows;        /* proven bound of the rows here, saturating */
     i32 source_position; /* of the table in the statement's text; -1 = it has none */
     struct text label;
+    const char *last_label; /* the operator that was added to it last */
+    const char *ends;       /* why it ends, if not for what that operator waits for */
 };
 
 /* lower.c: the program's lists */
@@ -306,7 +316,6 @@ static inline struct range reg_range(const struct builder *b, u16 reg) {
 static inline u32 reg_dict(const struct builder *b, u16 reg) {
     return b->regs.items[reg].dict;
 }
-i32 build_max_live(const struct pipeline *pipe);
 
 /* lower_expr.c */
 struct value lower_expr(struct builder *b, const struct expr *expr);
@@ -432,12 +441,15 @@ struct builder *lower_table_func(struct lower *l, const struct rel *rel);
 void fix_before(struct lower *l, const struct rel *rel); /* now, unless it was made */
 /* Rows of one of its relations, which a SHARED reads. */
 struct builder *fix_relation_rows(struct lower *l, const struct rel *shared);
-/* Whether these are all rows of a recursion so far, of which a set may be kept from round to round;
- * then its rows of the last round, which are new to the set; then that `build` makes the set. */
+/* Whether these are all rows of a recursion so far, of which a set may be kept from round to round. */
 bool fix_is_seen(const struct lower *l, const struct rel *rel);
 bool fix_is_open(const struct lower *l); /* whether steps made now belong to a round */
-struct builder *fix_last_round(struct lower *l, const struct rel *rel);
-void fix_keep_seen(struct lower *l, const struct rel *rel, struct step *build);
+/* The rows of a recursion that an input is made of, row by row, where an index of it may be kept from round
+ * to round; else NULL. */
+const struct rel *fix_growing(const struct lower *l, const struct rel *input);
+/* The input over the last round's rows, which are new to what is kept; then that `build` adds them. */
+struct builder *fix_last_round(struct lower *l, const struct rel *input, const struct rel *work);
+void fix_keep_growing(struct lower *l, const struct rel *work, struct step *build);
 struct builder *lower_fix(struct lower *l, const struct rel *rel);
 struct builder *lower_work(struct lower *l, const struct rel *rel);
 void fix_blocks(struct lower *l, struct program *p); /* the steps as blocks */
@@ -542,7 +554,14 @@ void prune_finish(struct builder *b, struct pipeline *pipe);
 /* weave.c */
 bool weave_cuts_after(const struct lower *l, const struct rel *rel);
 struct builder *weave_cut(struct builder *b, const struct rel *rel);
+/* Asks for a cut where the pipeline needs more than it may. */
 void weave_check(struct lower *l, const struct builder *b, const struct pipeline *pipe);
+bool weave_fits(const struct lower *l, const struct pipeline *pipe);
+/* Why it ends where it does, for EXPLAIN. */
+const char *weave_end(const struct builder *b);
+
+/* scans.c: pipelines that read the same rows become one. */
+void scans_share(struct lower *l);
 
 /* parts.c */
 struct parts_join {

@@ -18,7 +18,8 @@
  * columns instead.
  *
  * In a recursion a leaf that reads the rows of the last round is joined anew every round; what is
- * built without such a leaf is built once for all rounds.
+ * built without such a leaf is built once for all rounds, and what is built of all rows so far gets
+ * those of the last round.
  *
  * A condition that can raise takes no part: it is tested above the group, where only rows are left
  * that meet all the others. */
@@ -67,6 +68,7 @@ struct group {
     u8 *leaf_of;             /* column -> leaf + 1 */
     u64 near[MAX_LEAVES];    /* leaves each is connected to */
     u64 works;               /* leaves that read rows of a recursion around the group */
+    u64 grows;               /* ... of which an index is kept, and gets what is new */
     f64 *share; /* leaves × leaves: of the product, what equalities between the two keep */
 };
 
@@ -511,6 +513,14 @@ static void note_work(struct rel *rel, void *arg) {
     s->works = s->works || (rel->kind == REL_WORK && !s->within[rel->work.fix]);
 }
 
+/* Rows of a recursion so far, each as it is. */
+static bool is_growing(const struct rel *rel) {
+    while (rel->kind == REL_FILTER || rel->kind == REL_PROJECT) {
+        rel = rel_input(rel);
+    }
+    return rel->kind == REL_WORK && rel->work.part != WORK_DELTA;
+}
+
 static void note_works(struct group *g) {
     const struct plan *plan = g->o->plan;
     for (i64 i = 0; i < g->leaves.count && plan->fix_count > 0; i++) {
@@ -518,12 +528,14 @@ static void note_works(struct group *g) {
         rel_each(plan->arena, g->leaves.items[i], note_fix, &s);
         rel_each(plan->arena, g->leaves.items[i], note_work, &s);
         g->works |= s.works ? 1ULL << i : 0;
+        g->grows |= s.works && is_growing(g->leaves.items[i]) ? 1ULL << i : 0;
     }
 }
 
-/* How often a side is built, as a share of the rounds. */
+/* How often a side is built, as a share of the rounds; of one that grows, which part of it is. */
 static f64 build_share(const struct group *g, u64 right) {
-    return g->works && !(g->works & right) ? 1.0 / ROUNDS : 1.0;
+    bool grows = is_single(right) && (g->grows & right);
+    return g->works && (grows || !(g->works & right)) ? 1.0 / ROUNDS : 1.0;
 }
 
 /* dynamic programming */

@@ -327,7 +327,8 @@ struct rel *fix_close(struct fix_draft *f) {
     fix->rows = rows;
     for (i64 i = 0; i < f->atoms.count; i++) {
         struct rel *atom = f->atoms.items[i];
-        atom->rows = MAX_OF(inputs[2 * atom->work.relation]->rows, ROWS_LEAST);
+        i64 least = MAX_OF(inputs[2 * atom->work.relation]->rows, ROWS_LEAST);
+        atom->rows = atom->work.part == WORK_DELTA ? least : least * GROWTH;
     }
     return fix;
 }

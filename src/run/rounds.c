@@ -7,11 +7,22 @@
 
 #include <stdio.h>
 
+static bool is_relation(const struct program *program, u32 var) {
+    bool found = false;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 i = 0; i < program->blocks[b].loop_count; i++) {
+            found = found || program->blocks[b].loop_vars[i].var == var;
+        }
+    }
+    return found;
+}
+
 /* The variable that a rule appends to; NO_VAR: the step is none. */
-static u32 rule_of(const struct step *step) {
+static u32 rule_of(const struct program *program, const struct step *step) {
     const struct pipeline *pipe = step->kind == STEP_PIPELINE ? step->pipeline : NULL;
     const struct sink *sink = pipe && pipe->sink_count ? &pipe->sinks[0] : NULL;
-    return sink && sink->kind == SINK_ROWS && sink->append ? sink->var : NO_VAR;
+    bool rule = sink && sink->kind == SINK_ROWS && sink->append && is_relation(program, sink->var);
+    return rule ? sink->var : NO_VAR;
 }
 
 /* Rows that reached the end of the pipeline so far; -1 = not counted. */
@@ -23,7 +34,7 @@ static i64 derived_of(const struct step *step, const struct step_metric *m) {
 void round_begin(struct exec *x, u32 step_no, const struct step *step, struct round_metric *out) {
     const struct step_metric *m = &x->metrics[step_no];
     *out = (struct round_metric){.step = step_no};
-    if (x->counts_rows && rule_of(step) != NO_VAR) {
+    if (x->counts_rows && rule_of(x->program, step) != NO_VAR) {
         out->rows_in = m->rows_in;
         out->rows_new = m->rows_out;
         out->derived = MAX_OF(derived_of(step, m), 0);
@@ -33,7 +44,7 @@ void round_begin(struct exec *x, u32 step_no, const struct step *step, struct ro
 
 void round_end(struct exec *x, const struct step *step, i64 round, struct round_metric *began) {
     const struct step_metric *m = &x->metrics[began->step];
-    if (!x->counts_rows || rule_of(step) == NO_VAR) {
+    if (!x->counts_rows || rule_of(x->program, step) == NO_VAR) {
         return;
     }
     i64 derived = derived_of(step, m);
@@ -63,10 +74,10 @@ static const struct step *step_at(const struct program *program, u32 number, u32
 static const char *rule_name(struct exec *x, u32 number) {
     u32 first = 0;
     const struct step *step = step_at(x->program, number, &first);
-    u32 var = rule_of(step);
+    u32 var = rule_of(x->program, step);
     i32 nth = 1;
     for (u32 i = first; i < number; i++) {
-        nth += rule_of(step_at(x->program, i, &first)) == var;
+        nth += rule_of(x->program, step_at(x->program, i, &first)) == var;
     }
     const char *name = x->program->vars[var].relation;
     return arena_printf(x->arena, "%s %d", name ? name : x->program->vars[var].name, nth);

@@ -433,8 +433,8 @@ static void enter_block(struct exec *x, const struct block *block) {
     for (u32 i = 0; i < block->enter_count; i++) {
         const struct loop_var *v = &block->enter_vars[i];
         x->lits[v->lit].i64 = 0;
-        if (v->fresh) {
-            empty_var(x, v->fresh - 1);
+        for (u32 k = 0; k < v->fresh_count; k++) {
+            empty_var(x, v->fresh[k]);
         }
     }
 }

@@ -161,10 +161,11 @@ static FALLIBLE flatten_column(struct exec *x, struct flatten *f, u32 c) {
     struct chunk *out = f->out;
     bool nulls = column_has_nulls(v, c);
     i64 width = kind_bytes[out->cols[c].kind];
-    out->buffers[2 * c] = buffer_new(x->mem, MAX_OF(v->rows, 1) * width);
-    out->buffers[2 * c + 1] = nulls ? buffer_new(x->mem, MAX_OF(v->rows, 1)) : NULL;
+    i64 room = MAX_OF(out->room, 1);
+    out->buffers[2 * c] = buffer_new(x->mem, room * width);
+    out->buffers[2 * c + 1] = nulls ? buffer_new(x->mem, room) : NULL;
     if (!out->buffers[2 * c] || (nulls && !out->buffers[2 * c + 1])) {
-        return memory_refused(x->mem, x->err, MAX_OF(v->rows, 1) * width);
+        return memory_refused(x->mem, x->err, room * width);
     }
     out->cols[c].data = out->buffers[2 * c]->data;
     out->cols[c].nulls = nulls ? out->buffers[2 * c + 1]->data : NULL;
@@ -191,21 +192,51 @@ static void drop_column(struct variable *v, u32 c) {
     }
 }
 
+/* Whether the first chunk has room for the others. */
+static bool has_room(const struct variable *v, u32 col_count) {
+    const struct chunk *first = v->chunks.count ? v->chunks.items[0] : NULL;
+    bool room = first && first->room >= v->rows;
+    for (u32 c = 0; c < col_count && room; c++) {
+        room = first->cols[c].nulls || !column_has_nulls(v, c);
+    }
+    return room;
+}
+
+/* Rows that came since the variable was flat go behind those that there were. */
+static void flatten_rest(struct variable *v, u32 col_count, i64 *starts) {
+    struct flatten f = {.v = v, .out = v->chunks.items[0], .starts = starts};
+    for (i64 i = 1; i < v->chunks.count; i++) {
+        for (f.col = 0; f.col < col_count; f.col++) {
+            flatten_chunk(&f, i, 0);
+        }
+        chunk_release(v->chunks.items[i]);
+    }
+    f.out->rows = v->rows;
+    v->chunks.count = 1;
+}
+
 wf_status variable_flatten(struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
     const struct var *def = &x->program->vars[var];
     if (v->chunks.count == 1) {
         return ERR_OK;
     }
+    i64 *starts = NEW_ARRAY(x->arena, i64, v->chunks.count + 1);
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        starts[i + 1] = starts[i] + v->chunks.items[i]->rows;
+    }
+    if (has_room(v, def->col_count)) {
+        flatten_rest(v, def->col_count, starts);
+        return ERR_OK;
+    }
     struct chunk *out = chunk_view_new(x, def->col_count);
     if (!out) {
         return memory_refused(x->mem, x->err, chunk_bytes(def->col_count));
     }
+    bool again = v->chunks.count && v->chunks.items[0]->room; /* more may come as often */
     out->rows = v->rows;
-    struct flatten f = {.v = v, .out = out, .starts = NEW_ARRAY(x->arena, i64, v->chunks.count + 1)};
-    for (i64 i = 0; i < v->chunks.count; i++) {
-        f.starts[i + 1] = f.starts[i] + v->chunks.items[i]->rows;
-    }
+    out->room = again ? 2 * v->rows : v->rows;
+    struct flatten f = {.v = v, .out = out, .starts = starts};
     wf_status status = ERR_OK;
     for (u32 c = 0; c < def->col_count && !status; c++) {
         out->cols[c].kind = def->kinds[c];

@@ -18,6 +18,7 @@ struct column {
  * rows. */
 struct chunk {
     i64 rows;
+    i64 room; /* rows that its buffers have room for, where it is a variable's only one; 0 = no more */
     i64 order;
     struct column *cols;
     struct buffer *
@@ -68,6 +69,10 @@ struct index {
     i64 filter_bits;
     i64 bytes;
     i64 grown_chunks; /* of its rows' chunks, those that a set that grows has seen */
+    i64 grown_rows;   /* of its rows, those that an index that grows has */
+    i64 key_count;    /* ... different keys of theirs */
+    i64 rows_used;    /* ... elements of `rows` that are given to runs, now or before */
+    i64 rows_live;    /* ... now: a run has room for the next power of two */
     /* Memory has no room for all of it: keys are told apart by class_bits bits of their hash, and it
      * holds those of class_no alone, while a pipeline's pass needs them (cpu/index_classes.c). */
     u8 class_bits; /* 0 = it is whole */

@@ -616,8 +616,10 @@ FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows) {
     for (i64 i = 0; i < list.items.count; i++) {
         const struct lq_listed *listed = &list.items.items[i];
         const char *stratum = arena_printf(arena, "%d", listed->stratum);
-        const char *kept = NULL;
-        TRY(keep_word(conn, &rows->snap, listed->predicate, &kept));
+        const char *kept = "no";
+        if (listed->stratum > 0) {
+            TRY(keep_word(conn, &rows->snap, listed->predicate, &kept));
+        }
         for (const char *at = listed->text; *at;) {
             i64 len = (i64)strcspn(at, "\n");
             VEC_PUSH(arena, &values, sv_from(stratum));

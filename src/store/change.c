@@ -49,7 +49,7 @@ static void carry_keys(const struct table *table, struct table_version *base,
                        struct table_version *next) {
     mutex_lock(&table->state->lock);
     for (u32 k = 0; k < table->key_count; k++) {
-        next->keys[k].strict = base->keys[k].strict;
+        next->keys[k].order = base->keys[k].order;
         next->keys[k].index = key_index_retain(base->keys[k].index);
     }
     mutex_unlock(&table->state->lock);

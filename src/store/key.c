@@ -1,9 +1,11 @@
 /* key.c: PRIMARY KEY and UNIQUE: no two live rows agree in all columns of a key.
  *
  * Checked when a version is made, for the rows that its base had not. Loads mostly come in the
- * order of their key, so order is looked at first: while keys ascend strictly from row to row
- * nothing else is needed, neither an index nor memory, and a look-up is a binary search. When a row
- * breaks the order, a hash index is made, once, and kept from version to version.
+ * order of their key, so order is looked at first: while keys ascend strictly from row to row, or
+ * come in short runs of one value of their first column, nothing else is needed, neither an index
+ * nor memory, and a look-up is a binary search. Threads of a load look at the tablets they seal, so
+ * that only the edges between tablets are left to look at. When a row breaks the order, a hash index
+ * is made, once, and kept from version to version.
  *
  * The index maps a hash to the ids (slot, position) of rows and is shared by all versions that go
  * back to the one it was made for. It holds every row of each of them, and may hold more: rows
@@ -175,15 +177,20 @@ static int compare_value(const union lit *a, const union lit *b, enum kind kind)
     return (x > y) - (x < y);
 }
 
-static int compare_key(const struct table *table, const struct table_key *key,
-                       const struct key_values *a, const struct key_values *b) {
-    for (u32 i = 0; i < key->col_count; i++) {
+static int compare_cols(const struct table *table, const struct table_key *key, u32 cols,
+                        const struct key_values *a, const struct key_values *b) {
+    for (u32 i = 0; i < cols; i++) {
         int order = compare_value(&a->v[i], &b->v[i], type_kind(table->cols[key->cols[i]].type));
         if (order) {
             return order;
         }
     }
     return 0;
+}
+
+static int compare_key(const struct table *table, const struct table_key *key,
+                       const struct key_values *a, const struct key_values *b) {
+    return compare_cols(table, key, key->col_count, a, b);
 }
 
 static u64 hash_value(const union lit *v, enum kind kind) {
@@ -336,37 +343,141 @@ static i64 first_new(const struct table_version *base, const struct table_versio
     return before >= 0 ? base->tablet_rows[before] : 0;
 }
 
-/* Whether the rows that base has not ascend strictly, from its last row on. */
-static bool still_strict(const struct table *table, const struct table_key *key,
-                         const struct table_version *base, const struct table_version *mine) {
-    struct key_values keys[2];
-    bool any = false;
-    i32 now = 0;
-    for (i64 t = 0; t < mine->tablet_count; t++) {
-        i64 from = first_new(base, mine, t), rows = mine->tablet_rows[t];
-        if (from == rows) {
-            any = false; /* the last row before the first new one counts; read below */
-            continue;
-        }
-        i64 pt = from > 0 ? t : t - 1;
-        i64 pp = from > 0 ? from - 1 : t > 0 ? (i64)mine->tablet_rows[t - 1] - 1 : -1;
-        if (!any && pp >= 0) {
-            if (!read_key(table, key, mine->tablets[pt], pp, &keys[now])) {
-                return false;
-            }
-            any = true;
-        }
-        for (i64 pos = from; pos < rows; pos++) {
-            now ^= 1;
-            if (!read_key(table, key, mine->tablets[t], pos, &keys[now]) ||
-                (any && compare_key(table, key, &keys[now ^ 1], &keys[now]) >= 0)) {
-                return false;
-            }
-            any = true;
+/* --- order ------------------------------------------------------------------------------------- */
+
+/* Rows looked at one after the other. `keys` are those of the run that the last one belongs to, as
+ * far as they were seen; when the order has no runs any more, the last one alone. */
+struct key_walk {
+    const struct table *table;
+    const struct table_key *key;
+    u8 order; /* what holds so far */
+    i32 count;
+    b8 ascends; /* the run does */
+    struct key_values keys[KEY_RUN_MAX + 1];
+};
+
+static void walk_only(struct key_walk *walk, i32 at) {
+    for (u32 i = 0; i < walk->key->col_count; i++) {
+        walk->keys[0].v[i] = walk->keys[at].v[i];
+    }
+    walk->count = 1;
+    walk->ascends = 1;
+}
+
+static bool run_has_twin(const struct key_walk *walk, i32 at) {
+    for (i32 i = 0; i < at; i++) {
+        if (compare_key(walk->table, walk->key, &walk->keys[i], &walk->keys[at]) == 0) {
+            return true;
         }
     }
-    return true;
+    return false;
 }
+
+static void walk_row(struct key_walk *walk, const struct tablet *tablet, i64 pos) {
+    const struct table *table = walk->table;
+    const struct table_key *key = walk->key;
+    i32 at = walk->count;
+    if (!read_key(table, key, tablet, pos, &walk->keys[at])) {
+        walk->order = 0;
+        return;
+    }
+    if (at == 0) {
+        walk_only(walk, 0);
+        return;
+    }
+    const struct key_values *last = &walk->keys[at - 1], *now = &walk->keys[at];
+    int first = compare_value(&last->v[0], &now->v[0], type_kind(table->cols[key->cols[0]].type));
+    int order = first ? first : compare_key(table, key, last, now);
+    walk->order &= (u8)(order < 0 ? 0xff : ~KEY_STRICT);
+    if (first) {
+        walk->order &= (u8)(first < 0 ? 0xff : ~KEY_RUNS);
+        walk_only(walk, at);
+        return;
+    }
+    walk->ascends = walk->ascends && order < 0;
+    if (at == KEY_RUN_MAX || (!walk->ascends && run_has_twin(walk, at))) {
+        walk->order &= (u8)~KEY_RUNS;
+    }
+    if (walk->order & KEY_RUNS) {
+        walk->count = at + 1;
+    } else {
+        walk_only(walk, at);
+    }
+}
+
+static void walk_rows(struct key_walk *walk, const struct tablet *tablet, i64 from, i64 to) {
+    for (i64 pos = from; pos < to && walk->order; pos++) {
+        walk_row(walk, tablet, pos);
+    }
+}
+
+/* A tablet whose own rows are known to be in this order: its edges are left to look at. */
+static void walk_edges(struct key_walk *walk, const struct tablet *tablet, i64 rows, u8 order) {
+    enum { EDGE = KEY_RUN_MAX + 1 };
+    walk->order &= order;
+    if (rows <= 2 * EDGE) {
+        walk_rows(walk, tablet, 0, rows);
+        return;
+    }
+    walk_rows(walk, tablet, 0, EDGE);
+    walk->count = 0;
+    walk_rows(walk, tablet, rows - EDGE, rows);
+}
+
+/* What the column's segment says of a key of one column. */
+static u8 segment_order(const struct table *table, const struct table_key *key,
+                        const struct tablet *tablet) {
+    bool told = key->col_count == 1 && tablet->cols[key->cols[0]].strict &&
+                table->cols[key->cols[0]].type.id != TYPE_INTERVAL;
+    return told ? KEY_STRICT | KEY_RUNS : 0;
+}
+
+u8 tablet_key_order(const struct table *table, u32 k, const struct tablet *tablet) {
+    struct key_walk walk = {.table = table, .key = &table->keys[k]};
+    walk.order = segment_order(table, walk.key, tablet);
+    if (!walk.order) {
+        walk.order = KEY_STRICT | KEY_RUNS;
+        walk_rows(&walk, tablet, 0, tablet->rows);
+    }
+    return walk.order;
+}
+
+/* The rows before row `first`, as many as can be of its run. */
+static void walk_before(struct key_walk *walk, const struct table_version *version, i64 first) {
+    walk->count = 0;
+    for (i64 row = MAX_OF(first - KEY_RUN_MAX, 0); row < first && walk->order; row++) {
+        i64 t = version_find_row(version, row);
+        walk_row(walk, version->tablets[t], row - version->row_starts[t]);
+    }
+}
+
+/* The order of the base that the rows which it has not keep. */
+static u8 order_kept(const struct table *table, u32 k, const struct table_version *base,
+                     const struct table_version *mine) {
+    struct key_walk walk = {.table = table, .key = &table->keys[k], .order = base->keys[k].order};
+    i64 seen = 0; /* the walk has come to this row */
+    for (i64 t = 0; t < mine->tablet_count && walk.order; t++) {
+        const struct tablet *tablet = mine->tablets[t];
+        i64 from = first_new(base, mine, t), rows = mine->tablet_rows[t];
+        if (from == rows) {
+            continue;
+        }
+        if (seen != mine->row_starts[t] + from) {
+            walk_before(&walk, mine, mine->row_starts[t] + from);
+        }
+        bool loaded = t >= mine->tablet_count - mine->loaded_count;
+        u8 told = loaded ? mine->keys[k].loaded : segment_order(table, walk.key, tablet);
+        if (from == 0 && (loaded || told)) {
+            walk_edges(&walk, tablet, rows, told);
+        } else {
+            walk_rows(&walk, tablet, from, rows);
+        }
+        seen = mine->row_starts[t] + rows;
+    }
+    return walk.order;
+}
+
+/* --- checking ---------------------------------------------------------------------------------- */
 
 static void print_value(char *out, i64 cap, struct type type, const union lit *v) {
     if (type_kind(type) == KIND_STR) {
@@ -455,13 +566,13 @@ static i64 index_used(struct key_index *index) {
 static FALLIBLE check_key(struct table *table, u32 k, struct table_version *base,
                           struct table_version *mine, bool waits, struct error *err) {
     const struct table_key *key = &table->keys[k];
-    bool strict = base->keys[k].strict && still_strict(table, key, base, mine);
+    u8 order = order_kept(table, k, base, mine);
     struct key_index *index = NULL;
-    mine->keys[k].strict = strict;
+    mine->keys[k].order = order;
     mutex_lock(&table->state->lock);
     index = key_index_retain(base->keys[k].index);
     mutex_unlock(&table->state->lock);
-    if (strict && !index) {
+    if (order && !index) {
         return ERR_OK;
     }
     if (index && index_used(index) > 4 * mine->live_rows + 1024) { /* mostly rows that are gone */
@@ -472,7 +583,7 @@ static FALLIBLE check_key(struct table *table, u32 k, struct table_version *base
         TRY(index_of(table, k, base, &index, err));
     }
     mutex_lock(&index->lock);
-    wf_status status = enter_new(table, key, base, mine, index, strict || waits, err);
+    wf_status status = enter_new(table, key, base, mine, index, order || waits, err);
     mutex_unlock(&index->lock);
     if (status) {
         key_index_release(index);
@@ -526,7 +637,7 @@ static FALLIBLE look_for_twins(struct table *table, const struct table_key *key,
 
 wf_status version_check_key(struct table *table, u32 k, const struct table_version *base,
                             struct table_version *mine, struct error *err) {
-    if (base == mine || mine->keys[k].strict) {
+    if (base == mine || mine->keys[k].order) {
         return ERR_OK;
     }
     struct key_index *index;
@@ -538,23 +649,41 @@ wf_status version_check_key(struct table *table, u32 k, const struct table_versi
     return status;
 }
 
-/* In a version whose keys ascend: binary search for the row. */
-static i64 search_strict(const struct table *table, const struct table_key *key,
-                         const struct table_version *version, const struct key_values *values) {
+/* The first row of an ordered version whose key does not come before the values in its first `cols`
+ * columns. */
+static i64 lower_bound(const struct table *table, const struct table_key *key, u32 cols,
+                       const struct table_version *version, const struct key_values *values) {
     i64 low = 0, high = version->rows;
     struct key_values at;
     while (low < high) {
         i64 middle = low + (high - low) / 2;
         i64 t = version_find_row(version, middle);
-        if (!read_key(table, key, version->tablets[t], middle - version->row_starts[t], &at)) {
+        bool has_key =
+            read_key(table, key, version->tablets[t], middle - version->row_starts[t], &at);
+        ASSERT(has_key);
+        UNUSED(has_key);
+        bool before = compare_cols(table, key, cols, &at, values) < 0;
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    return low;
+}
+
+/* In a version whose rows are in an order: the live row with these values, or -1. */
+static i64 search_ordered(const struct table *table, u32 k, const struct table_version *version,
+                          const struct key_values *values) {
+    const struct table_key *key = &table->keys[k];
+    u32 cols = version->keys[k].order & KEY_STRICT ? key->col_count : 1;
+    for (i64 row = lower_bound(table, key, cols, version, values); row < version->rows; row++) {
+        i64 t = version_find_row(version, row), pos = row - version->row_starts[t];
+        struct key_values at;
+        (void)read_key(table, key, version->tablets[t], pos, &at);
+        if (compare_cols(table, key, cols, &at, values) != 0) {
             return -1;
         }
-        int order = compare_key(table, key, &at, values);
-        if (order == 0) {
-            return is_live(version, t, middle - version->row_starts[t]) ? middle : -1;
+        if (compare_key(table, key, &at, values) == 0) {
+            return is_live(version, t, pos) ? row : -1;
         }
-        low = order < 0 ? middle + 1 : low;
-        high = order < 0 ? high : middle;
     }
     return -1;
 }
@@ -579,8 +708,8 @@ wf_status version_key_row(struct table *table, struct table_version *version, u3
     mutex_lock(&table->state->lock);
     bool has_index = version->keys[k].index != NULL;
     mutex_unlock(&table->state->lock);
-    if (!has_index && version->keys[k].strict) {
-        *out_row = search_strict(table, key, version, &wanted);
+    if (!has_index && version->keys[k].order) {
+        *out_row = search_ordered(table, k, version, &wanted);
         return ERR_OK;
     }
     struct key_index *index;

@@ -20,11 +20,13 @@ struct load {
     struct part *parts;
     i64 part_count, part_cap;
     struct sketch *sketches;
+    _Atomic u8 *orders; /* by the table's keys: what every tablet's rows keep */
 };
 
 static i64 load_bytes(const struct table *table) {
     return (i64)sizeof(struct load) +
-           (i64)table->col_count * (i64)(sizeof(struct sketch) + sizeof(_Atomic i32));
+           (i64)table->col_count * (i64)(sizeof(struct sketch) + sizeof(_Atomic i32)) +
+           (i64)table->key_count * (i64)sizeof(_Atomic u8);
 }
 
 wf_status load_open(struct load **out, struct table *table, struct error *err) {
@@ -37,6 +39,10 @@ wf_status load_open(struct load **out, struct table *table, struct error *err) {
     table_writer_begin(table);
     load->dict_on = (_Atomic i32 *)(load + 1);
     load->sketches = (struct sketch *)(void *)(load->dict_on + table->col_count);
+    load->orders = (_Atomic u8 *)(load->sketches + table->col_count);
+    for (u32 k = 0; k < table->key_count; k++) {
+        atomic_init(&load->orders[k], KEY_STRICT | KEY_RUNS);
+    }
     mutex_init(&load->lock);
     struct table_version *now = table_snapshot(table);
     atomic_init(&load->rows, now->rows);
@@ -95,6 +101,11 @@ static FALLIBLE load_split(struct load *load, struct part part, struct column_so
                         .dict_on = load->dict_on,
                         .sketches = sketches};
     TRY(tablet_seal(&seal, sources, &part.tablet, err));
+    for (u32 k = 0; k < table->key_count; k++) {
+        if (atomic_load(&load->orders[k])) {
+            atomic_fetch_and(&load->orders[k], tablet_key_order(table, k, part.tablet));
+        }
+    }
     mutex_lock(&load->lock);
     bool filed = part_push(load, part);
     i64 part_bytes = load->part_cap * (i64)sizeof part;
@@ -216,6 +227,12 @@ wf_status load_finish(struct load *load, struct table_version *base, struct tabl
     }
     if (status == ERR_OK) {
         status = writer_finish(&writer, out, err);
+    }
+    if (status == ERR_OK) {
+        (*out)->loaded_count = load->part_count;
+        for (u32 k = 0; k < load->table->key_count; k++) {
+            (*out)->keys[k].loaded = atomic_load(&load->orders[k]);
+        }
     }
     writer_end(&writer);
     load_abort(load);

@@ -18,7 +18,7 @@ static FALLIBLE null_segment(const struct reshape *r, struct tablet *tablet, u32
     struct type type = r->table->cols[c].type;
     i64 data_bytes = type_is_text(type) ? ALIGN_UP((i64)tablet->rows, 64) : 0;
     i64 bytes = data_bytes + ALIGN_UP((i64)tablet->rows + 63, 64) / 8;
-    struct buffer *buf = tablet->buffers[c] = buffer_new(r->table->mem, bytes);
+    struct buffer *buf = tablet->buffers[c] = buffer_new_at(r->table->mem, bytes, BUFFER_STORED);
     if (!buf) {
         return memory_refused(r->table->mem, err, bytes);
     }
@@ -37,7 +37,7 @@ static FALLIBLE null_segment(const struct reshape *r, struct tablet *tablet, u32
 static FALLIBLE text_segment(const struct reshape *r, struct tablet *tablet, u32 c,
                              struct error *err) {
     struct segment *seg = &tablet->cols[c];
-    struct buffer *buf = buffer_new(r->table->mem, (i64)tablet->rows * 4);
+    struct buffer *buf = buffer_new_at(r->table->mem, (i64)tablet->rows * 4, BUFFER_STORED);
     i32 code = dict_add(r->table->dicts[c], sv_of(*(const str *)r->values[c]));
     tablet->buffers[c] = buf;
     if (!buf || code < 0) {

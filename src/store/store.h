@@ -76,11 +76,17 @@ struct column_stats {
     b8 sorted;    /* ascending from row to row, without NULLs */
 };
 
-/* What a version knows of one of its table's keys. `index` is made when first needed. */
+/* What a version knows of one of its table's keys. `index` is made when first needed; where rows are
+ * in an order it is not needed: the order proves the key, and finds a row by search. STRICT: keys
+ * ascend strictly from row to row. RUNS: the first column never descends, and rows that agree in it,
+ * KEY_RUN_MAX at most, differ in the others. Neither has NULLs. */
+enum key_order { KEY_STRICT = 1, KEY_RUNS = 2 };
+enum { KEY_RUN_MAX = 16 };
 struct key_index;
 struct key_state {
     struct key_index *index; /* counted; NULL = not made yet */
-    b8 strict;               /* keys ascend strictly from row to row, without NULLs */
+    u8 order;                /* bits of enum key_order */
+    u8 loaded;               /* the same of rows within each of the last `loaded_count` tablets */
 };
 
 struct table_version {
@@ -102,6 +108,7 @@ struct table_version {
     b8 is_delta; /* shows only a change's new rows, see version_delta */
     struct column_stats *stats;
     struct key_state *keys; /* by the table's keys */
+    i64 loaded_count;       /* tablets of a load that made this version: its last ones */
     struct draft *draft;    /* insiders: where an append goes on */
     struct moves *moves;    /* insiders: rows that compactions moved; NULL = none */
 };

@@ -290,6 +290,8 @@ void plain_fill(struct plain_rows *out, const struct table *table,
  * elsewhere. */
 FALLIBLE version_keep_keys(struct table *table, struct table_version *base,
                            struct table_version *mine, struct error *err);
+/* The order of a sealed tablet's rows by key k: bits of enum key_order. */
+u8 tablet_key_order(const struct table *table, u32 k, const struct tablet *tablet);
 
 struct table *load_table(struct load *load); /* retained */
 

@@ -20,7 +20,7 @@ static bool segment_alloc(struct tablet *tablet, u32 col, struct layout *lay, i6
     if (total == 0) {
         return true;
     }
-    struct buffer *buf = buffer_new(tablet->mem, total);
+    struct buffer *buf = buffer_new_at(tablet->mem, total, BUFFER_STORED);
     if (!buf) {
         return false;
     }

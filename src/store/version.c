@@ -298,7 +298,7 @@ struct table_version *version_empty(struct table *table, u32 next_slot) {
     version->draft = draft;
     version->next_slot = next_slot;
     for (u32 i = 0; i < table->key_count; i++) {
-        version->keys[i].strict = 1;
+        version->keys[i].order = KEY_STRICT | KEY_RUNS;
     }
     version_stats(version, table);
     return version;

@@ -139,7 +139,7 @@ static bool op_refused(const char *reason, const char *word, size_t len) {
 #undef X
     };
     bool is_woven = is_listed(woven, sizeof woven / sizeof *woven, word, len);
-    static const char *const control[] = {"FROUND", "VARIANCE", "TRY", /* rare ones, too, and shapes */
+    static const char *const control[] = {"FROUND", "VARIANCE", "TRY", "MEET", /* rare ones, too, and shapes */
                                           "so wide a pipeline", "so long a pipeline"};
     if (strcmp(reason, "MAKES") == 0) {
         return is_listed(made, sizeof made / sizeof *made, word, len);

@@ -102,6 +102,8 @@ piped ".language" 0 $'.language\n.language logiql\n.language\np(5).\n_(x) <- p(x
 complains ".language of another kind" 1 'takes sql or logiql' -c ".language prolog"
 piped ".rules, .strata, .drop" 0 $'e(1, 2).\np(x) <- e(x, _). p(x) <- p(y), e(y, x). q(x) <- e(x, _), !p(x).\n.rules\n.strata\n.rules q\n.drop q\n.rules q' \
     $'p(x) <- e(x, _).  // kept, not computed yet\np(x) <- p(y), e(y, x).\nq(x) <- e(x, _), !p(x).\n1: p (recursive; kept, not computed yet)\n2: q\nq(x) <- e(x, _), !p(x).' -l logiql
+piped ".rules shows what is declared of tables" 0 $'person(x), person_name(x:n) -> string(n).\nboss[p] = q -> person(p), person(q).\n.rules\n.strata' \
+    $'person(x), person_name(x : n) -> string(n).\nboss[p] = q -> person(p), person(q).\nperson_name(x : n) -> person(x), string(n).\nperson_name[x] = n <- person:person_name[x] = n.\n1: person_name' -l logiql
 piped ".strata says what is kept" 0 $'e(1, 2).\np(x) <- e(x, _). p(x) <- p(y), e(y, x).\n_(x) <- p(x).\n.strata\n+e(3, 4).\n.strata\nlang:setting["derived"] = "computed".\n.strata' \
     $'x\n1\n2\n1: p (recursive; kept, fresh)\n1: p (recursive; kept, stale)\n1: p (recursive)' -l logiql --format csv
 prints "explain of a query" 'Scan p' -l logiql --format csv -c 'p(1).' -c 'explain _(x) <- p(x).'
@@ -667,6 +669,13 @@ complains "bench datalog with a bad file" 1 'edges.txt:2: two numbers are wanted
 complains "bench datalog without a file" 1 'no graph "nowhere"' bench datalog --graph nowhere --runs 1 -d cpu
 complains "bench datalog with a bad size" 1 'no graph has the size' bench datalog --graph grid:0 --runs 1 -d cpu
 complains "bench datalog with no such program" 1 'no program "sorting"' bench datalog --only sorting --runs 1 -d cpu
+prints "bench graph checks its answers" '^36 right, 0 wrong, 0 failed$' bench graph --rows 200 --runs 1 -d cpu --only count --plot "$tmp/graph.svg"
+grep -q '>multiway, CPU<' "$tmp/graph.svg"
+note $? "bench graph draws" "$(tail -n 3 "$tmp/graph.svg")"
+prints "bench graph as JSON" '"pattern":"triangles","graph":"gnm:20,60",.*"way":"multiway","form":"list",.*"answer":"right"' bench graph --graph gnm:20,60 --only "triangles multiway list" --runs 1 -d cpu --json
+printf '7 9\n9 7\n7 7\n9 11\n11 7\n' >"$tmp/edges.txt"
+prints "bench graph in LogiQL" '^\| triangles \| edges.txt \| 3 \| cpu \| multiway \| list \| all \| - \| 1 .*\| right \|' bench graph --graph "$tmp/edges.txt" --language logiql --runs 1 -d cpu --markdown
+complains "bench graph without such a pattern" 1 'graph has nothing called "squares"' bench graph --rows 20 --only squares --runs 1 -d cpu
 complains "bench weave with a scale factor" 2 'weave takes no "--sf"' bench weave --sf 1
 prints "bench ssb takes a flight" '^3 right, 0 wrong' bench ssb --sf 0.01 --queries 2 --runs 1
 complains "bench ssb with texts" 2 'ssb takes no "--text"' bench ssb --text dbgen

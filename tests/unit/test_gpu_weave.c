@@ -217,26 +217,26 @@ static void weave_lookup(const struct list_case *c) {
 static void test_lists(void **state) {
     UNUSED(state);
     static const struct list_case cases[] = {
-        {{KINDEX_RANK, 1, 0, 1, {0}, 0, 0, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RANK, 1, 0, 0, {0}, 0, 0, 0}, OP_PROBE, 1, 0, 0},
-        {{KINDEX_RANK, 1, 0, 1, {0}, 0, 0, 0}, OP_PROBE, 0, 0, 0},
-        {{KINDEX_BITS, 1, 0, 1, {0}, 0, 0, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_PAIRS, 1, 1, 1, {0}, 0, 0, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_PAIRS, 1, 0, 0, {0}, 0, 0, 0}, OP_PROBE, 1, 0, 0},
-        {{KINDEX_RUNS, 1, 1, 1, {0}, 0, 0, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RUNS, 1, 1, 1, {2, 0, 0}, 0, 0, 0}, OP_PROBE, 1, 1, 0}, /* no opcodes that pack a key */
-        {{KINDEX_RUNS, 1, 1, 1, {2, 1, 9}, 0, 0, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RUNS, 1, 1, 1, {1, 0, 0}, 0, 0, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_DIRECT, 1, 0, 0, {0}, 0, 0, 0}, OP_PROBE, 1, 0, 0},
-        {{KINDEX_RANK, 0, 0, 0, {0}, 0, 0, 0}, OP_MATCH, 1, 1, 1},
-        {{KINDEX_PAIRS, 0, 1, 0, {0}, 0, 0, 0}, OP_MATCH, 1, 1, 1},
-        {{KINDEX_RUNS, 0, 0, 0, {0}, 0, 0, 0}, OP_MATCH, 1, 1, 1},
-        {{KINDEX_DIRECT, 0, 0, 0, {0}, 0, 0, 0}, OP_MATCH, 0, 0, 0},
-        {{KINDEX_RANK, 1, 0, 0, {0}, 0, 0, 0}, OP_MATCH, 1, 0, 0},
-        {{KINDEX_RANK, 1, 0, 1, {0}, 1, 0, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RUNS, 1, 1, 1, {0}, 1, 0, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RUNS, 1, 1, 1, {1, 0, 0}, 1, 0, 0}, OP_PROBE, 1, 1, 0},
-        {{KINDEX_RANK, 1, 0, 0, {0}, 1, 0, 0}, OP_PROBE, 1, 0, 0}};
+        {{KINDEX_RANK, 1, 0, 1, {0}, 0, 0, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RANK, 1, 0, 0, {0}, 0, 0, 0, 0}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RANK, 1, 0, 1, {0}, 0, 0, 0, 0}, OP_PROBE, 0, 0, 0},
+        {{KINDEX_BITS, 1, 0, 1, {0}, 0, 0, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_PAIRS, 1, 1, 1, {0}, 0, 0, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_PAIRS, 1, 0, 0, {0}, 0, 0, 0, 0}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {0}, 0, 0, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {2, 0, 0}, 0, 0, 0, 0}, OP_PROBE, 1, 1, 0}, /* no opcodes that pack a key */
+        {{KINDEX_RUNS, 1, 1, 1, {2, 1, 9}, 0, 0, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {1, 0, 0}, 0, 0, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_DIRECT, 1, 0, 0, {0}, 0, 0, 0, 0}, OP_PROBE, 1, 0, 0},
+        {{KINDEX_RANK, 0, 0, 0, {0}, 0, 0, 0, 0}, OP_MATCH, 1, 1, 1},
+        {{KINDEX_PAIRS, 0, 1, 0, {0}, 0, 0, 0, 0}, OP_MATCH, 1, 1, 1},
+        {{KINDEX_RUNS, 0, 0, 0, {0}, 0, 0, 0, 0}, OP_MATCH, 1, 1, 1},
+        {{KINDEX_DIRECT, 0, 0, 0, {0}, 0, 0, 0, 0}, OP_MATCH, 0, 0, 0},
+        {{KINDEX_RANK, 1, 0, 0, {0}, 0, 0, 0, 0}, OP_MATCH, 1, 0, 0},
+        {{KINDEX_RANK, 1, 0, 1, {0}, 1, 0, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {0}, 1, 0, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RUNS, 1, 1, 1, {1, 0, 0}, 1, 0, 0, 0}, OP_PROBE, 1, 1, 0},
+        {{KINDEX_RANK, 1, 0, 0, {0}, 1, 0, 0, 0}, OP_PROBE, 1, 0, 0}};
     for (i64 i = 0; i < COUNT_OF(cases); i++) {
         weave_lookup(&cases[i]);
     }
@@ -272,8 +272,8 @@ static void test_order(void **state) {
     struct fix f;
     fix_init(&f, 1);
     static const struct weave_col cols[] = {{SEG_U32, NULLS_NONE}, {SEG_U32, NULLS_NONE}};
-    static const struct weave_index indexes[] = {{KINDEX_RANK, 1, 0, 1, {0}, 0, 0, 0},
-                                                 {KINDEX_RANK, 1, 0, 3, {0}, 0, 0, 0}};
+    static const struct weave_index indexes[] = {{KINDEX_RANK, 1, 0, 1, {0}, 0, 0, 0, 0},
+                                                 {KINDEX_RANK, 1, 0, 3, {0}, 0, 0, 0, 0}};
     u32 first = fix_var(&f, VAR_INDEX, 0, NULL);
     u32 second = fix_var(&f, VAR_INDEX, 0, NULL);
     fix_pipe(&f, SOURCE_VAR, 0, COUNT_OF(cols));

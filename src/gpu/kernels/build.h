@@ -170,10 +170,16 @@ FN u32 build_is_plain(const struct kbuild *b) {
     return b->form == KINDEX_DIRECT || b->form == KINDEX_RANK;
 }
 
+/* Of rows in the order of their key: whether the one before has the same. */
+FN u32 build_follows(const struct kbuild *b, i64 i) {
+    return i > 0 && b->key[i] == b->key[i - 1];
+}
+
 /* cursor[slot] counts the rows of a slot; all keys have one since k_build_unique. A row keeps its slot,
  * or, where that is found at once, how many came before it. */
 KERNEL(k_build_count, struct kbuild, 256) {
     u32 longest = 0;
+    u32 twins = 0;
     BUILD_ROWS(i, args.row_count) {
         u32 slot_of = 0xffffffffu;
         if (!args.nulls || !args.nulls[i]) {
@@ -183,6 +189,10 @@ KERNEL(k_build_count, struct kbuild, 256) {
             slot_of = build_is_plain(&args) ? before : (u32)slot;
         }
         args.slot_of[i] = slot_of;
+        twins += args.values && build_follows(&args, i) && args.values[i] == args.values[i - 1];
+    }
+    if (twins) {
+        atom_add_u64(&args.report[REPORT_GROUPS], twins);
     }
     NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
         u32 other = w_xor_u32(longest, mask);
@@ -208,13 +218,25 @@ KERNEL(k_build_starts, struct kbuild, 256) {
     }
 }
 
+/* Rows in the order of their key stay in it: what a slot's cursor holds is from here on the distance of
+ * its rows' places from their numbers. */
+KERNEL(k_build_firsts, struct kbuild, 256) {
+    BUILD_ROWS(i, args.row_count) {
+        if (!build_follows(&args, i)) {
+            args.cursor[args.slot_of[i]] -= (u32)i;
+        }
+    }
+}
+
 KERNEL(k_build_scatter, struct kbuild, 256) {
     BUILD_ROWS(i, args.row_count) {
         u32 slot_of = args.slot_of[i];
         if (slot_of == 0xffffffffu) {
             continue;
         }
-        if (build_is_plain(&args)) {
+        if (args.values) {
+            args.rows[build_is_plain(&args) ? (u32)i : args.cursor[slot_of] + (u32)i] = (u32)i;
+        } else if (build_is_plain(&args)) {
             args.rows[args.cursor[build_slot(&args, args.key[i])] + slot_of] = (u32)i;
         } else {
             args.rows[atom_add_u32(&args.cursor[slot_of], 1)] = (u32)i;
