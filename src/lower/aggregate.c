@@ -302,6 +302,7 @@ static bool splits(const struct agg_state *s) {
 
 static void split_inputs(struct agg_state *s) {
     struct lower *l = s->l;
+    s->w.b->ends = "rows are split by key";
     u32 var = materialise_inputs(s, &s->key);
     if (!l->status) {
         struct step *step = parts_step(l, var, reg_range(s->w.b, s->key));

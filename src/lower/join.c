@@ -149,6 +149,7 @@ static void split_left(struct join *j) {
     for (u32 i = 0; i < carried_count && !l->status; i++) {
         cols[count++] = lower_carry(j->left, carried[i]);
     }
+    j->left->ends = "rows are split by key";
     u32 var = l->status ? 0 : lower_rows(j->left, "probing", cols, count, false, -1);
     if (l->status) {
         return;
