@@ -26,7 +26,7 @@ struct join {
     u32 rows; /* the right side: key, payload */
     u16 key;  /* of the left side */
     u16 asked; /* where the conditions, all of left columns alone, hold; NO_REG: there are others */
-    b8 split;  /* both sides are split by key first */
+    struct parts_sides split; /* by key, first */
     const struct rel *grows; /* the right side gives what is new of these rows in an index that stays; NULL = all */
     struct lazy lazy;
 };
@@ -97,7 +97,7 @@ static void build_side(struct join *j, struct builder *right) {
     if (j->grows && !l->status) {
         l->steps.items[l->steps.count - 1].pipeline->sinks[0].append = 1;
     }
-    if (j->split) {
+    if (j->split.built) {
         parts_step(l, j->rows, j->keys.range);
     }
     j->index = lower_var(l, VAR_INDEX, "index");
@@ -115,7 +115,7 @@ static void build_side(struct join *j, struct builder *right) {
     }
 }
 
-static bool splits(const struct join *j) {
+static struct parts_sides splits(const struct join *j) {
     const struct rel *rel = j->rel;
     i64 left = rel_left(rel)->rows;
     bool one = rel->join.right_unique || rel->join.kind == JOIN_SEMI;
@@ -127,8 +127,8 @@ static bool splits(const struct join *j) {
                             .payload_count = j->payload_count,
                             .found = one && left > 0 ? (f64)rel->rows / (f64)left : 1.0};
     read_behind(j, rel_left(rel), &of.carried_count);
-    return rel->join.left_keys.count > 0 && !j->grows && !j->lazy.number &&
-           parts_for_join(j->l, j->left, &of);
+    bool can = rel->join.left_keys.count > 0 && !j->grows && !j->lazy.number;
+    return can ? parts_for_join(j->l, j->left, &of) : (struct parts_sides){0, 0};
 }
 
 /* Cuts the left side's pipeline: the key, whether it can match, and what is read behind the probe. */
@@ -433,7 +433,7 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
         l->deferrals.items[j.lazy.number - 1].rows_var = j.rows;
     }
     j.key = key_join_pack(j.left, &j.keys, true);
-    if (j.split && !l->status) {
+    if (j.split.probing && !l->status) {
         split_left(&j);
     }
     j.asked = where_asked(&j);

@@ -574,9 +574,12 @@ struct parts_join {
     u32 carried_count; /* and of the other one, which go along */
     f64 found;         /* of the lookups, the share that finds a row */
 };
-/* Whether both sides of a join are split by key first. */
-bool parts_for_join(const struct lower *l, const struct builder *left,
-                    const struct parts_join *join);
+/* Which sides of a join are split by key first. */
+struct parts_sides {
+    b8 built, probing;
+};
+struct parts_sides parts_for_join(const struct lower *l, const struct builder *left,
+                                  const struct parts_join *join);
 struct parts_groups {
     i64 rows, groups;
     struct range range;
