@@ -3,6 +3,7 @@
 #define WF_LOWER_LOWER_H
 
 #include "defs/program.h"
+#include "defs/settings.h"
 #include "plan/plan.h"
 
 struct lower_limits { /* what weaving may use; so that lower knows no device */
@@ -11,8 +12,13 @@ struct lower_limits { /* what weaving may use; so that lower knows no device */
     bool sets_grow;   /* all devices there are keep a set from round to round of a recursion, and add to
                        * one as they go (struct sink) */
     bool sets_small;  /* they add to sets that are small */
+    i32 partition;    /* PARTITION_…: rows brought together by key before large tables are visited */
+    i64 near_bytes;   /* of a table whose places are near for all who visit it; 0 = not known */
     bool indexes_grow; /* they keep indexes, too */
-    i32 max_live;     /* registers alive at once in one pipeline */
+    /* Of one pipeline; 0 = any number. */
+    i32 max_live;     /* registers alive at once */
+    i32 max_matches;  /* MATCHes */
+    i32 max_carried;  /* bytes a row that have to be handed on where one row becomes several, at all of them */
     i32 zone;         /* of the session, see base/zone.h */
 };
 FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, struct arena *arena,

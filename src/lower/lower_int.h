@@ -67,9 +67,15 @@ struct cse {
     u32 bucket;
 };
 
-/* A legal cut: everything up to `rel` is computed here. */
+/* A legal cut: everything up to `rel` is computed before the opcode that the row mark stands at. */
 struct boundary {
     const struct rel *rel;
+    u32 mark;
+};
+
+struct cut { /* the pipeline ends behind this operator */
+    const struct rel *rel;
+    const char *why; /* for EXPLAIN */
 };
 
 struct lut { /* a lookup table made already, for reuse */
@@ -169,8 +175,8 @@ struct lower {
     VEC(struct ranks) ranks;
     VEC(struct shared) shared;
     VEC(struct in_set) in_sets;
-    VEC(const struct rel *) cuts;   /* operators after which a pipeline must end */
-    VEC(const struct rel *) wishes; /* further ones that the register budget asks for */
+    VEC(struct cut) cuts;           /* operators after which a pipeline must end */
+    VEC(struct cut) wishes;         /* further ones that budgets ask for */
     VEC(const struct rel *) apart;  /* inputs whose aggregations are too large for one pipeline */
     VEC(struct agg_state *) aggs;   /* made together with others, not yet read */
     b8 again;                       /* apart has grown */
@@ -214,6 +220,8 @@ struct builder {
     i64 max_rows;        /* proven bound of the rows here, saturating */
     i32 source_position; /* of the table in the statement's text; -1 = it has none */
     struct text label;
+    const char *last_label; /* the operator that was added to it last */
+    const char *ends;       /* why it ends, if not for what that operator waits for */
 };
 
 /* lower.c: the program's lists */
@@ -308,7 +316,6 @@ static inline struct range reg_range(const struct builder *b, u16 reg) {
 static inline u32 reg_dict(const struct builder *b, u16 reg) {
     return b->regs.items[reg].dict;
 }
-i32 build_max_live(const struct pipeline *pipe);
 
 /* lower_expr.c */
 struct value lower_expr(struct builder *b, const struct expr *expr);
@@ -436,6 +443,7 @@ void fix_before(struct lower *l, const struct rel *rel); /* now, unless it was m
 struct builder *fix_relation_rows(struct lower *l, const struct rel *shared);
 /* Whether these are all rows of a recursion so far, of which a set may be kept from round to round. */
 bool fix_is_seen(const struct lower *l, const struct rel *rel);
+bool fix_is_open(const struct lower *l); /* whether steps made now belong to a round */
 /* The rows of a recursion that an input is made of, row by row, where an index of it may be kept from round
  * to round; else NULL. */
 const struct rel *fix_growing(const struct lower *l, const struct rel *input);
@@ -546,7 +554,41 @@ void prune_finish(struct builder *b, struct pipeline *pipe);
 /* weave.c */
 bool weave_cuts_after(const struct lower *l, const struct rel *rel);
 struct builder *weave_cut(struct builder *b, const struct rel *rel);
+/* Asks for a cut where the pipeline needs more than it may. */
 void weave_check(struct lower *l, const struct builder *b, const struct pipeline *pipe);
+bool weave_fits(const struct lower *l, const struct pipeline *pipe);
+/* Why it ends where it does, for EXPLAIN. */
+const char *weave_end(const struct builder *b);
+
+/* scans.c: pipelines that read the same rows become one. */
+void scans_share(struct lower *l);
+
+/* parts.c */
+struct parts_join {
+    b8 sorted;       /* keys are looked up in their order */
+    b8 built_sorted; /* the built side comes in the order of its key */
+    i64 rows;   /* of the built side */
+    i64 probes; /* rows that look a key up */
+    struct range range;
+    u32 payload_count; /* columns of the built side that are read where a row is found, */
+    u32 carried_count; /* and of the other one, which go along */
+    f64 found;         /* of the lookups, the share that finds a row */
+};
+/* Which sides of a join are split by key first. */
+struct parts_sides {
+    b8 built, probing;
+};
+struct parts_sides parts_for_join(const struct lower *l, const struct builder *left,
+                                  const struct parts_join *join);
+struct parts_groups {
+    i64 rows, groups;
+    struct range range;
+    u32 input_count, word_count;
+};
+bool parts_for_groups(const struct lower *l, const struct builder *b,
+                      const struct parts_groups *of);
+/* STEP_SPLIT of a variable by its first column, a key within the range. */
+struct step *parts_step(struct lower *l, u32 var, struct range range);
 
 /* range.c */
 struct range range_exact(i128 lo, i128 hi);
