@@ -5,7 +5,7 @@
  * not hold (many rows, a table redefined with its rows) is saved instead: the whole state goes to
  * the file beside the one there, sharing its extents, and the header is switched; that is a
  * checkpoint, and the log begins anew. Both happen under the commit lock, before anybody sees the
- * edition. See decision 0033. */
+ * edition. See decision 0034. */
 #include "catalog/catalog_int.h"
 #include "store/saved.h"
 

@@ -20,6 +20,7 @@ enum { PLACE_AUTO, PLACE_CACHED, PLACE_MAPPED, PLACE_STREAMED, PLACE_SERIAL };
 enum { CODE_AUTO, CODE_VM, CODE_WOVEN };
 enum { CUB_AUTO, CUB_ON, CUB_OFF };
 enum { RESULT_HOST, RESULT_DEVICE };
+enum { PARTITION_AUTO, PARTITION_ON, PARTITION_OFF };
 enum { FLOAT_SUM_EXACT, FLOAT_SUM_FAST };
 enum { DURABILITY_FULL, DURABILITY_LAZY };
 
@@ -39,6 +40,10 @@ static inline bool setting_shares(const struct settings *s) {
 /* Whether answers stay where they were made. */
 static inline bool setting_keeps_result(const struct settings *s) {
     return s->gpu_result == RESULT_DEVICE;
+}
+/* Whether columns are to lie in a device's memory, or it is an error. */
+static inline bool setting_needs_cache(const struct settings *s) {
+    return s->gpu_placement == PLACE_CACHED;
 }
 
 void settings_init(struct settings *settings); /* defaults */
