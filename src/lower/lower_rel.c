@@ -357,7 +357,7 @@ static void guard_relied(struct lower *l) {
                               .col = relied->table_col,
                               .range = whole_range(),
                               .no_nulls = relied->no_nulls,
-                              .unique = 1};
+                              .unique = relied->unique};
         VEC_PUSH(l->arena, &l->guards, guard);
     }
 }

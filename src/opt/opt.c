@@ -131,7 +131,7 @@ static void rely_on(struct rel *rel, void *arg) {
         const struct scan_col *col = &rel->scan.cols.items[i];
         if (col->unique && col->table_col != ROWID_COL) {
             VEC_PUSH(plan->arena, &plan->relied,
-                     ((struct relied){rel->scan.table_id, col->table_col, col->no_nulls}));
+                     ((struct relied){rel->scan.table_id, col->table_col, col->no_nulls, 1}));
         }
     }
 }

@@ -21,11 +21,17 @@ static void narrow_out(struct rel *rel, const u8 *used) {
     rel->out.count = kept;
 }
 
-static void narrow_scan(struct rel *rel, const u8 *used) {
+/* A column may be unused because it has no NULLs (nobody asks then whether it is NULL): that fact
+ * stays guarded. */
+static void narrow_scan(struct plan *plan, struct rel *rel, const u8 *used) {
     i64 kept = 0;
     for (i64 i = 0; i < rel->scan.cols.count; i++) {
-        if (used[rel->scan.cols.items[i].col]) {
-            rel->scan.cols.items[kept++] = rel->scan.cols.items[i];
+        const struct scan_col *col = &rel->scan.cols.items[i];
+        if (used[col->col]) {
+            rel->scan.cols.items[kept++] = *col;
+        } else if (col->no_nulls && col->table_col != ROWID_COL) {
+            VEC_PUSH(plan->arena, &plan->relied,
+                     ((struct relied){rel->scan.table_id, col->table_col, 1, 0}));
         }
     }
     rel->scan.cols.count = kept;
@@ -205,7 +211,7 @@ static void narrow(struct prune *p, struct rel *rel) {
     switch (rel->kind) {
     case REL_SCAN:
         narrow_out(rel, p->used);
-        narrow_scan(rel, p->used);
+        narrow_scan(p->o->plan, rel, p->used);
         return;
     case REL_VALUES:
         narrow_values(rel, p->used);

@@ -189,10 +189,11 @@ struct rel {
 #undef X
 };
 
-struct relied { /* a column whose uniqueness shaped the plan */
+struct relied { /* a column whose facts shaped the plan */
     u64 table_id;
     u32 table_col;
-    b8 no_nulls; /* NULLs are equal where groups are made */
+    b8 no_nulls;
+    b8 unique;
 };
 
 /* Gives the value of a call or cast of constants, as a constant; NULL where it faults. */
