@@ -10,6 +10,7 @@ struct lower_limits { /* what weaving may use; so that lower knows no device */
     bool fast_floats; /* sums of floats as they come */
     bool sets_grow;   /* all devices there are keep a set from round to round of a recursion, and add to
                        * one as they go (struct sink) */
+    bool bests_grow;  /* the same of sets that know the best value of a key */
     bool sets_small;  /* they add to sets that are small */
     bool indexes_grow; /* they keep indexes, too */
     i32 max_live;     /* registers alive at once in one pipeline */
