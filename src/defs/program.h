@@ -134,6 +134,7 @@ struct pipeline {
     u32 mark_count;
     struct row_mark *marks; /* in the order of their opcodes */
     i64 filtered; /* estimate of the rows that filters leave before anything is looked up; 0 = there are none */
+    const char *ends; /* why nothing more was woven into it, for EXPLAIN; NULL = nobody says */
 };
 
 enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN, VAR_SET };

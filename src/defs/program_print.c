@@ -431,6 +431,9 @@ static void print_pipeline(struct text *out, const struct program *program,
     for (u32 i = 0; i < pipe->sink_count; i++) {
         print_sink(out, program, pipe, i);
     }
+    if (pipe->ends) {
+        text_print(out, "    ends      %s\n", pipe->ends);
+    }
 }
 
 void pipeline_print(struct text *out, const struct program *program, const struct pipeline *pipe) {

@@ -361,7 +361,9 @@ static wf_status check_body(struct check *c) {
         NEED(op->code < OP_COUNT, "an opcode of unknown code");
         u16 flags = op_infos[op->code].flags;
         bool shapes = op_shapes(op) || (flags & OP_EMITS);
-        NEED(!depth || !shapes, "rows change between WHEN and END");
+        bool groups = op->code == OP_EMIT && op->imm < c->pipe->sink_count &&
+                      c->pipe->sinks[op->imm].kind == SINK_AGG;
+        NEED(!depth || !shapes || groups, "rows change between WHEN and END");
         NEED(op->code != OP_END || depth > 0, "END without WHEN");
         NEED(!each || op->code == OP_ANY || op->code == OP_FILTER || !shapes,
              "rows change between EACH and ANY");

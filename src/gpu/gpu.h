@@ -4,8 +4,9 @@
 
 #include "run/device.h"
 
-/* Registers alive at once in a pipeline that a kernel can hold. */
-enum { GPU_LIVE_MOST = 32 };
+/* What a kernel can hold of a pipeline: registers alive at once, MATCHes, and bytes of shared memory a row that
+ * these may take to hand registers to other threads. */
+enum { GPU_LIVE_MOST = 32, GPU_MATCHES_MOST = 4, GPU_CARRIED_MOST = 80 };
 
 /* Opens a GPU by its number. NULL when it cannot be used, with the reason in `why`: a normal
  * state. budget_bytes 0 = 90 % of what is free on the card. host_mem pays for book-keeping. */

@@ -17,7 +17,7 @@
 
 #include "codes/op.h"
 
-enum { MAX_MATCHES = 4, PLACE_UNIT = 16 };
+enum { PLACE_UNIT = 16 };
 #define LARGE_TILE_BYTES (51 << 10) /* four blocks of it fit a multiprocessor */
 
 static u32 class_of(u8 kind) { /* log2 of the bytes, four-byte classes merged */
@@ -175,7 +175,7 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
         }
         matches += gpu_op_repeats(pipe->ops[i].code);
     }
-    if (matches > MAX_MATCHES) {
+    if (matches > GPU_MATCHES_MOST) {
         return refuse_count(arena, REFUSE_MATCHES, matches);
     }
     return NULL;
@@ -565,8 +565,8 @@ static void find_words(struct planner *p) {
 struct emitter {
     u16 whens[16]; /* where WHEN keeps the active rows */
     u32 depth;
-    struct kop matches[MAX_MATCHES];
-    i64 match_at[MAX_MATCHES];
+    struct kop matches[GPU_MATCHES_MOST];
+    i64 match_at[GPU_MATCHES_MOST];
     u32 match_count;
     struct kop each; /* the open one */
     i64 each_at;

@@ -19,8 +19,8 @@ struct weaver {
     struct text *out;
     u32 depth; /* indentation */
     u32 when_count, when_depth;
-    u32 whens[16];
-    u16 tries[16]; /* registers that faults were marked in before each */
+    u32 *whens;    /* those that are open */
+    u16 *tries;    /* registers that faults were marked in before each */
     u16 try_reg;   /* and are now; NO_REG: they are raised */
     u32 match_count;
     u32 matches[8];     /* opcodes */

@@ -18,7 +18,7 @@
 
 #include "codes/loop.h"
 
-enum { CARRY_MOST_BYTES = 20480, MEET_MOST_BYTES = 30720 };
+enum { CARRY_MOST_BYTES = GPU_CARRIED_MOST * WOVEN_BLOCK, MEET_MOST_BYTES = 30720 };
 
 /* --- what there is to do --- */
 

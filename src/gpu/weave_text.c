@@ -991,6 +991,8 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out, .try_reg = NO_REG};
     v.word_cols = NEW_ARRAY(out->arena, u32, plan->pipe->reg_count + 1);
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
+    v.whens = NEW_ARRAY(out->arena, u32, plan->pipe->op_count + 1);
+    v.tries = NEW_ARRAY(out->arena, u16, plan->pipe->op_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     w->shared_bytes = 0;

@@ -75,6 +75,7 @@ bool build_looks_up(const struct builder *b) {
 
 void build_label(struct builder *b, const char *name) {
     text_print(&b->label, "%s%s", b->label.len > 0 ? ", " : "", name);
+    b->last_label = name;
 }
 
 void build_row_mark(struct builder *b, const struct rel *rel) {

@@ -210,43 +210,9 @@ struct step *build_finish(struct builder *b) {
     pipe->sinks = b->sinks.items;
     prune_finish(b, pipe);
     weave_check(l, b, pipe);
+    pipe->ends = weave_end(b);
     struct step *step = lower_step(l, STEP_PIPELINE, b->label.len > 0 ? b->label.ptr : "Rows");
     step->position = b->source_position;
     step->pipeline = pipe;
     return step;
-}
-
-enum { LIVE_MOST = 1024 };
-
-struct counted {
-    const struct reg *regs;
-    i32 alive;
-    u8 live[LIVE_MOST];
-};
-
-static void count_live(void *arg, u16 reg) {
-    struct counted *c = arg;
-    u8 lives = !c->regs[reg].is_const;
-    c->alive += lives - c->live[reg];
-    c->live[reg] = lives;
-}
-
-/* Walking backwards a register is alive from its last reader up to its definition. Literals are
- * shared by all rows and cost no slot. */
-i32 build_max_live(const struct pipeline *pipe) {
-    struct counted c = {.regs = pipe->regs};
-    if (pipe->reg_count > LIVE_MOST) {
-        return I32_MAX;
-    }
-    i32 most = 0;
-    for (i64 i = (i64)pipe->op_count; i-- > 0;) {
-        const struct op *op = &pipe->ops[i];
-        op_reads(op, pipe->sinks, count_live, &c);
-        most = MAX_OF(most, c.alive);
-        if (op->dst != NO_REG) {
-            c.alive -= c.live[op->dst];
-            c.live[op->dst] = 0;
-        }
-    }
-    return most;
 }

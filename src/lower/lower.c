@@ -322,6 +322,7 @@ FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, 
             VEC_PUSH(arena, &l.cuts, l.wishes.items[i]);
         }
     }
+    scans_share(&l);
     find_last_uses(&l);
     fill_program(&l);
     TRY(arena_check(arena, err));

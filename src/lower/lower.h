@@ -13,7 +13,10 @@ struct lower_limits { /* what weaving may use; so that lower knows no device */
     bool bests_grow;  /* the same of sets that know the best value of a key */
     bool sets_small;  /* they add to sets that are small */
     bool indexes_grow; /* they keep indexes, too */
-    i32 max_live;     /* registers alive at once in one pipeline */
+    /* Of one pipeline; 0 = any number. */
+    i32 max_live;     /* registers alive at once */
+    i32 max_matches;  /* MATCHes */
+    i32 max_carried;  /* bytes a row that have to be handed on where one row becomes several, at all of them */
     i32 zone;         /* of the session, see base/zone.h */
 };
 FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, struct arena *arena,

@@ -67,9 +67,15 @@ struct cse {
     u32 bucket;
 };
 
-/* A legal cut: everything up to `rel` is computed here. */
+/* A legal cut: everything up to `rel` is computed before the opcode that the row mark stands at. */
 struct boundary {
     const struct rel *rel;
+    u32 mark;
+};
+
+struct cut { /* the pipeline ends behind this operator */
+    const struct rel *rel;
+    const char *why; /* for EXPLAIN */
 };
 
 struct lut { /* a lookup table made already, for reuse */
@@ -169,8 +175,8 @@ struct lower {
     VEC(struct ranks) ranks;
     VEC(struct shared) shared;
     VEC(struct in_set) in_sets;
-    VEC(const struct rel *) cuts;   /* operators after which a pipeline must end */
-    VEC(const struct rel *) wishes; /* further ones that the register budget asks for */
+    VEC(struct cut) cuts;           /* operators after which a pipeline must end */
+    VEC(struct cut) wishes;         /* further ones that budgets ask for */
     VEC(const struct rel *) apart;  /* inputs whose aggregations are too large for one pipeline */
     VEC(struct agg_state *) aggs;   /* made together with others, not yet read */
     b8 again;                       /* apart has grown */
@@ -214,6 +220,8 @@ struct builder {
     i64 max_rows;        /* proven bound of the rows here, saturating */
     i32 source_position; /* of the table in the statement's text; -1 = it has none */
     struct text label;
+    const char *last_label; /* the operator that was added to it last */
+    const char *ends;       /* why it ends, if not for what that operator waits for */
 };
 
 /* lower.c: the program's lists */
@@ -308,7 +316,6 @@ static inline struct range reg_range(const struct builder *b, u16 reg) {
 static inline u32 reg_dict(const struct builder *b, u16 reg) {
     return b->regs.items[reg].dict;
 }
-i32 build_max_live(const struct pipeline *pipe);
 
 /* lower_expr.c */
 struct value lower_expr(struct builder *b, const struct expr *expr);
@@ -546,7 +553,14 @@ void prune_finish(struct builder *b, struct pipeline *pipe);
 /* weave.c */
 bool weave_cuts_after(const struct lower *l, const struct rel *rel);
 struct builder *weave_cut(struct builder *b, const struct rel *rel);
+/* Asks for a cut where the pipeline needs more than it may. */
 void weave_check(struct lower *l, const struct builder *b, const struct pipeline *pipe);
+bool weave_fits(const struct lower *l, const struct pipeline *pipe);
+/* Why it ends where it does, for EXPLAIN. */
+const char *weave_end(const struct builder *b);
+
+/* scans.c: pipelines that read the same rows become one. */
+void scans_share(struct lower *l);
 
 /* range.c */
 struct range range_exact(i128 lo, i128 hi);

@@ -297,7 +297,7 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
     b->rows = rel->rows;
     build_label(b, rel_names[rel->kind]);
     build_row_mark(b, rel);
-    struct boundary boundary = {rel};
+    struct boundary boundary = {rel, (u32)b->marks.count - 1};
     VEC_PUSH(l->arena, &b->boundaries, boundary);
     return !l->status && weave_cuts_after(l, rel) ? weave_cut(b, rel) : b;
 }

@@ -1,1 +1,1 @@
-set(WF_LOWER_SOURCES lower.c build.c finish.c fix.c range.c lower_rel.c lower_scalar.c join.c meet.c lazy.c union.c lower_expr.c in_list.c condition.c lower_func.c cast.c constant.c lower_string.c aggregate.c agg_scan.c agg_words.c window.c key.c values.c order.c prune.c weave.c)
+set(WF_LOWER_SOURCES lower.c build.c finish.c fix.c range.c lower_rel.c lower_scalar.c join.c meet.c lazy.c union.c lower_expr.c in_list.c condition.c lower_func.c cast.c constant.c lower_string.c aggregate.c agg_scan.c agg_words.c window.c key.c values.c order.c prune.c scans.c weave.c)

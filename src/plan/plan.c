@@ -21,20 +21,20 @@ const char *const serial_names[SERIAL_END] = {"nextval", "currval", "lastval", "
 #define X(A, name, text, fewest, most, doc) text,
 const char *const table_func_names[TABLE_FUNC_END] = {WF_TABLE_FUNCS(X, )};
 #undef X
-#define X(A, name, own, text, inputs, flags) text,
+#define X(A, name, own, text, inputs, flags, first, others) text,
 const char *const rel_names[REL_COUNT] = {WF_RELS(X, )};
 #undef X
 
 #define F(A, class, type, field, where, before) \
     {FIELD_##class, WHERE_##where, (u16)offsetof(struct A, field), (u16)sizeof(type), before},
-#define X(A, name, own, text, inputs, flags)          \
+#define X(A, name, own, text, inputs, flags, first, others)          \
     static const struct rel_field fields_##name[] = { \
         WF_REL_##name(F, rel_##name){0, 0, 0, 0, NULL}};
 WF_RELS(X, )
 #undef X
 #undef F
-#define X(A, name, own, text, inputs, flags) \
-    {fields_##name, offsetof(struct rel, own), inputs, flags},
+#define X(A, name, own, text, inputs, flags, first, others) \
+    {fields_##name, offsetof(struct rel, own), inputs, flags, WAITS_##first, WAITS_##others},
 const struct rel_info rel_infos[REL_COUNT] = {WF_RELS(X, )};
 #undef X
 
@@ -159,6 +159,18 @@ bool rel_passes(const struct rel *rel) {
 
 bool rel_shares(const struct rel *rel) {
     return (rel_infos[rel->kind].flags & SHARES) != 0;
+}
+
+enum rel_waits rel_kind_waits(enum rel_kind kind) {
+    return (enum rel_waits)rel_infos[kind].first;
+}
+
+enum rel_waits rel_waits(const struct rel *rel, i32 input) {
+    const struct rel_info *info = &rel_infos[rel->kind];
+    enum rel_waits waits = (enum rel_waits)(input == 0 ? info->first : info->others);
+    bool finds_one = rel->kind == REL_JOIN && rel->join.kind != JOIN_FULL &&
+                     (rel->join.right_unique || rel->join.kind == JOIN_SINGLE || rel_visible(rel) == 1);
+    return waits == WAITS_BLOCK && finds_one ? WAITS_ELEMENT : waits;
 }
 
 i32 rel_visible(const struct rel *rel) {

@@ -14,11 +14,13 @@
 #include "defs/table_func.def"
 #include "defs/window.def"
 
-#define X(A, name, own, text, inputs, flags) REL_##name,
+#define X(A, name, own, text, inputs, flags, first, others) REL_##name,
 enum rel_kind { WF_RELS(X, ) REL_COUNT };
 #undef X
 enum rel_flag { PASSES = 1, SHARES = 2 }; /* see rel.def */
 enum { PAIRS = 255 };
+/* What an operator waits for before it goes on, see rel.def. */
+enum rel_waits { WAITS_NOTHING, WAITS_ELEMENT, WAITS_BLOCK, WAITS_KERNEL };
 #define X(A, name, text, fewest, most, doc) TABLE_FUNC_##name,
 enum table_func { WF_TABLE_FUNCS(X, ) TABLE_FUNC_END };
 #undef X
@@ -164,7 +166,7 @@ enum work_part { WORK_DELTA, WORK_OLD, WORK_ALL };
 
 /* What only one kind of operators has: struct rel_SCAN and so on. */
 #define F(A, class, type, field, where, before) type field;
-#define X(A, name, own, text, inputs, flags) \
+#define X(A, name, own, text, inputs, flags, first, others) \
     struct rel_##name {                      \
         WF_REL_##name(F, )                   \
     };
@@ -180,7 +182,7 @@ struct rel {
     i64 rows;     /* estimate */
     i32 position;
     u32 number; /* in the order EXPLAIN prints them, given by plan_number */
-#define X(A, name, own, text, inputs, flags) struct rel_##name own;
+#define X(A, name, own, text, inputs, flags, first, others) struct rel_##name own;
     union {
         WF_RELS(X, )
     };
@@ -342,6 +344,9 @@ bool rel_has_out(const struct rel *rel, u32 col);
 bool rel_passes(const struct rel *rel);
 /* Its input may have other users. */
 bool rel_shares(const struct rel *rel);
+/* What it waits for of one of its inputs; what operators of a kind do of their first, if nothing more is known. */
+enum rel_waits rel_waits(const struct rel *rel, i32 input);
+enum rel_waits rel_kind_waits(enum rel_kind kind);
 /* How many of its inputs hand columns on through it. */
 i32 rel_visible(const struct rel *rel);
 /* A WINDOW that draws from sequences: it has effects, whoever reads its columns. */

@@ -39,6 +39,7 @@ struct rel_info {
     u16 own;                        /* where they are in struct rel */
     u8 inputs;
     u8 flags; /* enum rel_flag */
+    u8 first, others; /* enum rel_waits, of inputs */
 };
 extern const struct rel_info rel_infos[REL_COUNT];
 

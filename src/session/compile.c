@@ -98,6 +98,8 @@ static wf_status plan_to_program(void *arg) {
         .sets_small = true,
         .indexes_grow = !c->plan->for_gpu,
         .max_live = GPU_LIVE_MOST,
+        .max_matches = c->plan->for_gpu ? GPU_MATCHES_MOST : 0,
+        .max_carried = c->plan->for_gpu ? GPU_CARRIED_MOST : 0,
         .zone = (i32)c->settings.timezone,
     };
     TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));

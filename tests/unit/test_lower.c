@@ -612,6 +612,91 @@ static void live_registers_are_bounded(void **state) {
     fx_check(fx, lower_plan(&fx->plan, &limits, &fx->arena, &fx->program, &fx->err));
     fx_check(fx, program_verify(fx->program, &fx->err));
     assert_true(fx->program->blocks[0].step_count > 12 * 2 + 2);
+    i32 cuts = 0;
+    for (u32 i = 0; i < fx->program->blocks[0].step_count; i++) {
+        const struct step *step = &fx->program->blocks[0].steps[i];
+        bool cut = step->kind == STEP_PIPELINE && strstr(step->pipeline->ends, "registers would be alive of at most 6");
+        cuts += cut;
+        /* As many joins as there is room for, and the first pipeline has more than one. */
+        assert_true(!cut || cuts > 1 || strstr(step->label, "Join, Join"));
+    }
+    assert_true(cuts >= 2);
+    fx_close(fx);
+}
+
+/* Joins in a row that find several rows each, of so many columns. */
+static struct fixture *joined_often(int joins, struct lower_limits limits) {
+    struct fixture *fx = fx_open();
+    struct rel *rel = virginian(fx);
+    struct expr *all = fx_col(fx, "id");
+    for (int i = 0; i < joins; i++) {
+        const struct fx_col cols[] = {
+            {.name = arena_printf(&fx->arena, "k%d", i), .type = INT, .lo = 0, .hi = 1000000},
+            {.name = arena_printf(&fx->arena, "v%d", i), .type = INT, .lo = 0, .hi = 100}};
+        struct rel *right = fx_scan(fx, (u64)(10 + i), cols[0].name, 1000, cols, 2);
+        rel = rel_join(&fx->plan, JOIN_INNER, rel, right);
+        struct expr *key = i == 0 ? fx_col(fx, "id") : all;
+        struct expr *with = fx_col(fx, cols[0].name);
+        VEC_PUSH(&fx->arena, &rel->join.left_keys, key);
+        VEC_PUSH(&fx->arena, &rel->join.right_keys, with);
+        all = fx_call(fx, FUNC_ADD, INT, all, fx_col(fx, cols[1].name));
+    }
+    fx_root(fx, fx_project(fx, rel, 1, all));
+    fx_check(fx, lower_plan(&fx->plan, &limits, &fx->arena, &fx->program, &fx->err));
+    fx_check(fx, program_verify(fx->program, &fx->err));
+    return fx;
+}
+
+/* How many pipelines end for such a reason; the most MATCHes of one. */
+static i32 ends_with(const struct fixture *fx, const char *why, i32 *out_matches) {
+    i32 count = 0;
+    *out_matches = 0;
+    for (u32 i = 0; i < fx->program->blocks[0].step_count; i++) {
+        const struct step *step = &fx->program->blocks[0].steps[i];
+        i32 matches = 0;
+        for (u32 o = 0; step->kind == STEP_PIPELINE && o < step->pipeline->op_count; o++) {
+            matches += step->pipeline->ops[o].code == OP_MATCH;
+        }
+        *out_matches = MAX_OF(*out_matches, matches);
+        count += step->kind == STEP_PIPELINE && strstr(step->pipeline->ends, why) != NULL;
+    }
+    return count;
+}
+
+static void cuts_are_where_resources_end(void **state) {
+    (void)state;
+    i32 matches;
+    struct fixture *fx = joined_often(5, (struct lower_limits){.fusion = true});
+    assert_int_equal(ends_with(fx, "with the answer", &matches), 1);
+    assert_int_equal(ends_with(fx, "Build waits for all rows (kernel)", &matches), 5);
+    assert_int_equal(matches, 5);
+    fx_close(fx);
+    fx = joined_often(5, (struct lower_limits){.fusion = true, .max_matches = 2});
+    assert_int_equal(ends_with(fx, "Join (block) would be match 3 of at most 2", &matches), 2);
+    assert_int_equal(matches, 2);
+    fx_close(fx);
+    fx = joined_often(5, (struct lower_limits){.fusion = true, .max_carried = 40});
+    assert_true(ends_with(fx, "bytes of shared memory of at most 40", &matches) >= 1);
+    assert_true(matches >= 1 && matches < 5);
+    fx_close(fx);
+    fx = joined_often(2, (struct lower_limits){.fusion = false});
+    assert_true(ends_with(fx, "fusion is off", &matches) >= 2);
+    fx_close(fx);
+}
+
+static void operators_wait(void **state) {
+    (void)state;
+    struct fixture *fx = joined_often(1, (struct lower_limits){.fusion = true});
+    struct rel *join = rel_input(fx->plan.root);
+    assert_int_equal(rel_waits(fx->plan.root, 0), WAITS_ELEMENT);
+    assert_int_equal(rel_waits(join, 0), WAITS_BLOCK);
+    assert_int_equal(rel_waits(join, 1), WAITS_KERNEL);
+    join->join.right_unique = 1;
+    assert_int_equal(rel_waits(join, 0), WAITS_ELEMENT);
+    join->join.right_unique = 0;
+    join->join.kind = JOIN_SEMI;
+    assert_int_equal(rel_waits(join, 0), WAITS_ELEMENT);
+    assert_int_equal(rel_waits(join, 1), WAITS_KERNEL);
     fx_close(fx);
 }
 
@@ -625,6 +710,46 @@ static void unused_columns_need_no_opcodes(void **state) {
     assert_int_equal(fx_pipe(fx, 0)->source.col_count, 0);
     assert_int_equal(fx->program->guard_count, 1);
     fx_close(fx);
+}
+
+/* Two sums over one table under conditions of their own; how many scans they take. */
+static i32 scans_of(u16 left, i64 rows, bool columns) {
+    struct fixture *fx = fx_open();
+    struct rel *sides[2];
+    for (int i = 0; i < 2; i++) {
+        const struct fx_col cols[] = {
+            {.name = arena_printf(&fx->arena, "a%d", i), .type = INT, .lo = 0, .hi = 99},
+            {.name = arena_printf(&fx->arena, "b%d", i), .type = INT, .lo = 0, .hi = 99}};
+        struct rel *scan = fx_scan(fx, 1, "t", rows, cols, 2);
+        for (i64 c = 0; c < 2 && i && !columns; c++) {
+            scan->scan.cols.items[c].table_col = (u32)(2 + c); /* the other half of the table */
+        }
+        struct expr *a = fx_col(fx, cols[0].name);
+        struct expr *b = fx_col(fx, cols[1].name);
+        struct rel *filter = fx_filter(fx, scan, fx_cmp(fx, FUNC_LT, b, fx_int(fx, 50)));
+        filter->rows = rows / 2;
+        struct rel *agg = fx_agg(fx, filter, 0);
+        struct expr *arg = i ? a : fx_call(fx, left, INT, a, b); /* the right side is made first */
+        fx_agg_call(fx, agg, i ? "s1" : "s0", AGG_SUM, arg, BIG);
+        sides[i] = agg;
+    }
+    fx_root(fx, rel_join(&fx->plan, JOIN_CROSS, sides[0], sides[1]));
+    fx_check(fx, fx_try_lower(fx, true));
+    i32 scans = 0;
+    for (u32 i = 0; i < fx->program->blocks[0].step_count; i++) {
+        const struct step *step = &fx->program->blocks[0].steps[i];
+        scans += step->kind == STEP_PIPELINE && step->pipeline->source.kind == SOURCE_TABLE;
+    }
+    fx_close(fx);
+    return scans;
+}
+
+static void scans_are_shared(void **state) {
+    (void)state;
+    assert_int_equal(scans_of(FUNC_ADD, 100000, true), 1);
+    assert_int_equal(scans_of(FUNC_DIV, 100000, true), 2); /* it may raise, and what is between first */
+    assert_int_equal(scans_of(FUNC_ADD, 100000, false), 2);
+    assert_int_equal(scans_of(FUNC_ADD, 1, true), 2);
 }
 
 /* What a join of a kind becomes: its steps, and how the left side asks the right one. */
@@ -704,6 +829,9 @@ int main(void) {
         cmocka_unit_test(many_values_are_literals),
         cmocka_unit_test(nested_limit),
         cmocka_unit_test(live_registers_are_bounded),
+        cmocka_unit_test(cuts_are_where_resources_end),
+        cmocka_unit_test(operators_wait),
+        cmocka_unit_test(scans_are_shared),
         cmocka_unit_test(unused_columns_need_no_opcodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
