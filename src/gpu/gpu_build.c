@@ -570,8 +570,8 @@ static const char *build_name(const struct build *b) {
 wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct step_metric *metric = &x->metrics[step_no];
     struct build b = {.g = g, .x = x, .rows = x->vars[step->src].rows};
-    if (b.rows >= 0xffffffffLL) {
-        FAIL(x->err, NOT_SUPPORTED, "an index over %lld rows", b.rows);
+    if (b.rows >= 0xffffffffLL) { /* nor has the host one */
+        FAIL(x->err, PROGRAM_LIMIT, "an index over 2^32 rows or more");
     }
     variable_reset(&x->vars[step->dst]); /* in a loop the host may have the last round's index */
     wf_status status = build_all(&b, step, metric);
