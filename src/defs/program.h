@@ -201,7 +201,8 @@ enum step_kind {
     STEP_RESULT,
     STEP_LIMIT,
     STEP_WINDOW,
-    STEP_FOLD
+    STEP_FOLD,
+    STEP_SPLIT
 };
 struct step {
     u8 kind; /* enum step_kind */
@@ -219,6 +220,9 @@ struct step {
      * for every window_fn. FOLD: src is sorted by column `col` (i64) and then as the aggregate asks; dst = one row
      * for every value of it: that value, and the aggregate `fold` (enum agg) of columns args; distinct: of
      * neighbours that are equal the first counts.
+     * SPLIT: src in place: a device may bring rows together whose keys, in column `col` (i64, within key_range), lie
+     * near each other in the table they are looked up or kept in: the index dst2, or, NO_VAR, the one that is built
+     * over src next, or, with `groups`, so many groups of `word_count` words.
      * FETCH: column `col` of src numbers rows of `table`; dst = for every row of src its columns `fetches`.
      * RESULT: src is the answer: rows [offset, offset + limit), first `col_count` columns. */
     u32 src, dst, dst2;
@@ -229,6 +233,8 @@ struct step {
     struct packed_field *fields;
     u32 key_count;
     struct sort_key *keys;
+    i64 groups;
+    u32 word_count;
     u32 part_count;
     u32 window_count;
     struct window_fn *windows;
@@ -250,7 +256,7 @@ struct step {
  * text that an aggregate puts together is the host's. */
 static inline bool step_orders(const struct step *step) {
     return step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT ||
-           (step->kind == STEP_FOLD && step->fold != AGG_STRING_AGG);
+           step->kind == STEP_SPLIT || (step->kind == STEP_FOLD && step->fold != AGG_STRING_AGG);
 }
 
 /* Steps whose faults count only where their result is used. A fault of theirs is kept in the literal and the others

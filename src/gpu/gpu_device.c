@@ -158,6 +158,7 @@ static f64 order_bytes(const struct exec *x, const struct step *step, f64 rows) 
     f64 row = step->kind == STEP_FOLD    ? FOLD_ROW_BYTES
               : step->kind == STEP_WINDOW ? width + WINDOW_ROW_BYTES * (1.0 + step->window_count)
               : step->kind == STEP_LIMIT ? 0
+              : step->kind == STEP_SPLIT ? 2 * width + (f64)sizeof(i64)
               : top                      ? SORT_ROW_BYTES
                                          : 2 * width + SORT_DIGITS * SORT_ROW_BYTES;
     return rows * row;
@@ -318,6 +319,9 @@ static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struc
     }
     if (step->kind == STEP_LIMIT) {
         return gpu_run_limit(g, x, step_no, step);
+    }
+    if (step->kind == STEP_SPLIT) {
+        return gpu_run_split(g, x, step_no, step);
     }
     if (step->kind == STEP_FOLD) {
         return gpu_run_fold(g, x, step_no, step);
@@ -491,6 +495,7 @@ static struct device *device_of(struct gpu *g) {
     g->device = (struct device){.name = "gpu",
                                 .title = "GPU",
                                 .space = g->card->space,
+                                .near_bytes = g->card->l2_bytes,
                                 .self = g,
                                 .prims = &gpu_prims,
                                 .refuses = gpu_refuses,

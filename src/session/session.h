@@ -58,6 +58,8 @@ void database_open_devices(struct wf_database *db, struct run_devices *out);
 bool database_without_gpu(struct wf_database *db);
 /* Whether one is open. */
 bool database_has_gpu(struct wf_database *db);
+/* What the cache of the first GPU holds, or that of most. */
+i64 database_near_bytes(struct wf_database *db);
 /* The first GPU, whatever the settings; NULL with the reason in db->no_gpu. */
 struct device *database_gpu(struct wf_database *db);
 
