@@ -222,7 +222,8 @@ struct kout {
     u16 null_reg;
     u32 bytes;
     u32 is_text; /* views of this device, to be translated */
-    u64 turn;    /* of a set with values, which are `nulls`: see set_better; of a table of keys its mask: see keys_add */
+    u64 turn;    /* of a set with values, which are `nulls`: see set_better; of a table of keys its
+                  * mask: see keys_add */
 };
 
 enum agg_form { AGG_DENSE, AGG_HASH };

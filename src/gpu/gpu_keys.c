@@ -1,8 +1,9 @@
 /* gpu_keys.c: sets of keys that are tables: of a recursion's rows whose keys have too many bits for a bitmap.
  *
- * A table has at least twice as many places as rows have room, and some for keys whose rows found none and took them
- * out again: kernels add no keys where rows have no room any more (keys_add in kernels/block.h), so those are at most as
- * many as a card has rows in flight. When rows get more room the keys move to a larger table. */
+ * A table has at least twice as many places as rows have room, and some for keys whose rows found none
+ * and took them out again: kernels add no keys where rows have no room any more (keys_add in
+ * kernels/block.h), so those are at most as many as a card has rows in flight. When rows get more room
+ * the keys move to a larger table. */
 #include "gpu/gpu_int.h"
 
 #include "defs/host_words.h"

@@ -196,9 +196,10 @@ FN void set_remove(u32 *bits, i64 key) {
     (void)atom_and_u64((u64 *)bits + (key >> 6), ~((u64)1 << (key & 63)));
 }
 
-/* Adds a key to a table of them, of mask + 1 places and KEYS_APART more; 0 when it was there. A place holds the key and
- * one, 0 where it is free; keys of which that would be 0, or KEYS_GONE, have places of their own behind. Where rows have
- * no room any more, or the table has none, the row is dropped and the step asks for more. */
+/* Adds a key to a table of them, of mask + 1 places and KEYS_APART more; 0 when it was there. A place
+ * holds the key and one, 0 where it is free; keys of which that would be 0, or KEYS_GONE, have places
+ * of their own behind. Where rows have no room any more, or the table has none, the row is dropped and
+ * the step asks for more. */
 FN u32 keys_add(u64 *places, u64 mask, i64 key, i64 capacity, u64 *report) {
     u64 word = (u64)key + 1u;
     if (word + 1u <= 1u) {
