@@ -345,7 +345,7 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
  * free to choose, the host is better than memory over the bus. */
 static bool has_level(const struct exec *x, const struct step *step, enum gpu_tight tight) {
     bool table = step->kind == STEP_PIPELINE && step->pipeline->source.kind == SOURCE_TABLE;
-    bool spills = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD;
+    bool spills = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD || step->kind == STEP_SORT;
     bool named = setting_device(x->settings) != NULL;
     bool groups = false;
     for (u32 s = 0; step->kind == STEP_PIPELINE && s < step->pipeline->sink_count; s++) {
@@ -417,7 +417,13 @@ static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const s
 
 static FALLIBLE gpu_rounds(struct device *dev, struct exec *x, struct rounds *r) {
     struct gpu *g = dev->self;
-    TRY(gpu_enter(g, x->err));
+    wf_status entered = gpu_enter(g, x->err);
+    if (entered == ERR_DEVICE_MEMORY) { /* a step at a time there may be another way */
+        error_reset(x->err);
+        r->cannot = 1;
+        return ERR_OK;
+    }
+    TRY(entered);
     g->known = (struct gpu_known){0};
     g->may_spill = 0;
     g->pool = x->pool;
@@ -427,11 +433,43 @@ static FALLIBLE gpu_rounds(struct device *dev, struct exec *x, struct rounds *r)
     return status;
 }
 
+static FALLIBLE gpu_queue(struct device *dev, struct exec *x, u32 step_no, const struct step *step,
+                          bool first, bool *out_done) {
+    struct gpu *g = dev->self;
+    *out_done = false;
+    if (!g->card->codes.has_machine && x->settings->gpu_code == CODE_AUTO) {
+        return ERR_OK; /* a step may wait for its kernel */
+    }
+    if (first) {
+        TRY(gpu_enter(g, x->err));
+    }
+    wf_status status = first ? gpu_queue_open(g, x) : ERR_OK;
+    status = status ? status : gpu_queue_step(g, x, step_no, step, out_done);
+    if (first && (status || !*out_done)) {
+        gpu_wait(g);
+        g->pool = NULL;
+        gpu_leave(g);
+    }
+    return status;
+}
+
+static FALLIBLE gpu_settle(struct device *dev, struct exec *x, bool keep, bool *out_good) {
+    struct gpu *g = dev->self;
+    wf_status status = gpu_queue_settle(g, x, keep, out_good);
+    gpu_leave(g);
+    return status;
+}
+
 static FALLIBLE gpu_fetch(struct device *dev, struct exec *x, u32 var) {
     struct gpu *g = dev->self;
     TRY(gpu_enter(g, x->err));
     g->waits = 0;
     wf_status status = gpu_var_fetch(g, x, var);
+    if (status == ERR_DEVICE_MEMORY) { /* nobody else has these rows */
+        gpu_wait(g);
+        error_reset(x->err);
+        status = gpu_var_fetch(g, x, var);
+    }
     x->fetch_waits += g->waits;
     if (status) {
         gpu_wait(g);
@@ -504,6 +542,8 @@ static struct device *device_of(struct gpu *g) {
                                 .lacks = gpu_lacks,
                                 .run = gpu_run,
                                 .rounds = gpu_rounds,
+                                .queue = gpu_queue,
+                                .settle = gpu_settle,
                                 .fetch = gpu_fetch,
                                 .fetch_texts = gpu_fetch_texts,
                                 .rates = gpu_rates,

@@ -106,8 +106,8 @@ static wf_status plan_to_program(void *arg) {
     };
     TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));
     c->program->rel_count = rel_count;
-    bool chooses = c->settings.device == DEVICE_AUTO || c->settings.device == DEVICE_HYBRID;
-    c->past = chooses && !database_without_gpu(conn->db) ? past_new(&c->arena, c->program) : NULL;
+    bool learns = c->settings.device != DEVICE_CPU && !database_without_gpu(conn->db);
+    c->past = learns ? past_new(&c->arena, c->program) : NULL;
     TRY(arena_check(&c->arena, err));
     return connection_check(conn);
 }

@@ -241,7 +241,7 @@ struct compiled {
     struct statement stmt;
     struct plan *plan;       /* of stmt, or of the statement it explains; NULL when there is none */
     struct program *program; /* NULL when there is no plan */
-    struct past *past;       /* what its runs took; NULL where nobody chooses a device by that */
+    struct past *past;       /* what its runs took and gave; NULL where nobody goes by that */
     VEC(struct kept_shape *) kept; /* derived predicates whose kept rows it reads; counted */
 };
 /* What is known of parameters before binding. */
