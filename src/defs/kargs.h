@@ -222,7 +222,8 @@ struct kout {
     u16 null_reg;
     u32 bytes;
     u32 is_text; /* views of this device, to be translated */
-    u64 turn;    /* of a set with values, which are `nulls`: see set_better */
+    u64 turn;    /* of a set with values, which are `nulls`: see set_better; of a table of keys its
+                  * mask: see keys_add */
 };
 
 enum agg_form { AGG_DENSE, AGG_HASH };
@@ -445,6 +446,14 @@ struct kturn {
     u32 step_count; /* of those whose counts are kept; 0 = nobody counts */
     u32 pad;
     u8 part_rels[LOOP_PARTS], part_forms[LOOP_PARTS]; /* LOOP_DELTA, … */
+};
+
+#define KEYS_APART 2u
+#define KEYS_GONE (~0ULL)
+struct kkeys { /* keys of one table to another, which is empty */
+    const u64 *from;
+    u64 *to;
+    u64 from_count, to_mask; /* without those apart */
 };
 
 /* Steps that are queued before anybody knows what those before them gave. The rows that one made are

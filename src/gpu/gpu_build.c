@@ -632,8 +632,8 @@ static FALLIBLE build_open(struct gpu *g, struct exec *x, u32 step_no, const str
                           .rows = x->vars[step->src].rows,
                           .metric = &x->metrics[step_no],
                           .step = step};
-    if (out->rows >= 0xffffffffLL) {
-        FAIL(x->err, NOT_SUPPORTED, "an index over %lld rows", out->rows);
+    if (out->rows >= 0xffffffffLL) { /* nor has the host one */
+        FAIL(x->err, PROGRAM_LIMIT, "an index over 2^32 rows or more");
     }
     variable_reset(&x->vars[step->dst]); /* in a loop the host may have the last round's index */
     find_note(out, step);

@@ -791,7 +791,8 @@ struct gpu_var {
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
     struct gpu_block *slots, *heads, *index_rows, *filter, *near;
-    i32 set_bits;     /* SET: of its keys; heads is what key_set_bits is on the host */
+    i32 set_bits;     /* SET: of its keys; heads is what key_set_bits is on the host, unless there are */
+    i64 set_places;   /* ... places of a table of keys, a power of two; see keys_add */
     u8 set_best;      /* enum key_best */
     i64 most_matches; /* of one key */
     f64 share;        /* of lookups that are expected to find their key */
@@ -850,6 +851,17 @@ void gpu_str_share(struct arena *arena, struct gpu_str_list *list, struct gpu_st
 void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list);
 /* The text's address on the card, copied there when missing. */
 FALLIBLE gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved);
+
+/* --- sets of keys that are tables (gpu_keys.c) --- */
+i64 gpu_keys_places(const struct gpu *g, i64 rows); /* for the keys of so many rows */
+i64 gpu_keys_bytes(i64 places);
+/* An empty one, or what the host has (NULL = nothing). */
+FALLIBLE gpu_keys_new(struct gpu *g, struct exec *x, struct gpu_var *set, struct key_set *keys,
+                      i64 *moved);
+/* The keys of a table of `had` places in one of more. */
+FALLIBLE gpu_keys_grow(struct gpu *g, struct exec *x, struct gpu_block **table, i64 had, i64 places);
+FALLIBLE gpu_keys_fetch(struct gpu *g, struct exec *x, struct variable *v,
+                        const struct gpu_var *set);
 
 /* --- interners (gpu_intern.c) --- */
 

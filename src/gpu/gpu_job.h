@@ -206,7 +206,7 @@ struct job {
     b8 launched;               /* a kernel was, in this try */
     b8 in_place;               /* it has room for what comes: `out` is `old` */
     struct gpu_var *set;       /* keys of the rows, heads: a bitmap */
-    struct gpu_block *set_was; /* append: the bitmap before */
+    struct gpu_block *set_was; /* append: the set before */
     i64 event_count;
     i64 event_base; /* of events, those before it */
     /* gpu_queue.c */
@@ -301,6 +301,7 @@ i64 gpu_job_out_count(const struct job *j); /* columns of rows */
 /* Those, and what else a kernel writes to: marks, the set of keys. */
 i64 gpu_job_out_places(const struct job *j);
 FALLIBLE gpu_job_set_begin(struct job *j);
+FALLIBLE gpu_job_set_room(struct job *j); /* for as many keys as there may be rows */
 /* After a step that failed: the set of keys as it was, or what was written stays with it. */
 void gpu_job_set_restore(struct job *j);
 void gpu_job_set_end(struct job *j); /* the host's is out of date */

@@ -315,6 +315,7 @@ static FALLIBLE ready_pipes(struct looping *l) {
         j->capacity = j->out->capacity;
         if (j->plan.sink->set_var) {
             TRY(gpu_job_set_begin(j));
+            TRY(gpu_job_set_room(j));
         }
         u64 now = l->block->addr + offsetof(struct kloop, now);
         TRY(gpu_job_ready(j, now, &p->args, &p->ready));

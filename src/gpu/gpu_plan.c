@@ -162,7 +162,7 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     if (sink->kind == SINK_LUT) {
         return gpu_refusal(arena, REFUSE_TABLE, "");
     }
-    if (sink->set_var && (!sink->set_small || pipe->sink_count > 1)) {
+    if (sink->set_var && ((!sink->set_small && sink->word_count > 0) || pipe->sink_count > 1)) {
         return gpu_refusal(arena, REFUSE_SET, "");
     }
     for (u32 s = 0; s < pipe->sink_count; s++) {

@@ -165,6 +165,7 @@ static FALLIBLE rows_grow(struct job *j, struct gpu_var *out, i64 next) {
         }
     }
     j->capacity = capacity;
+    TRY(gpu_job_set_room(j));
     return send_outs(j);
 }
 

@@ -259,6 +259,8 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
             set->nulls = set->data + key_set_bytes(sink->key_bits, false);
             set->null_reg = j->plan.places[sink->word_regs[0]];
             set->turn = sink->words[0] == WORD_MIN ? 0 : ~0ULL;
+        } else if (j->set->set_places) {
+            set->turn = (u64)j->set->set_places - 1;
         }
     }
 }
@@ -335,7 +337,14 @@ bool gpu_job_can_send(const struct job *j) {
 
 static i64 set_bytes_of(const struct job *j) {
     const struct sink *sink = job_sink(j);
-    return key_set_bytes(sink->key_bits, sink->word_count > 0);
+    bool table = j->set && j->set->set_places;
+    return table ? gpu_keys_bytes(j->set->set_places)
+                 : key_set_bytes(sink->key_bits, sink->word_count > 0);
+}
+
+/* Whether keys are so sparse that the set is a table. */
+static bool set_is_table(const struct job *j) {
+    return !job_sink(j)->set_small && job_sink(j)->word_count == 0;
 }
 
 /* Without keys; the words behind are the worst. */
@@ -343,8 +352,8 @@ static FALLIBLE set_empty(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     u64 at = j->set->heads->addr;
-    i64 bits = key_set_bytes(job_sink(j)->key_bits, false);
     i64 bytes = set_bytes_of(j);
+    i64 bits = j->set->set_places ? bytes : key_set_bytes(job_sink(j)->key_bits, false);
     CU(g->api->set_bytes(at, 0, (size_t)bits, g->streams[0]));
     if (bytes > bits) {
         CU(g->api->set_bytes(at + (u64)bits, 0xff, (size_t)(bytes - bits), g->streams[0]));
@@ -356,6 +365,11 @@ static FALLIBLE set_empty(struct job *j) {
 static FALLIBLE set_new(struct job *j, struct variable *v) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
+    if (set_is_table(j)) {
+        TRY(gpu_var_new(g, j->x, job_sink(j)->set_var - 1, 0, &j->set));
+        j->set->set_bits = job_sink(j)->key_bits;
+        return gpu_keys_new(g, j->x, j->set, v->keys, &j->metric->bytes_moved);
+    }
     i64 bytes = set_bytes_of(j);
     const void *words = v->keys ? key_set_bits(v->keys) : NULL;
     if (v->keys && !words) {
@@ -380,15 +394,25 @@ static bool set_keeps(const struct job *j) {
     return j->set && job_sink(j)->append && !j->plan.adds_interns && !j->plan.makes;
 }
 
+/* As it is before the step. */
+static FALLIBLE set_remember(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    i64 bytes = set_bytes_of(j);
+    TRY(gpu_alloc(g, bytes, &j->set_was, err));
+    CU(g->api->copy_device(j->set_was->addr, j->set->heads->addr, (size_t)bytes, g->streams[0]));
+    return ERR_OK;
+}
+
 /* The bitmap that kernels add to. A step that runs again goes on, or begins with what it was. */
 wf_status gpu_job_set_begin(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     const struct sink *sink = job_sink(j);
     struct variable *v = &j->x->vars[sink->set_var - 1];
-    size_t bytes = (size_t)set_bytes_of(j);
     if (j->set && j->set_was) {
-        CU(g->api->copy_device(j->set->heads->addr, j->set_was->addr, bytes, g->streams[0]));
+        CU(g->api->copy_device(j->set->heads->addr, j->set_was->addr, (size_t)set_bytes_of(j),
+                               g->streams[0]));
         return ERR_OK;
     }
     if (j->set) {
@@ -402,10 +426,25 @@ wf_status gpu_job_set_begin(struct job *j) {
         FAIL(err, GPU, "a set of keys was lost when the GPU was reset");
     }
     TRY(j->set ? ERR_OK : set_new(j, v));
-    if (sink->append && !set_keeps(j)) {
-        TRY(gpu_alloc(g, (i64)bytes, &j->set_was, err));
-        CU(g->api->copy_device(j->set_was->addr, j->set->heads->addr, bytes, g->streams[0]));
+    return sink->append && !set_keeps(j) ? set_remember(j) : ERR_OK;
+}
+
+wf_status gpu_job_set_room(struct job *j) {
+    i64 places = j->set && j->set->set_places ? gpu_keys_places(j->g, j->capacity) : 0;
+    if (places <= (j->set ? j->set->set_places : 0)) {
+        return ERR_OK;
     }
+    i64 had = j->set->set_places;
+    if (j->set_was) {
+        TRY(gpu_keys_grow(j->g, j->x, &j->set_was, had, places));
+    }
+    wf_status status = gpu_keys_grow(j->g, j->x, &j->set->heads, had, places);
+    if (status && j->set_was) { /* it is of another size: what was begun cannot be undone */
+        variable_drop_copy(&j->x->vars[job_sink(j)->set_var - 1]);
+        j->set = NULL;
+    }
+    TRY(status);
+    j->set->set_places = places;
     return ERR_OK;
 }
 
@@ -488,6 +527,7 @@ wf_status gpu_job_sink_begin(struct job *j) {
     } else {
         TRY(rows_on_card(j));
     }
+    TRY(gpu_job_set_room(j));
     if (j->plan.has_text) {
         gpu_job_texts_pass_on(j, sink->var, j->to_host ? NULL : j->out);
     }
@@ -503,6 +543,9 @@ static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
         i64 had = j->capacity;
         bool keeps = set_keeps(j);
         /* Rows that are found several times were counted as often. */
+        if (j->set && j->set->set_places) { /* those that a table had no place for were not counted */
+            rows = MAX_OF(rows, 2 * had);
+        }
         j->capacity = j->g->known.capacity = keeps ? MIN_OF(rows, had * SET_GROWTH) : rows;
         if (keeps) {
             keep_written(j, had);

@@ -445,6 +445,9 @@ static FALLIBLE fetch_set(struct gpu *g, struct exec *x, struct variable *v,
     if (gv->epoch != g->card->epoch) {
         FAIL(err, GPU, "a set of keys was lost when the GPU was reset");
     }
+    if (gv->set_places) {
+        return gpu_keys_fetch(g, x, v, gv);
+    }
     key_set_close(v->keys);
     v->keys = key_set_of_bits(x->mem, gv->set_bits, (enum key_best)gv->set_best);
     if (!v->keys) {

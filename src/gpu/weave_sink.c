@@ -385,6 +385,9 @@ static void put_set_remove(struct weaver *v) {
     if (sink->word_count > 0) {
         line(v, "            set_forget((u32 *)args.outs[%u].data, (u64 *)args.outs[%u].nulls, %s);",
              sink->col_count, sink->col_count, operand(v, sink->key, key));
+    } else if (!sink->set_small) {
+        line(v, "            keys_remove((u64 *)args.outs[%u].data, args.outs[%u].turn, %s);",
+             sink->col_count, sink->col_count, operand(v, sink->key, key));
     } else {
         line(v, "            set_remove((u32 *)args.outs[%u].data, %s);", sink->col_count,
              operand(v, sink->key, key));
@@ -405,6 +408,10 @@ static void put_emit_rows(struct weaver *v) {
                     "(u64 *)args.outs[%u].nulls, %s, %s, %s)) {",
                  set, set, operand(v, sink->key, key), operand(v, sink->word_regs[0], word),
                  sink->words[0] == WORD_MIN ? "0ULL" : "~0ULL");
+        } else if (!sink->set_small) {
+            line(v, "    if (act >> i & 1u && !keys_add((u64 *)args.outs[%u].data, args.outs[%u].turn, "
+                    "%s, args.capacity, args.report)) {",
+                 set, set, operand(v, sink->key, key));
         } else {
             line(v, "    if (act >> i & 1u && !set_add((u32 *)args.outs[%u].data, %s)) {", set,
                  operand(v, sink->key, key));

@@ -447,7 +447,8 @@ static void begin_relation(struct lower *l, const struct rel *rel, u32 relation,
     struct best best = peel_best(&rule);
     bool asks = !l->defer && is_new(&rule, rel, relation, best) && has_word(l, &rule, best);
     bool small = l->limits->sets_small && is_small(l, rel, relation, best);
-    bool counts_once = asks && (l->limits->sets_grow || small);
+    bool grows = best.is ? l->limits->bests_grow : l->limits->sets_grow;
+    bool counts_once = asks && (grows || small);
     struct term first = counts_once ? peel(l, rel, input, &distinct) : term_of(l, rel, input);
     if (counts_once && best.is) {
         (void)peel_best(&first);
@@ -795,7 +796,7 @@ bool fix_is_open(const struct lower *l) {
 /* what is kept from round to round */
 
 bool fix_is_seen(const struct lower *l, const struct rel *rel) {
-    bool all = l->limits->sets_grow && rel->kind == REL_WORK && rel->work.part == WORK_ALL;
+    bool all = l->limits->bests_grow && rel->kind == REL_WORK && rel->work.part == WORK_ALL;
     return all && fix_find(l, rel->work.fix) && !l->defer;
 }
 

@@ -11,6 +11,7 @@ struct lower_limits { /* what weaving may use; so that lower knows no device */
     bool fast_floats; /* sums of floats as they come */
     bool sets_grow;   /* all devices there are keep a set from round to round of a recursion, and add to
                        * one as they go (struct sink) */
+    bool bests_grow;  /* the same of sets that know the best value of a key */
     bool sets_small;  /* they add to sets that are small */
     i32 partition;    /* PARTITION_…: rows brought together by key before large tables are visited */
     i64 near_bytes;   /* of a table whose places are near for all who visit it; 0 = not known */

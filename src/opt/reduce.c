@@ -155,7 +155,8 @@ static bool find_target(struct opt *o, struct rel *join, i32 side, struct key_pa
 static bool is_worth(struct opt *o, i64 small_rows, const struct target *target, i64 rows_min) {
     const struct rel *large = target->rel->inputs[target->which];
     i64 rows = large->rows;
-    if (unfiltered(large)->rows < rows_min || small_rows > rows / 4) {
+    bool stays = unfiltered(large)->kind == REL_WORK; /* its index is kept from round to round */
+    if (stays || unfiltered(large)->rows < rows_min || small_rows > rows / 4) {
         return false;
     }
     for (i64 i = 0; i < target->count; i++) {

@@ -228,6 +228,53 @@ struct key_set *key_set_of_bits(struct memory *mem, i32 bits, enum key_best best
     return set;
 }
 
+struct key_walk key_set_walk(const struct key_set *set) {
+    return (struct key_walk){.set = set};
+}
+
+static bool next_bit(struct key_walk *w, i64 *out) {
+    i64 words = ((1LL << w->set->bits) + 31) / 32;
+    while (!w->bits && w->slot < words) {
+        w->bits = atomic_load_explicit(&w->set->words[w->slot++], memory_order_relaxed);
+    }
+    if (!w->bits) {
+        return false;
+    }
+    *out = (w->slot - 1) * 32 + __builtin_ctz(w->bits);
+    w->bits &= w->bits - 1;
+    return true;
+}
+
+bool key_set_next(struct key_walk *w, i64 *out) {
+    if (w->set->words) {
+        return next_bit(w, out);
+    }
+    for (; w->shard < SHARDS; w->shard++, w->slot = 0) {
+        const struct set_shard *shard = &w->set->shards[w->shard];
+        while (w->slot < shard->slot_count) {
+            *out = shard->slots[w->slot++];
+            if (*out != 0) {
+                return true;
+            }
+        }
+        if (w->slot == shard->slot_count && shard->has_zero) {
+            w->slot++;
+            *out = 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+i64 key_set_count(const struct key_set *set) {
+    i64 count = 0;
+    i64 key;
+    for (struct key_walk at = key_set_walk(set); key_set_next(&at, &key);) {
+        count++;
+    }
+    return count;
+}
+
 static i64 add_bits(struct key_set *set, const i64 *keys, const u32 *sel, i64 n, u32 *out) {
     i64 m = 0;
     for (i64 j = 0; j < n; j++) {

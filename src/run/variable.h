@@ -128,6 +128,16 @@ static inline i64 key_set_bytes(i32 bits, bool values) {
 }
 /* One that is a bitmap, to be filled. */
 struct key_set *key_set_of_bits(struct memory *mem, i32 bits, enum key_best best);
+/* Its keys one by one, in no order; while nobody adds some. Of a set without values. */
+struct key_walk {
+    const struct key_set *set;
+    i32 shard; /* the next, where it is tables */
+    i64 slot;
+    u32 bits; /* of the word before slot that are left, where it is a bitmap */
+};
+struct key_walk key_set_walk(const struct key_set *set);
+bool key_set_next(struct key_walk *walk, i64 *out);
+i64 key_set_count(const struct key_set *set);
 /* Between steps: takes the form that suits it now; false when memory is refused. */
 bool key_set_settle(struct key_set *set);
 

@@ -93,7 +93,8 @@ static wf_status plan_to_program(void *arg) {
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
         .fast_floats = c->settings.float_sum == FLOAT_SUM_FAST,
-        .sets_grow = c->settings.device != DEVICE_GPU || database_without_gpu(conn->db),
+        .sets_grow = true,
+        .bests_grow = c->settings.device != DEVICE_GPU || database_without_gpu(conn->db),
         .sets_small = true,
         .indexes_grow = !c->plan->for_gpu,
         .partition = (i32)c->settings.partition,

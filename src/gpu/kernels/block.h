@@ -196,6 +196,50 @@ FN void set_remove(u32 *bits, i64 key) {
     (void)atom_and_u64((u64 *)bits + (key >> 6), ~((u64)1 << (key & 63)));
 }
 
+/* Adds a key to a table of them, of mask + 1 places and KEYS_APART more; 0 when it was there. A place
+ * holds the key and one, 0 where it is free; keys of which that would be 0, or KEYS_GONE, have places
+ * of their own behind. Where rows have no room any more, or the table has none, the row is dropped and
+ * the step asks for more. */
+FN u32 keys_add(u64 *places, u64 mask, i64 key, i64 capacity, u64 *report) {
+    u64 word = (u64)key + 1u;
+    if (word + 1u <= 1u) {
+        return atom_cas_u64(&places[mask + 1u + (word & 1u)], 0, 1) == 0;
+    }
+    u64 at = hash_64((u64)key) & mask;
+    for (u64 n = 0; n <= mask; n++) {
+        u64 held = places[at];
+        if (!held) {
+            if ((i64)read_u64(&report[REPORT_ROWS]) >= capacity) {
+                break;
+            }
+            held = atom_cas_u64(&places[at], 0, word);
+            if (!held) {
+                return 1;
+            }
+        }
+        if (held == word) {
+            return 0;
+        }
+        at = (at + 1u) & mask;
+    }
+    atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_OUTPUT);
+    return 0;
+}
+
+/* As set_remove: the place stays taken, so that keys behind it are found. */
+FN void keys_remove(u64 *places, u64 mask, i64 key) {
+    u64 word = (u64)key + 1u;
+    if (word + 1u <= 1u) {
+        (void)atom_exch_u64(&places[mask + 1u + (word & 1u)], 0);
+        return;
+    }
+    u64 at = hash_64((u64)key) & mask;
+    while (read_u64(&places[at]) != word) {
+        at = (at + 1u) & mask;
+    }
+    (void)atom_exch_u64(&places[at], KEYS_GONE);
+}
+
 /* The same of a key with a value, whose best word so far stands behind the bitmap: whether the key is new or the value
  * better. `turn` is ~0 where the greatest is the best. */
 FN u32 set_better(u32 *bits, u64 *bests, i64 key, i64 value, u64 turn) {

@@ -633,6 +633,20 @@ FN u32 w_turn(const struct kturn *args) {
     return began;
 }
 
+KERNEL(k_keys_move, struct kkeys, 256) {
+    BUILD_ROWS(i, (i64)(args.from_count + KEYS_APART)) {
+        u64 word = args.from[i];
+        if ((u64)i >= args.from_count) {
+            args.to[args.to_mask + 1u + ((u64)i - args.from_count)] = word;
+        } else if (word && word != KEYS_GONE) {
+            u64 at = hash_64(word - 1u) & args.to_mask;
+            while (atom_cas_u64(&args.to[at], 0, word)) {
+                at = (at + 1u) & args.to_mask;
+            }
+        }
+    }
+}
+
 KERNEL(k_turn, struct kturn, 256) {
     SHARED(u32, s_began, 1);
     if (t_id() < 32u) {

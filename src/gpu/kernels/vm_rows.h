@@ -167,7 +167,9 @@ FN void b_vm_emit(const u8 *s, const struct vm_list *l, const struct kargs *args
                 const u32 kept = set.nulls
                                      ? set_better((u32 *)set.data, (u64 *)set.nulls, key,
                                                   get1_i64(s, set.null_reg, i), set.turn)
-                                     : set_add((u32 *)set.data, key);
+                                 : set.turn ? keys_add((u64 *)set.data, set.turn, key,
+                                                       args->capacity, args->report)
+                                            : set_add((u32 *)set.data, key);
                 act &= ~((u32)!kept << i);
             }
         }
@@ -197,6 +199,8 @@ FN void b_vm_emit(const u8 *s, const struct vm_list *l, const struct kargs *args
                 const i64 key = *(const i64 *)(s + vm_elem(set.reg, 8, list[k]));
                 if (set.nulls) {
                     set_forget((u32 *)set.data, (u64 *)set.nulls, key);
+                } else if (set.turn) {
+                    keys_remove((u64 *)set.data, set.turn, key);
                 } else {
                     set_remove((u32 *)set.data, key);
                 }
