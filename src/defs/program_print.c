@@ -564,6 +564,12 @@ static void print_primitive(struct text *out, const struct program *program,
         add_limits(&p, program, step);
         add(&p, step->shares ? ", shared" : "");
         break;
+    case STEP_CLIQUES:
+        add(&p, "cliques   ");
+        add_var(&p, program, step->dst);
+        add(&p, " of %u nodes, edges ", step->col_count);
+        add_var(&p, program, step->src);
+        break;
     case STEP_FETCH:
         add_fetch(&p, program, step);
         break;
