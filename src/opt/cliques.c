@@ -109,8 +109,11 @@ static void gather(struct clique *c, struct rel *rel) {
 
 /* The same two columns of the same table, as many as a clique has edges. */
 static bool are_edges(struct clique *c) {
+    if (!c->ok || c->scan_count < CLIQUE_LEAST) {
+        return false;
+    }
     const struct rel_SCAN *first = &c->scans[0]->scan;
-    bool ok = c->ok && c->scan_count >= CLIQUE_LEAST && first->rows_most == 0;
+    bool ok = first->rows_most == 0;
     for (i64 i = 0; ok && i < c->scan_count; i++) {
         const struct rel_SCAN *scan = &c->scans[i]->scan;
         ok = scan->table_id == first->table_id && scan->cols.count == 2;
