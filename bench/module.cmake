@@ -1,4 +1,4 @@
-set(WF_BENCH_SOURCES bench.c ops.c ops_run.c plot.c prim.c prim_ops.c sides.c ssb.c suite.c suite_check.c suite_profile.c tpch.c virginian.c virginian_data.c virginian_check.c prim_order.c joins.c joins_data.c strings.c papers.c weave.c weave_data.c weave_library.c everyday.c everyday_data.c datalog.c datalog_facts.c graphs.c graph.c graph_check.c datalog_check.c souffle.c)
+set(WF_BENCH_SOURCES bench.c ops.c ops_run.c plot.c prim.c prim_ops.c sides.c ssb.c suite.c suite_check.c suite_profile.c tpch.c virginian.c virginian_data.c virginian_check.c prim_order.c joins.c joins_data.c strings.c papers.c weave.c weave_data.c weave_library.c weave_algebra.c everyday.c everyday_data.c datalog.c datalog_facts.c graphs.c graph.c graph_check.c datalog_check.c souffle.c)
 # Texts that experiments carry: name = path below bench.
 set(WF_BENCH_TEXTS)
 foreach(number 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19 20 21 22)

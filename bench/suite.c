@@ -21,6 +21,7 @@ struct query_run {
     enum verdict verdict;
     int64_t rows;
     double first, best, median; /* seconds */
+    double waits;               /* of the host for the card, in the last run; a profile waits for every step */
     char device[40];
     struct query_profile profile;
 };
@@ -45,6 +46,7 @@ static double run_once(struct bench_db *db, const char *sql, struct query_run *o
         note_error(db, out);
     } else {
         out->rows = rows;
+        out->waits = (double)wf_result_metric(result, "waits");
         snprintf(out->device, sizeof out->device, "%s", wf_result_devices(result));
     }
     wf_result_close(result);
@@ -150,6 +152,7 @@ static void run_query(struct bench_db *db, const struct suite *suite,
     out->best = times[0];
     out->median = runs % 2 ? times[runs / 2] : (times[runs / 2 - 1] + times[runs / 2]) / 2;
     out->ran = suite_profile(db, sql, &out->profile, operators);
+    out->profile.waits = out->waits;
     if (!out->ran) {
         note_error(db, out);
     }

@@ -93,7 +93,6 @@ static void note_step(const wf_batch *batch, int64_t row, struct query_profile *
     out->bytes_sent += cell(batch, COL_SENT, row);
     out->bytes_fetched += cell(batch, COL_FETCHED, row);
     out->launches += cell(batch, COL_LAUNCHES, row);
-    out->waits += cell(batch, COL_WAITS, row);
     out->peak = peak > out->peak ? peak : out->peak;
     out->steps++;
 }

@@ -4,10 +4,12 @@
  * Fused, a pattern is a query, run by woven kernels or by the CPU's pipelines, whose answer stays
  * where it was made: steps that read it afterwards do not count. Unfused, it is a sequence of the
  * library's operators on columns of the same values, each of which writes its result
- * (weave_library.c). Time is that of kernels on a GPU, without transfers, and that of the
- * steps on the CPU. Bytes are those operators read and write; fusion cannot gain more than their
- * ratio unless what it saves is more than bytes. Sizes are those of the tuples, 16 bytes a row.
- * Answers of the smallest size are compared with those of plain loops. */
+ * (weave_library.c), and once more of its relational algebra on packed tuples, the operators of
+ * the thesis (weave_algebra.c; of (e), which has none, the former). Time is that of kernels on a
+ * GPU, without transfers, and that of the steps on the CPU. Bytes are those operators read and
+ * write; fusion cannot gain more than their ratio unless what it saves is more than bytes. Sizes
+ * are those of the tuples, 16 bytes a row. Answers of the smallest size are compared with those
+ * of plain loops. */
 #include "bench_sides.h"
 #include "bench_weave.h"
 
@@ -71,6 +73,7 @@ struct weave {
     struct plot_series series[SERIES_MAX];
     int series_count;
     double logs[2][WEAVE_PATTERNS]; /* of speedups, by side */
+    double tuple_logs[2][WEAVE_PATTERNS]; /* of those over packed tuples */
     int log_count[2][WEAVE_PATTERNS];
 };
 
@@ -246,12 +249,28 @@ static void use_side(struct weave *w, const struct bench_side *side) {
 }
 
 struct pair {
-    struct weave_cost fused, unfused;
+    struct weave_cost fused, unfused, tuples; /* tuples.seconds 0: not asked for */
 };
+
+static struct weave_cost measure_tuples(struct weave *w, const struct bench_side *side,
+                                        enum weave_pattern pattern, int percent) {
+    struct weave_cost best = {.seconds = 1e30};
+    struct weave_sum sum;
+    struct weave_algebra *a = weave_algebra_open(w->prim, side->place, pattern, w->rows);
+    for (int i = 0; i <= w->options->runs; i++) {
+        struct weave_cost cost = weave_algebra_run(a, percent, w->check && i == 0 ? &sum : NULL);
+        best = i > 0 && cost.seconds < best.seconds ? cost : best;
+    }
+    weave_algebra_close(a);
+    if (w->check) {
+        check_sum(w, pattern, "the algebra's answer", sum);
+    }
+    return best;
+}
 
 static struct pair measure(struct weave *w, const struct bench_side *side,
                            enum weave_pattern pattern, int percent) {
-    struct pair best = {{.seconds = 1e30}, {.seconds = 1e30}};
+    struct pair best = {{.seconds = 1e30}, {.seconds = 1e30}, {.seconds = 0}};
     bool gpu = side->place == WF_ON_GPU;
     struct weave_sum sum;
     struct weave_library *lib = weave_library_open(w->prim, side->place, pattern, w->rows);
@@ -260,6 +279,9 @@ static struct pair measure(struct weave *w, const struct bench_side *side,
         best.unfused = i > 0 && cost.seconds < best.unfused.seconds ? cost : best.unfused;
     }
     weave_library_close(lib);
+    if (weave_algebra_has(pattern)) {
+        best.tuples = measure_tuples(w, side, pattern, percent);
+    }
     if (w->check) {
         check_sum(w, pattern, "the library's answer", sum);
         check_sum(w, pattern, "the query's answer", fused_sum(w, pattern, percent));
@@ -345,12 +367,21 @@ static void print_pair(struct weave *w, int side, enum weave_pattern pattern, in
     print_line(w, &line, &p->fused);
     line.way = "unfused";
     print_line(w, &line, &p->unfused);
+    const struct weave_cost *tuples = p->tuples.seconds > 0 ? &p->tuples : &p->unfused;
+    line.way = "tuples";
+    if (p->tuples.seconds > 0) {
+        print_line(w, &line, &p->tuples);
+    }
     double speedup = p->unfused.seconds / p->fused.seconds;
     double ratio = p->unfused.bytes / p->fused.bytes;
     if (!w->options->json && !w->options->markdown) {
         printf("%-8s %-4s %7s  fused %.2f times as fast; unfused moves %.2f times the bytes: "
                "%.0f%% of that\n",
                "", "", "", speedup, ratio, 100 * speedup / ratio);
+        if (p->tuples.seconds > 0) {
+            printf("%-8s %-4s %7s  fused %.2f times as fast as packed tuples, which move %.2f times the bytes\n", "",
+                   "", "", tuples->seconds / p->fused.seconds, tuples->bytes / p->fused.bytes);
+        }
     }
     fflush(stdout);
     char name[64];
@@ -358,13 +389,14 @@ static void print_pair(struct weave *w, int side, enum weave_pattern pattern, in
     if (!percent) {
         plot_point(w, name, line.mb * 1e6, speedup);
         w->logs[side][pattern] += log(speedup);
+        w->tuple_logs[side][pattern] += log(tuples->seconds / p->fused.seconds);
         w->log_count[side][pattern]++;
     }
 }
 
 static void print_means(const struct weave *w) {
     for (int s = 0; s < 2 && !w->options->json; s++) {
-        double logs = 0;
+        double logs = 0, tuple_logs = 0;
         int count = 0;
         for (int p = 0; p < WEAVE_PAIR; p++) {
             if (w->log_count[s][p]) {
@@ -373,12 +405,13 @@ static void print_means(const struct weave *w) {
                        count ? "" : "\n", patterns[p].name, patterns[p].text, w->sides[s].name,
                        exp(mean));
                 logs += mean;
+                tuple_logs += w->tuple_logs[s][p] / w->log_count[s][p];
                 count++;
             }
         }
         if (count > 1) {
-            printf("geometric mean of the patterns on %s: %.2f\n", w->sides[s].name,
-                   exp(logs / count));
+            printf("geometric mean of the patterns on %s: %.2f; against packed tuples: %.2f\n",
+                   w->sides[s].name, exp(logs / count), exp(tuple_logs / count));
         }
     }
 }

@@ -213,6 +213,17 @@ static void write_gpu_rounds(FILE *out) {
           out);
 }
 
+static void write_gpu_queue(FILE *out) {
+    fputs("\n## Steps that nobody waits for\n\n"
+          "A statement that ran before is expected to find as many rows as it did then. Its steps are queued on\n"
+          "the card one behind the other, up to `gpu_queue` of them, and the host waits once for what they gave:\n"
+          "the card itself tells each step how many rows the one before it made. Where something is otherwise\n"
+          "(more rows, a repeated key, an error), those steps run again, one at a time. EXPLAIN ANALYZE waits for\n"
+          "every step, since it tells how long each takes. Sorts, windows, steps that make text or number it, and\n"
+          "scans whose columns have to be brought first are waited for.\n",
+          out);
+}
+
 /* What hybrid adds to auto. */
 static void write_gpu_shares(FILE *out) {
     fputs("\n## Scans that devices share\n\n"
@@ -282,6 +293,7 @@ static void write_gpu(FILE *out) {
     write_gpu_code(out);
     write_gpu_memory(out);
     write_gpu_rounds(out);
+    write_gpu_queue(out);
     write_gpu_shares(out);
 }
 

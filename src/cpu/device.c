@@ -128,6 +128,9 @@ static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step
         struct row_cost cost = row_cost(step->pipeline, vars);
         return PIPE_NS + rows * (cost.units / units_per_ns + cost.probes / probes_per_ns);
     }
+    if (step->kind == STEP_SPLIT) {
+        return 0;
+    }
     f64 cleared = step->kind == STEP_BUILD ? span_bytes(step, rows) : 0;
     return STEP_NS + cleared / CLEARED_PER_NS +
            rows * (step->kind == STEP_SORT ? 4 : 1) / probes_per_ns;
@@ -166,6 +169,10 @@ static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const s
         TRY(sort_run(x, step_no, step));
         metric->rows_out += x->vars[step->src].rows;
         metric->bytes_written += x->vars[step->src].rows * row_bytes(x, step->src);
+        return ERR_OK;
+    case STEP_SPLIT: /* builds and aggregations of the CPU partition by themselves */
+        metric->rows_in += x->vars[step->src].rows;
+        metric->rows_out += x->vars[step->src].rows;
         return ERR_OK;
     case STEP_WINDOW:
         metric->rows_in += x->vars[step->src].rows;

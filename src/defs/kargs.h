@@ -372,6 +372,7 @@ struct kbuild {
     u32 *rows;
     const i64 *values; /* or 0; of rows in the order of their key: column 1, in order within a key */
     u64 *report;       /* REPORT_ROWS: the longest run; REPORT_GROUPS: rows that have the value of the one before */
+    const i64 *rows_at; /* how many there are, known to the device alone; 0 = row_count */
 };
 
 #define RANK_WORDS 2048u
@@ -383,6 +384,7 @@ struct kbits {
     u32 *before;       /* RANK: how many are set in RANK_WORDS words, then in those before them */
     u64 *words;        /* RANK: both together */
     u64 *report;       /* REPORT_ROWS: how many are set; REPORT_COUNTS: rows that are not NULL */
+    const i64 *rows_at; /* as that of kbuild */
 };
 
 /* Few rows to memory of the host that is mapped: all columns and flags by one kernel. */
@@ -445,6 +447,33 @@ struct kturn {
     u8 part_rels[LOOP_PARTS], part_forms[LOOP_PARTS]; /* LOOP_DELTA, … */
 };
 
+/* Steps that are queued before anybody knows what those before them gave. The rows that one made are
+ * what the next one reads; once one is not as the host expected, those behind it find no rows. */
+#define QUEUE_SLOTS 64u
+struct kqueue_slot { /* of a variable; kernels may read the first 16 bytes of what counts their rows */
+    i64 rows;
+    u64 pad;
+    u64 report[REPORT_WORDS]; /* of the step, as far as the host looks at it */
+    u64 pad2;
+};
+struct kqueue {
+    u64 stopped;
+    u64 pad[7];
+    struct kqueue_slot slots[QUEUE_SLOTS];
+};
+struct krelay { /* behind a step, for each of its variables */
+    struct kqueue *queue;
+    const u64 *report;
+    const u64 *rows; /* where they are counted; 0 = nobody counts them */
+    u64 most;        /* that those behind it are prepared for */
+    u64 limit;
+    u64 retry;       /* bits of REPORT_RETRY that may not be set */
+    u32 slot;
+    u32 faults;      /* there is a REPORT_FAULT, which may not be set */
+    u32 distinct;    /* REPORT_ROWS and REPORT_COUNTS may not differ */
+    u32 pad;
+};
+
 struct kintern_fill { /* puts entries that are there already into empty slots */
     struct kintern intern;
     i64 count;
@@ -478,6 +507,7 @@ struct kagg_step { /* set up and read out an aggregation */
     struct kagg agg;
     u64 *const *cols; /* 1 + word_count columns: key, words */
     u64 *report;
+    u64 capacity; /* rows that fit; 0 = all do */
     u32 one; /* no key: exactly one row */
     u32 pad;
 };

@@ -89,4 +89,30 @@ struct ksort_number {
     i64 rows;
 };
 
+/* Rows of a variable brought together by the place that their key has in a table (split_rows.h). */
+enum split_place { SPLIT_BY_KEY, SPLIT_BY_PAIR, SPLIT_BY_HASH }; /* as the forms of indexes and groups have it */
+enum {
+    SPLIT_PARTS_MOST = 512,
+    SPLIT_ROWS_THREADS = 512,
+    SPLIT_ROWS_ITEMS = 8,
+    SPLIT_ROWS_TILE = SPLIT_ROWS_THREADS * SPLIT_ROWS_ITEMS
+};
+
+struct ksplit_col {
+    const u8 *from;
+    u8 *to;
+    u64 width;
+};
+
+struct ksplit_rows {
+    const i64 *key;
+    i64 rows;
+    i64 key_lo;
+    u32 by; /* enum split_place */
+    u32 shift, mask;
+    u32 col_count;
+    const struct ksplit_col *cols;
+    u64 *cursors; /* SPLIT_PARTS_MOST of them, zeroed */
+};
+
 #endif

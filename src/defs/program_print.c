@@ -535,6 +535,23 @@ static void add_build(struct piece *p, const struct program *program, const stru
     add(p, step->grow ? ", of what is new" : "");
 }
 
+static void add_split(struct piece *p, const struct program *program, const struct step *step) {
+    add(p, "split     ");
+    add_var(p, program, step->src);
+    add(p, " by column %u in ", step->col);
+    add_exact(p, step->key_range.lo);
+    add(p, " .. ");
+    add_exact(p, step->key_range.hi);
+    if (step->groups) {
+        add(p, ", for groups");
+    } else if (step->dst2 == NO_VAR) {
+        add(p, ", for its index");
+    } else {
+        add(p, ", for ");
+        add_var(p, program, step->dst2);
+    }
+}
+
 static void print_primitive(struct text *out, const struct program *program,
                             const struct step *step) {
     struct piece p = {.len = 0};
@@ -601,6 +618,9 @@ static void print_primitive(struct text *out, const struct program *program,
             step->distinct ? " distinct" : "", step->args[0]);
         break;
     }
+    case STEP_SPLIT:
+        add_split(&p, program, step);
+        break;
     case STEP_PIPELINE:
         break;
     }

@@ -516,6 +516,24 @@ static bool is_i64_lit(const struct check *c, u32 lit) {
     return lit < c->program->lit_count && c->program->lit_kinds[lit] == KIND_I64;
 }
 
+static wf_status check_sort(struct check *c, const struct step *step) {
+    TRY(check_var_read(c, step->src, MASK_ROWS));
+    u32 col_count = c->program->vars[step->src].col_count;
+    for (u32 i = 0; i < step->key_count; i++) {
+        NEED(step->keys[i].col < col_count, "a sort key that does not exist");
+    }
+    NEED(step->col_count <= col_count, "a sort of columns that do not exist");
+    return ERR_OK;
+}
+
+static wf_status check_split(struct check *c, const struct step *step) {
+    TRY(check_var_read(c, step->src, MASK_ROWS));
+    const struct var *src = &c->program->vars[step->src];
+    NEED(step->col < src->col_count && src->kinds[step->col] == KIND_I64,
+         "rows are split by a column that is not i64");
+    return step->dst2 == NO_VAR ? ERR_OK : check_var_read(c, step->dst2, MASK_INDEX);
+}
+
 static wf_status check_primitive(struct check *c, const struct step *step) {
     const struct program *program = c->program;
     switch (step->kind) {
@@ -528,14 +546,9 @@ static wf_status check_primitive(struct check *c, const struct step *step) {
         c->vars_set[step->dst] = 1;
         return ERR_OK;
     case STEP_SORT:
-        TRY(check_var_read(c, step->src, MASK_ROWS));
-        for (u32 i = 0; i < step->key_count; i++) {
-            NEED(step->keys[i].col < program->vars[step->src].col_count,
-                 "a sort key that does not exist");
-        }
-        NEED(step->col_count <= program->vars[step->src].col_count,
-             "a sort of columns that do not exist");
-        return ERR_OK;
+        return check_sort(c, step);
+    case STEP_SPLIT:
+        return check_split(c, step);
     case STEP_RANK:
         NEED(step->dict < program->dict_count, "a dictionary that does not exist is ranked");
         TRY(check_var(c, step->dst, MASK_LUT));

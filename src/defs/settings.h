@@ -20,6 +20,7 @@ enum { PLACE_AUTO, PLACE_CACHED, PLACE_MAPPED, PLACE_STREAMED, PLACE_SERIAL };
 enum { CODE_AUTO, CODE_VM, CODE_WOVEN };
 enum { CUB_AUTO, CUB_ON, CUB_OFF };
 enum { RESULT_HOST, RESULT_DEVICE };
+enum { PARTITION_AUTO, PARTITION_ON, PARTITION_OFF };
 enum { FLOAT_SUM_EXACT, FLOAT_SUM_FAST };
 
 /* The kind of device a session asks for, as its devices are named; NULL = whichever is best. */

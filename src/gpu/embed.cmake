@@ -110,6 +110,7 @@ set(WF_EMBEDDED
   cliques.h=gpu/kernels/cliques.h
   scan_u64.h=gpu/kernels/scan_u64.h
   split_words.h=gpu/kernels/split_words.h
+  split_rows.h=gpu/kernels/split_rows.h
   defs/kalgebra.h=defs/kalgebra.h
   tuple.h=gpu/kernels/tuple.h
   relmap.h=gpu/kernels/relmap.h

@@ -365,13 +365,15 @@ static FALLIBLE runs_end(struct job *j) {
  * on to the host, before anybody waits. The first column has the block of all. */
 #define EARLY_MOST_BYTES (1LL << 20)
 #define EARLY_FETCH_BYTES (16LL << 10)
+#define EARLY_QUEUED_BYTES (256LL << 20) /* where nobody waits at all */
 
 /* Of a column that is as long as the table; 0: it is no small one. */
 static i64 early_stride(const struct job *j, const struct job_agg *a) {
     i64 slots = (i64)a->shape.agg.slot_count + 1;
     i64 stride = ALIGN_UP(slots * 8, GPU_ALIGN);
+    i64 most = j->queued ? EARLY_QUEUED_BYTES : EARLY_MOST_BYTES;
     bool large = a->shape.run_rows || a->shape.agg.part_mask || j->place != PLACE_CACHED || j->slot_count > 1 ||
-                 slots > EARLY_MOST_BYTES || stride * (1 + a->sink->word_count) > EARLY_MOST_BYTES;
+                 slots > most || stride * (1 + a->sink->word_count) > most;
     return large ? 0 : stride;
 }
 
@@ -406,7 +408,8 @@ i64 gpu_agg_col_count(const struct job *j, u32 number) {
 }
 
 void gpu_agg_early_cols(const struct job *j, u64 *cols) {
-    for (u32 k = 0; j->early_bytes && k < j->plan.agg_count; k++) {
+    bool known = j->early_bytes || (j->queued && j->aggs[0].shape.run_rows);
+    for (u32 k = 0; known && k < j->plan.agg_count; k++) {
         for (u32 c = 0; c <= j->aggs[k].sink->word_count; c++) {
             *cols++ = j->aggs[k].out->cols[c].addr;
         }
@@ -601,8 +604,26 @@ static FALLIBLE extract_start(struct job *j, u32 number, u32 report) {
     struct kagg_step args = {.agg = gpu_agg_args(j, number),
                              .cols = DEV(u64 *const *, block) + gpu_agg_col_count(j, number),
                              .report = DEV(u64 *, block + at),
+                             .capacity = j->aggs[number].shape.run_rows ? (u64)j->capacity : 0,
                              .one = j->aggs[number].sink->key == NO_REG};
     return agg_start(j, KERNEL_AGG_EXTRACT, &args);
+}
+
+bool gpu_agg_can_queue(const struct job *j) {
+    return j->early_bytes || j->aggs[0].shape.run_rows;
+}
+
+wf_status gpu_agg_queue(struct job *j) {
+    if (j->early_bytes) {
+        return gpu_agg_early(j);
+    }
+    TRY(runs_end(j));
+    return extract_start(j, 0, 0);
+}
+
+u64 gpu_agg_rows_at(const struct job *j, u32 number) {
+    u32 report = number + (j->early_bytes ? j->plan.agg_count : 0);
+    return j->g->args_block->addr + (u64)j->reports_at + 8 * ((u64)report * REPORT_WORDS + REPORT_ROWS);
 }
 
 /* Those that read the tables out come right behind those that fill them. */
@@ -625,20 +646,23 @@ static void report_of(const struct job *j, u32 report, u64 *out) {
     memcpy(out, j->g->reports.host + (i64)report * REPORT_WORDS * 8, REPORT_WORDS * 8);
 }
 
-/* What they read out, by the reports behind the first. */
+/* What was read out of one, which may be on the host already. */
+static FALLIBLE early_rows(struct job *j, const struct job_agg *a, i64 rows) {
+    a->out->rows = j->x->vars[a->sink->var].rows = rows;
+    if (!rows || !a->early_bytes || a->early_bytes > EARLY_FETCH_BYTES) {
+        return ERR_OK;
+    }
+    i64 stride = a->early_bytes / (1 + a->sink->word_count);
+    return gpu_var_take_few(j->g, j->x, a->sink->var, rows,
+                            j->g->reports.host + j->early_at + a->early_at, stride);
+}
+
+/* By the reports behind the first. */
 static FALLIBLE early_end(struct job *j) {
-    struct gpu *g = j->g;
     for (u32 k = 0; k < j->plan.agg_count; k++) {
-        const struct job_agg *a = &j->aggs[k];
         u64 words[REPORT_WORDS];
         report_of(j, j->plan.agg_count + k, words);
-        i64 rows = (i64)words[REPORT_ROWS];
-        a->out->rows = j->x->vars[a->sink->var].rows = rows;
-        if (rows && a->early_bytes <= EARLY_FETCH_BYTES) {
-            i64 stride = a->early_bytes / (1 + a->sink->word_count);
-            TRY(gpu_var_take_few(g, j->x, a->sink->var, rows,
-                                 g->reports.host + j->early_at + a->early_at, stride));
-        }
+        TRY(early_rows(j, &j->aggs[k], (i64)words[REPORT_ROWS]));
     }
     return ERR_OK;
 }
@@ -761,6 +785,14 @@ static const char *form_names(const struct job *j) {
         return arena_printf(j->x->arena, "%s, in %u passes", names, j->passes);
     }
     return asides ? arena_printf(j->x->arena, "%s, put aside %u times", names, asides) : names;
+}
+
+wf_status gpu_agg_settle(struct job *j, const i64 *rows) {
+    j->metric->how = form_names(j);
+    for (u32 k = 0; k < j->plan.agg_count; k++) {
+        TRY(early_rows(j, &j->aggs[k], rows[k]));
+    }
+    return ERR_OK;
 }
 
 wf_status gpu_agg_end(struct job *j, bool *out_again) {

@@ -47,18 +47,23 @@ struct build {
     struct kbuild args;
     i64 rows;
     i64 blocks;
-    struct gpu_block
-        *temps[6]; /* report, slot_of, cursor, the scan's workspace, bits, their sums */
+    struct gpu_block *temps[7]; /* report, slot_of, cursor, the scan's workspace, bits, their sums,
+                                 * the workspace of a scan before */
     u64 span;      /* DIRECT, BITS, RANK: of the keys */
     struct kfilter filter;
     struct weave_field field; /* that it is of */
     i64 set_count; /* bits of the filter */
     b8 folded;     /* keys share bits of it */
-    b8 repeats;    /* keys of this step were repeated before: it is not tried without */
+    struct build_note before; /* what it found when it ran last: where keys were repeated, it is not tried without */
     i64 most_matches;
     b8 twins; /* rows in the order of their key: some have column 1 in common, too */
     i64 launches;
     b8 waited; /* for all that was started */
+    b8 queued; /* nobody waits: all is taken to be as before */
+    b8 duplicate;
+    i64 event_base;
+    struct step_metric *metric;
+    const struct step *step;
 };
 
 static FALLIBLE zeroed(struct build *b, i64 bytes, struct gpu_block **out) {
@@ -296,7 +301,8 @@ static struct kbits bits_of(const struct build *b, struct kfilter to) {
                           .nulls = b->args.nulls,
                           .row_count = b->rows,
                           .to = to,
-                          .report = b->args.report};
+                          .report = b->args.report,
+                          .rows_at = b->args.rows_at};
 }
 
 /* A bit a key: of a set that is nothing else, or of a filter, whose bits are counted. */
@@ -343,7 +349,7 @@ static FALLIBLE record_end(struct build *b) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
     void *last = NULL;
-    TRY(gpu_event(g, 1, &last, err));
+    TRY(gpu_event(g, b->event_base + 1, &last, err));
     CU(g->api->event_record(last, g->streams[0]));
     return ERR_OK;
 }
@@ -392,13 +398,19 @@ static FALLIBLE build_ranks(struct build *b, bool *out_duplicate) {
     TRY(start(b, KERNEL_RANK_COUNT, blocks, &bits));
     TRY(scan(b, bits.before, parts));
     TRY(start(b, KERNEL_RANK_WORDS, blocks, &bits));
-    TRY(read_report(b, report));
-    b->set_count = (i64)report[REPORT_ROWS];
-    *out_duplicate = report[REPORT_ROWS] != report[REPORT_COUNTS];
-    b->args.slot_count = (u64)b->set_count;
-    TRY(gpu_alloc(g, (b->set_count + 1) * 4, &b->gv->heads, err));
+    if (b->queued) { /* there are no more keys than rows */
+        b->set_count = b->before.set_count;
+        *out_duplicate = b->before.repeats;
+        b->args.slot_count = (u64)b->rows;
+    } else {
+        TRY(read_report(b, report));
+        b->set_count = (i64)report[REPORT_ROWS];
+        *out_duplicate = report[REPORT_ROWS] != report[REPORT_COUNTS];
+        b->args.slot_count = (u64)b->set_count;
+    }
+    TRY(gpu_alloc(g, ((i64)b->args.slot_count + 1) * 4, &b->gv->heads, err));
     b->args.heads = DEV(u32 *, b->gv->heads->addr);
-    gpu_heap_free(g->card, b->temps[3]); /* of the scan; nobody is using it any more */
+    b->temps[6] = b->temps[3]; /* the scan may still be using it */
     b->temps[3] = NULL;
     return *out_duplicate ? ERR_OK : start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args);
 }
@@ -420,7 +432,7 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
         TRY(zeroed(b, (b->args.form == KINDEX_PAIRS ? slots + 1 : 2 * slots) * 8, &b->gv->slots));
         b->args.slots = DEV(u64 *, b->gv->slots->addr);
     }
-    if (b->repeats && b->args.form == KINDEX_DIRECT) { /* there is no filter either */
+    if (b->before.repeats && b->args.form == KINDEX_DIRECT) { /* there is no filter either */
         *out_duplicate = true;
         return ERR_OK;
     }
@@ -428,6 +440,11 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
         TRY(start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args));
     }
     TRY(build_bits(b));
+    if (b->queued) {
+        b->set_count = b->before.set_count;
+        *out_duplicate = b->before.repeats;
+        return ERR_OK;
+    }
     TRY(read_report(b, report));
     *out_duplicate = (report[REPORT_RETRY] & RETRY_DUPLICATE) != 0;
     bool full = report[REPORT_ROWS] > FILTER_MOST_SET(b->filter.count);
@@ -467,81 +484,53 @@ static FALLIBLE build_runs(struct build *b) {
         TRY(start(b, KERNEL_BUILD_FIRSTS, b->blocks, &b->args));
     }
     TRY(start(b, KERNEL_BUILD_SCATTER, b->blocks, &b->args));
+    if (b->queued) {
+        b->most_matches = b->before.most_matches;
+        return ERR_OK;
+    }
     TRY(read_report(b, report));
     b->most_matches = MAX_OF((i64)report[REPORT_ROWS], 1);
     b->twins = report[REPORT_GROUPS] != 0;
     return ERR_OK;
 }
 
-/* The place where the card notes that keys of the step are repeated: a program that runs again most
- * likely finds them so. NULL: the program is not known again. */
-static u64 *repeats_at(struct build *b, const struct step *step, u64 *out_key) {
+/* The place where the card notes what the step found. NULL: the program is not known again. */
+static struct build_note *note_at(struct build *b, const struct step *step, u64 *out_key) {
     u64 id = b->x->program->id;
     *out_key = hash_u64(id + ((u64)step->dst << 40)) | 1;
-    return id ? &b->g->card->repeats[*out_key / 2 % REPEATS_NOTED] : NULL;
+    return id ? &b->g->card->builds[*out_key / 2 % BUILDS_NOTED] : NULL;
 }
 
-static void expect_repeats(struct build *b, const struct step *step) {
+static void find_note(struct build *b, const struct step *step) {
     u64 key;
     mutex_lock(&b->g->card->lock);
-    const u64 *at = repeats_at(b, step, &key);
-    b->repeats = at && *at == key;
+    const struct build_note *at = note_at(b, step, &key);
+    b->before = at && at->key == key ? *at : (struct build_note){0};
     mutex_unlock(&b->g->card->lock);
 }
 
-static void note_repeats(struct build *b, const struct step *step, bool repeated) {
+static void leave_note(struct build *b, const struct step *step) {
     u64 key;
     mutex_lock(&b->g->card->lock);
-    u64 *at = repeats_at(b, step, &key);
-    if (at && (repeated || *at == key)) {
-        *at = repeated ? key : 0;
+    struct build_note *at = note_at(b, step, &key);
+    if (at) {
+        *at = (struct build_note){.key = key,
+                                  .set_count = b->set_count,
+                                  .most_matches = b->most_matches,
+                                  .repeats = b->most_matches > 1,
+                                  .filter = b->filter.bits != NULL};
     }
     mutex_unlock(&b->g->card->lock);
 }
 
-static FALLIBLE build_all(struct build *b, const struct step *step, struct step_metric *metric) {
-    struct gpu *g = b->g;
-    struct error *err = b->x->err;
-    struct kcol key;
-    TRY(gpu_var_col(g, b->x, step->src, step->col, &key, &metric->bytes_moved));
-    TRY(gpu_var_new(g, b->x, step->dst, 0, &b->gv));
-    b->args.key = (const i64 *)(const void *)key.data;
-    b->args.nulls = key.nulls;
-    b->args.row_count = b->rows;
-    if (some_pipeline(b->x->program, step->dst, walks_runs)) {
-        struct kcol values;
-        TRY(gpu_var_col(g, b->x, step->src, 1, &values, &metric->bytes_moved));
-        b->args.values = (const i64 *)(const void *)values.data;
-    }
-    b->args.set = b->x->program->vars[step->dst].set;
-    b->blocks =
-        MAX_OF(MIN_OF((b->rows + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL), 1);
-    b->most_matches = 1;
-    TRY(choose_form(b, step));
-    choose_filter(b, step);
-    void *first = NULL;
-    TRY(gpu_event(g, 0, &first, err));
-    CU(g->api->event_record(first, g->streams[0]));
-    bool duplicate = false;
-    expect_repeats(b, step);
-    TRY(build_unique(b, &duplicate));
-    if (duplicate) {
-        TRY(build_runs(b));
-    }
-    note_repeats(b, step, b->most_matches > 1);
-    if (!b->waited) {
-        TRY(record_end(b));
-        CU(gpu_sync(g, g->streams[0]));
-    }
-    float ms = 0;
-    CU(g->api->event_elapsed(&ms, first, g->events[1]));
-    metric->device_ns += (i64)((f64)ms * 1e6);
+/* The index as kernels find it. */
+static void describe_index(struct build *b) {
     b->gv->rows = b->rows;
     b->gv->most_matches = b->most_matches;
-    b->gv->share = expected_share(b, step->dst);
+    b->gv->share = expected_share(b, b->step->dst);
     b->gv->index =
         (struct kindex){.form = b->args.form,
-                        .unique = !duplicate,
+                        .unique = !b->duplicate,
                         .key_lo = b->args.key_lo,
                         .slot_count = b->args.form == KINDEX_RANK ? b->span : b->args.slot_count,
                         .slots = b->args.slots,
@@ -553,7 +542,76 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
         b->gv->index.filter = b->filter;
         b->gv->field = b->field;
     }
+}
+
+static FALLIBLE add_time(struct build *b) {
+    struct gpu *g = b->g;
+    struct error *err = b->x->err;
+    float ms = 0;
+    void **events = g->events + b->event_base;
+    CU(g->api->event_elapsed(&ms, events[0], events[1]));
+    b->metric->device_ns += (i64)((f64)ms * 1e6);
     return ERR_OK;
+}
+
+/* Whether runs of it are walked: what their rows have in common is looked at. */
+static bool walked(const struct build *b, const struct step *step) {
+    return some_pipeline(b->x->program, step->dst, walks_runs);
+}
+
+/* All kernels, with as many looks at what they found as it takes. */
+static FALLIBLE build_all(struct build *b) {
+    struct gpu *g = b->g;
+    struct error *err = b->x->err;
+    const struct step *step = b->step;
+    struct kcol key;
+    TRY(gpu_var_col(g, b->x, step->src, step->col, &key, &b->metric->bytes_moved));
+    TRY(gpu_var_new(g, b->x, step->dst, 0, &b->gv));
+    const struct gpu_var *from = b->x->vars[step->src].copy;
+    b->args.key = (const i64 *)(const void *)key.data;
+    b->args.nulls = key.nulls;
+    b->args.row_count = b->rows;
+    if (walked(b, step)) {
+        struct kcol values;
+        TRY(gpu_var_col(g, b->x, step->src, 1, &values, &b->metric->bytes_moved));
+        b->args.values = (const i64 *)(const void *)values.data;
+    }
+    b->args.rows_at = b->queued && from->count_at ? DEV(const i64 *, from->count_at) : NULL;
+    b->args.set = b->x->program->vars[step->dst].set;
+    b->blocks =
+        MAX_OF(MIN_OF((b->rows + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL), 1);
+    b->most_matches = 1;
+    TRY(choose_form(b, step));
+    choose_filter(b, step);
+    if (b->queued && !b->before.filter) {
+        b->filter.count = 0;
+        b->folded = 0;
+    }
+    void *first = NULL;
+    TRY(gpu_event(g, b->event_base, &first, err));
+    CU(g->api->event_record(first, g->streams[0]));
+    bool duplicate = false;
+    TRY(build_unique(b, &duplicate));
+    b->duplicate = duplicate;
+    if (duplicate) {
+        TRY(build_runs(b));
+    }
+    if (!b->waited) {
+        TRY(record_end(b));
+    }
+    describe_index(b);
+    return ERR_OK;
+}
+
+static FALLIBLE build_and_wait(struct build *b) {
+    struct gpu *g = b->g;
+    struct error *err = b->x->err;
+    TRY(build_all(b));
+    leave_note(b, b->step);
+    if (!b->waited) {
+        CU(gpu_sync(g, g->streams[0]));
+    }
+    return add_time(b);
 }
 
 /* How it was done, for EXPLAIN ANALYZE. */
@@ -567,29 +625,83 @@ static const char *build_name(const struct build *b) {
     return names[b->args.form][b->filter.bits != NULL];
 }
 
-wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
-    struct step_metric *metric = &x->metrics[step_no];
-    struct build b = {.g = g, .x = x, .rows = x->vars[step->src].rows};
-    if (b.rows >= 0xffffffffLL) {
-        FAIL(x->err, NOT_SUPPORTED, "an index over %lld rows", b.rows);
+static FALLIBLE build_open(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                           struct build *out) {
+    *out = (struct build){.g = g,
+                          .x = x,
+                          .rows = x->vars[step->src].rows,
+                          .metric = &x->metrics[step_no],
+                          .step = step};
+    if (out->rows >= 0xffffffffLL) {
+        FAIL(x->err, NOT_SUPPORTED, "an index over %lld rows", out->rows);
     }
     variable_reset(&x->vars[step->dst]); /* in a loop the host may have the last round's index */
-    wf_status status = build_all(&b, step, metric);
+    find_note(out, step);
+    return ERR_OK;
+}
+
+void gpu_build_close(struct build *b, wf_status status) {
+    struct gpu *g = b->g;
+    struct step_metric *metric = b->metric;
     if (status) { /* nothing may still be writing what is freed below */
         gpu_wait(g);
     }
-    for (i32 i = 0; i < COUNT_OF(b.temps); i++) {
-        gpu_heap_free(g->card, b.temps[i]);
+    for (i32 i = 0; i < COUNT_OF(b->temps); i++) {
+        gpu_heap_free(g->card, b->temps[i]);
     }
-    metric->device = build_name(&b);
-    metric->rows_in += b.rows;
-    metric->rows_out += b.rows;
-    metric->bytes_read += b.rows * 8;
-    metric->probes += !status && gpu_index_bytes(b.gv) > g->card->l2_bytes ? b.rows : 0;
-    metric->launches += b.launches;
+    metric->device = build_name(b);
+    metric->rows_in += b->rows;
+    metric->rows_out += b->rows;
+    metric->bytes_read += b->rows * 8;
+    metric->probes += !status && gpu_index_bytes(b->gv) > g->card->l2_bytes ? b->rows : 0;
+    metric->launches += b->launches;
     if (!status) {
-        x->vars[step->dst].rows = b.rows;
-        x->vars[step->dst].on_host = 0;
+        b->x->vars[b->step->dst].rows = b->rows;
+        b->x->vars[b->step->dst].on_host = 0;
     }
+}
+
+wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    struct build b;
+    TRY(build_open(g, x, step_no, step, &b));
+    wf_status status = build_and_wait(&b);
+    gpu_build_close(&b, status);
     return status;
+}
+
+/* --- of a queue --- */
+
+wf_status gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                          struct build **out) {
+    struct build *b = NEW(x->arena, struct build);
+    *out = NULL;
+    TRY(arena_check(x->arena, x->err));
+    TRY(build_open(g, x, step_no, step, b));
+    if (!b->before.key || walked(b, step)) { /* it may be otherwise than one would think */
+        return ERR_OK;
+    }
+    b->queued = 1;
+    b->event_base = g->queue.event_count;
+    wf_status status = build_all(b);
+    if (status) {
+        gpu_build_close(b, status);
+        return status;
+    }
+    x->vars[step->dst].rows = b->rows;
+    x->vars[step->dst].on_host = 0;
+    *out = b;
+    return ERR_OK;
+}
+
+struct krelay gpu_build_relay(const struct build *b) {
+    bool numbered = b->args.form == KINDEX_RANK;
+    return (struct krelay){.report = b->args.report,
+                           .retry = b->duplicate ? 0 : RETRY_DUPLICATE,
+                           .distinct = numbered && !b->duplicate};
+}
+
+wf_status gpu_build_settle(struct build *b) {
+    b->rows = b->x->vars[b->step->src].rows;
+    b->gv->rows = b->rows;
+    return add_time(b);
 }

@@ -103,6 +103,7 @@ static void close_streams(struct gpu *g) {
     memset(g->fits, 0, sizeof g->fits);
     gpu_pinned_free(g, &g->args);
     gpu_pinned_free(g, &g->reports);
+    gpu_queue_fini(g);
     for (i64 e = 0; e < g->event_count; e++) {
         drop_event(g, &g->events[e]);
     }

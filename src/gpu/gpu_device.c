@@ -160,6 +160,7 @@ static f64 order_bytes(const struct exec *x, const struct step *step, f64 rows) 
               : step->kind == STEP_CLIQUES ? CLIQUE_ROW_BYTES
               : step->kind == STEP_WINDOW ? width + WINDOW_ROW_BYTES * (1.0 + step->window_count)
               : step->kind == STEP_LIMIT ? 0
+              : step->kind == STEP_SPLIT ? 2 * width + (f64)sizeof(i64)
               : top                      ? SORT_ROW_BYTES
                                          : 2 * width + SORT_DIGITS * SORT_ROW_BYTES;
     return rows * row;
@@ -321,6 +322,9 @@ static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struc
     if (step->kind == STEP_LIMIT) {
         return gpu_run_limit(g, x, step_no, step);
     }
+    if (step->kind == STEP_SPLIT) {
+        return gpu_run_split(g, x, step_no, step);
+    }
     if (step->kind == STEP_FOLD) {
         return gpu_run_fold(g, x, step_no, step);
     }
@@ -428,6 +432,33 @@ static FALLIBLE gpu_rounds(struct device *dev, struct exec *x, struct rounds *r)
     return status;
 }
 
+static FALLIBLE gpu_queue(struct device *dev, struct exec *x, u32 step_no, const struct step *step,
+                          bool first, bool *out_done) {
+    struct gpu *g = dev->self;
+    *out_done = false;
+    if (!g->card->codes.has_machine && x->settings->gpu_code == CODE_AUTO) {
+        return ERR_OK; /* a step may wait for its kernel */
+    }
+    if (first) {
+        TRY(gpu_enter(g, x->err));
+    }
+    wf_status status = first ? gpu_queue_open(g, x) : ERR_OK;
+    status = status ? status : gpu_queue_step(g, x, step_no, step, out_done);
+    if (first && (status || !*out_done)) {
+        gpu_wait(g);
+        g->pool = NULL;
+        gpu_leave(g);
+    }
+    return status;
+}
+
+static FALLIBLE gpu_settle(struct device *dev, struct exec *x, bool keep, bool *out_good) {
+    struct gpu *g = dev->self;
+    wf_status status = gpu_queue_settle(g, x, keep, out_good);
+    gpu_leave(g);
+    return status;
+}
+
 static FALLIBLE gpu_fetch(struct device *dev, struct exec *x, u32 var) {
     struct gpu *g = dev->self;
     TRY(gpu_enter(g, x->err));
@@ -496,6 +527,7 @@ static struct device *device_of(struct gpu *g) {
     g->device = (struct device){.name = "gpu",
                                 .title = "GPU",
                                 .space = g->card->space,
+                                .near_bytes = g->card->l2_bytes,
                                 .self = g,
                                 .prims = &gpu_prims,
                                 .refuses = gpu_refuses,
@@ -504,6 +536,8 @@ static struct device *device_of(struct gpu *g) {
                                 .lacks = gpu_lacks,
                                 .run = gpu_run,
                                 .rounds = gpu_rounds,
+                                .queue = gpu_queue,
+                                .settle = gpu_settle,
                                 .fetch = gpu_fetch,
                                 .fetch_texts = gpu_fetch_texts,
                                 .rates = gpu_rates,

@@ -337,7 +337,13 @@ struct gpu_fit { /* how many blocks of a launch a multiprocessor holds */
     i64 shared_bytes;
 };
 
-enum { REPEATS_NOTED = 1024 };
+enum { BUILDS_NOTED = 1024 };
+struct build_note { /* what a build found when it ran last: a program that runs again most likely finds it so */
+    u64 key;            /* of the program and its step; 0 = none */
+    i64 set_count;      /* bits of a bitmap */
+    i64 most_matches;
+    b8 repeats, filter; /* keys are repeated; a bitmap before the table was worth it */
+};
 /* What the workers of one card share. */
 struct gpu_card {
     const struct cu_api *api;
@@ -367,7 +373,7 @@ struct gpu_card {
     struct gpu_codes codes;
     struct gpu_host *host;
     struct gpu_moves moves;
-    u64 repeats[REPEATS_NOTED]; /* builds whose keys are repeated, by hash: gpu_build.c */
+    struct build_note builds[BUILDS_NOTED]; /* by hash: gpu_build.c */
 };
 
 struct gpu_grid { /* of a launch */
@@ -394,7 +400,33 @@ struct gpu_known {
     b8 interns_full, out_of_order;
 };
 
-/* A worker: one step at a time, on streams of its own. */
+/* What a step that is queued has of its own until all are settled: see gpu_queue.c. */
+enum { QUEUE_STEPS = 32 };
+struct gpu_seat {
+    struct pinned args, reports;
+    struct gpu_block *args_block;
+};
+struct job;
+struct build;
+struct gpu_queued {
+    u32 step_no;
+    const struct step *step;
+    struct job *job; /* or */
+    struct build *build;
+    u32 slot, slot_count; /* of its variables, in struct kqueue */
+};
+struct gpu_queue {
+    i32 count;
+    u32 slot_count;
+    i64 event_count;
+    i64 rows; /* of the sources so far */
+    struct gpu_queued items[QUEUE_STEPS];
+    struct gpu_seat seats[QUEUE_STEPS];
+    struct gpu_block *block; /* struct kqueue */
+    struct pinned seen;
+};
+
+/* A worker: one step at a time, or steps that are queued, on streams of its own. */
 struct gpu {
     struct device device;
     struct gpu_card *card;
@@ -426,6 +458,7 @@ struct gpu {
     void *widest; /* the kernel of the widest launch since gpu_enter, the last of equal ones */
     struct gpu_grid widest_grid;
     const void *foreseen; /* the program whose texts were compiled in advance */
+    struct gpu_queue queue;
 };
 /* Turns a driver code into ERR_GPU (or ERR_DEVICE_MEMORY); anything but 0 marks the card broken. */
 FALLIBLE gpu_check(struct gpu_card *card, int code, const char *what, struct error *err);
@@ -753,6 +786,7 @@ struct gpu_var {
     i64 bytes; /* of this struct */
     u32 col_count;
     i64 rows;
+    u64 count_at; /* where the card knows how many there are, while `rows` is expected; 0 = they are so many */
     i64 capacity; /* ROWS: that its columns have room for; 0 = not known */
     struct gpu_col *cols;
     struct kindex index; /* INDEX: addresses on the card */
@@ -837,11 +871,23 @@ FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 
 FALLIBLE gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+/* The same without waiting; *out = NULL: it has to be run. `at`: where its report is looked at. */
+FALLIBLE gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                         struct build **out);
+struct krelay gpu_build_relay(const struct build *b);
+FALLIBLE gpu_build_settle(struct build *b);           /* it was as expected */
+void gpu_build_close(struct build *b, wf_status status); /* once nothing of it is under way */
+FALLIBLE gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                        bool *out_done);
+FALLIBLE gpu_queue_open(struct gpu *g, struct exec *x);
+FALLIBLE gpu_queue_settle(struct gpu *g, struct exec *x, bool keep, bool *out_good);
+void gpu_queue_fini(struct gpu *g); /* what it keeps from one use to the next */
 FALLIBLE gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_rank(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r);
+FALLIBLE gpu_run_split(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 /* How a segment looks to a kernel that loads it into a register of `kind`. */

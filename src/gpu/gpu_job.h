@@ -208,6 +208,10 @@ struct job {
     struct gpu_var *set;       /* keys of the rows, heads: a bitmap */
     struct gpu_block *set_was; /* append: the bitmap before */
     i64 event_count;
+    i64 event_base; /* of events, those before it */
+    /* gpu_queue.c */
+    b8 queued;    /* nobody waits for it */
+    u64 count_at; /* of gpu_var: of the source */
     /* gpu_room.c */
     b8 watches;     /* batches go by while room is made for what they give */
     b8 gives_up;    /* the scan has to begin again */
@@ -305,11 +309,20 @@ i64 gpu_job_col_bytes(const struct job *j, u32 c);
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);
 void gpu_job_sink_drop(struct job *j);
+/* The rows that a step which was queued gave. */
+FALLIBLE gpu_job_sink_settle(struct job *j, const i64 *rows);
 
 /* gpu_run.c */
 /* The woven kernel of a layout; NULL when it is not there and nobody waits for it. */
 FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
 FALLIBLE gpu_job_open(struct job *j); /* the step's plan, and the indexes it looks into */
+void gpu_job_init(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct job *out);
+/* All launches, without a look at what they give. *out_done = false: it has to be run. */
+FALLIBLE gpu_job_queue(struct job *j, bool *out_done);
+/* Of one that was queued and is as expected: rows of its variables, in their order. */
+FALLIBLE gpu_job_settle(struct job *j, const i64 *rows);
+/* Ends it, whatever came of it; metrics are filled. */
+void gpu_job_close(struct job *j, wf_status status);
 /* A pipeline that reads the rows which a struct krange at `range` tells of and adds to rows that have
  * room: its arguments, on the card when the first stream is done. The argument block is the job's. */
 FALLIBLE gpu_job_ready(struct job *j, u64 range, struct gpu_block **args, struct job_ready *out);
@@ -349,6 +362,13 @@ FALLIBLE gpu_agg_init(struct job *j);
 FALLIBLE gpu_agg_early(struct job *j); /* small tables: read out before they are waited for */
 void gpu_agg_early_cols(const struct job *j, u64 *cols); /* where to */
 FALLIBLE gpu_agg_end(struct job *j, bool *out_again);
+/* Of a step that is queued: whether its groups can be read out before anybody knows how many there are, the
+ * kernels that do so, and what they gave. */
+bool gpu_agg_can_queue(const struct job *j);
+FALLIBLE gpu_agg_queue(struct job *j);
+FALLIBLE gpu_agg_settle(struct job *j, const i64 *rows);
+/* Where the rows of aggregation `number` are counted, on the card. */
+u64 gpu_agg_rows_at(const struct job *j, u32 number);
 /* Shared memory of a block of so many threads for the tables, behind `other_bytes`. Tells the kernel
  * where each begins, and in how many copies it is; 0: cells of each thread's own, or none. In the
  * virtual machine there is one: args->emit. */

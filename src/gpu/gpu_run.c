@@ -467,7 +467,8 @@ static struct kargs batch_args(const struct job *j, i64 i) {
 #define FIXED(type, at) DEV(type, j->fixed_addr + (u64)(at))
     struct kargs args = {
         .segs = FIXED(const struct kseg *, b->segs_at),
-        .tablet_rows = FIXED(const i64 *, b->rows_at),
+        .tablet_rows =
+            j->count_at ? DEV(const i64 *, j->count_at) : FIXED(const i64 *, b->rows_at),
         .row_starts = FIXED(const i64 *, b->starts_at),
         .zones = b->zones_at < 0 ? NULL : FIXED(const u8 *, b->zones_at),
         .gone = b->gone_at < 0 ? NULL : FIXED(const u64 *const *, b->gone_at),
@@ -645,8 +646,8 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
     cut_launch(j, tile_rows, l, &args);
     void *first = NULL;
     void *last = NULL;
-    TRY(gpu_event(g, 1 + j->event_count, &first, err));
-    TRY(gpu_event(g, 2 + j->event_count, &last, err));
+    TRY(gpu_event(g, j->event_base + 1 + j->event_count, &first, err));
+    TRY(gpu_event(g, j->event_base + 2 + j->event_count, &last, err));
     j->event_count += 2;
     CU(g->api->event_record(first, stream));
     TRY(l->function ? start_kernel(j, &start, args) : start_machine(j, &start, &args));
@@ -662,9 +663,10 @@ static void progress(struct job *j, const struct batch *b) {
 static FALLIBLE add_times(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
+    void **events = g->events + j->event_base;
     for (i64 e = 0; e < j->event_count; e += 2) {
         float ms = 0;
-        CU(g->api->event_elapsed(&ms, g->events[1 + e], g->events[2 + e]));
+        CU(g->api->event_elapsed(&ms, events[1 + e], events[2 + e]));
         j->metric->device_ns += (i64)((f64)ms * 1e6);
     }
     j->event_count = 0;
@@ -897,7 +899,8 @@ static FALLIBLE close_interns(struct job *j) {
     return ERR_OK;
 }
 
-static FALLIBLE run_once(struct job *j, bool *out_again) {
+/* All that comes before the first launch. */
+static FALLIBLE begin_once(struct job *j) {
     j->launched = 0;
     TRY(open_interns(j));
     TRY(clear_bests(j));
@@ -907,7 +910,11 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     gpu_room_begin(j);
     TRY(send_args(j));
     TRY(gpu_agg_init(j));
-    TRY(spread(j));
+    return spread(j);
+}
+
+static FALLIBLE run_once(struct job *j, bool *out_again) {
+    TRY(begin_once(j));
     if (j->place == PLACE_CACHED && !j->to_host) {
         TRY(run_cached(j));
     } else {
@@ -1066,46 +1073,122 @@ const char *gpu_job_code(const struct job *j) {
     return !j->used_woven ? "gpu vm" : j->used_vm ? "gpu vm+woven" : "gpu woven";
 }
 
-wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
-    struct job j = {.g = g, .x = x, .step = step, .pipe = step->pipeline};
-    j.metric = &x->metrics[step_no];
-    j.capacity = g->known.capacity;
+void gpu_job_init(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct job *out) {
+    *out = (struct job){.g = g, .x = x, .step = step, .pipe = step->pipeline};
+    out->metric = &x->metrics[step_no];
+    out->capacity = g->known.capacity;
     for (u32 k = 0; k < PIPE_AGGS; k++) {
-        j.aggs[k].groups_wanted = g->known.groups[k];
+        out->aggs[k].groups_wanted = g->known.groups[k];
     }
-    j.made_bytes = g->known.made_bytes;
-    j.interns_full = g->known.interns_full;
-    j.out_of_order = g->known.out_of_order;
-    wf_status status = run_job(&j);
+    out->made_bytes = g->known.made_bytes;
+    out->interns_full = g->known.interns_full;
+    out->out_of_order = g->known.out_of_order;
+}
+
+void gpu_job_close(struct job *j, wf_status status) {
+    struct gpu *g = j->g;
     if (status) { /* nothing may still be reading what is freed below */
         gpu_wait(g);
     }
-    gpu_job_sink_drop(&j);
-    gpu_job_texts_drop(&j);
-    gpu_job_made_drop(&j);
-    gpu_heap_free(g->card, j.bests);
-    if (j.set && status) {
-        gpu_job_set_restore(&j);
+    gpu_job_sink_drop(j);
+    gpu_job_texts_drop(j);
+    gpu_job_made_drop(j);
+    gpu_heap_free(g->card, j->bests);
+    if (j->set && status) {
+        gpu_job_set_restore(j);
     }
-    gpu_heap_free(g->card, j.set_was);
-    if (j.old && status) {
-        put_back_old(&j);
+    gpu_heap_free(g->card, j->set_was);
+    if (j->old && status) {
+        put_back_old(j);
     }
-    if (j.old && !j.in_place) {
-        gpu_var_release(j.old);
+    if (j->old && !j->in_place) {
+        gpu_var_release(j->old);
     }
-    struct step_metric *metric = j.metric;
-    if (x->counts_rows && !status) {
-        gpu_job_marks(&j);
+    struct step_metric *metric = j->metric;
+    if (j->x->counts_rows && !status) {
+        gpu_job_marks(j);
     }
-    metric->device = gpu_job_code(&j);
-    metric->rows_in += j.source_rows;
-    metric->bytes_read += j.source_bytes;
-    metric->tablets_pruned_rows += j.pruned_rows;
-    metric->bytes_moved += j.place == PLACE_MAPPED ? j.source_bytes : 0;
-    gpu_job_scan_end(&j, status);
-    if (j.kept) {
-        gpu_step_give(g->card, j.kept);
+    metric->device = gpu_job_code(j);
+    metric->rows_in += j->source_rows;
+    metric->bytes_read += j->source_bytes;
+    metric->tablets_pruned_rows += j->pruned_rows;
+    metric->bytes_moved += j->place == PLACE_MAPPED ? j->source_bytes : 0;
+    gpu_job_scan_end(j, status);
+    if (j->kept) {
+        gpu_step_give(g->card, j->kept);
     }
+}
+
+wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    struct job j;
+    gpu_job_init(g, x, step_no, step, &j);
+    wf_status status = run_job(&j);
+    gpu_job_close(&j, status);
     return status;
+}
+
+/* --- of a queue --- */
+
+/* Whether what the step makes, and how it is done, can be left to the card. */
+static bool may_queue(const struct job *j) {
+    const struct gpu_plan *plan = &j->plan;
+    const struct sink *sink = plan->sink;
+    u8 source = j->pipe->source.kind;
+    return (source == SOURCE_TABLE || source == SOURCE_VAR) && !plan->adds_interns && !plan->makes &&
+           !plan->interns.count && !plan->best_count && !sink->append && !sink->set_var &&
+           !atomic_load(&j->kept->elsewhere);
+}
+
+/* Rows that match several others are looked at between launches. */
+static bool is_one_launch(const struct job *j) {
+    return j->each_gives == 1 || gpu_job_takes(j, j->source_rows);
+}
+
+static FALLIBLE queue_launches(struct job *j) {
+    for (i64 b = 0; b < j->batch_count; b++) {
+        struct launch l = {NULL, 0, 0};
+        do {
+            TRY(exec_check(j->x));
+            TRY(launch_batch(j, b, j->g->streams[0], &l));
+        } while (l.tile);
+        progress(j, &j->batches[b]);
+    }
+    return j->plan.agg_count ? gpu_agg_queue(j) : ERR_OK;
+}
+
+wf_status gpu_job_queue(struct job *j, bool *out_done) {
+    *out_done = false;
+    j->queued = 1;
+    TRY(gpu_job_open(j));
+    if (!may_queue(j)) {
+        return ERR_OK;
+    }
+    TRY(gpu_job_scan(j));
+    if (j->scan && !j->found) { /* its columns may have to be brought first */
+        return ERR_OK;
+    }
+    if (!j->scan) {
+        TRY(gpu_job_source(j));
+        TRY(gpu_job_place(j));
+    }
+    TRY(gpu_job_texts(j));
+    j->each_gives = most_matches(j);
+    if (!is_one_launch(j)) {
+        return ERR_OK;
+    }
+    TRY(begin_once(j));
+    if (j->plan.agg_count && !gpu_agg_can_queue(j)) {
+        return ERR_OK;
+    }
+    TRY(queue_launches(j));
+    *out_done = true;
+    return ERR_OK;
+}
+
+wf_status gpu_job_settle(struct job *j, const i64 *rows) {
+    if (j->count_at) {
+        j->source_rows = j->x->vars[j->pipe->source.ref].rows;
+    }
+    TRY(add_times(j));
+    return gpu_job_sink_settle(j, rows);
 }

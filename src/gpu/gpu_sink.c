@@ -190,7 +190,9 @@ static FALLIBLE rows_on_card(struct job *j) {
     struct error *err = j->x->err;
     const struct sink *sink = job_sink(j);
     i64 width = MAX_OF(gpu_job_row_bytes(j), 1);
-    if (!j->capacity) {
+    if (j->queued) { /* more would not be as expected */
+        j->capacity = MAX_OF(exec_expects(j->x, sink->var), 1);
+    } else if (!j->capacity) {
         i64 bound = (j->plan.has_match ? 2 : 1) * j->source_rows;
         i64 room = MAX_OF(gpu_heap_available(g->card), 0) / 4 / width;
         j->capacity = j->old_rows + MAX_OF(MIN_OF(bound, room), 1);
@@ -554,6 +556,16 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
     if (!*out_again && j->set) {
         gpu_job_set_end(j);
     }
+    return ERR_OK;
+}
+
+wf_status gpu_job_sink_settle(struct job *j, const i64 *rows) {
+    if (j->plan.agg_count) {
+        TRY(gpu_agg_settle(j, rows));
+    } else {
+        j->out->rows = j->x->vars[job_sink(j)->var].rows = rows[0];
+    }
+    count_out(j);
     return ERR_OK;
 }
 

@@ -301,6 +301,8 @@ static FALLIBLE single_part(struct job *j) {
             j->source_bytes += rows * kind_bytes[kind];
         }
     }
+    const struct gpu_var *gv = x->vars[var].copy;
+    j->count_at = j->queued && gv ? gv->count_at : 0;
     j->parts = NEW_ARRAY(x->arena, struct part, 1);
     j->parts[0] = (struct part){.rows = rows, .sig = find_sig(j, cols)};
     j->part_count = rows > 0;

@@ -117,6 +117,15 @@ static i32 rows_per_thread(const struct weaver *v) {
     return rows;
 }
 
+/* Whether rows search a hash table, whose first places are asked for all rows of a thread at once: four words a row. */
+static bool asks_places(const struct weaver *v) {
+    bool asks = false;
+    for (u32 k = 0; k < v->plan->agg_count; k++) {
+        asks = asks || (v->plan->aggs[k]->key != NO_REG && v->w->aggs[k].form == AGG_HASH && !v->w->cells[k]);
+    }
+    return asks && !v->list && !v->w->run_rows;
+}
+
 /* Blocks per multiprocessor the compiler has to make room for: few live registers, many blocks. */
 static i32 min_blocks(const struct weaver *v) {
     u32 all = v->pipe->op_count;
@@ -126,6 +135,9 @@ static i32 min_blocks(const struct weaver *v) {
     }
     bool many = words <= 40 && (v->list || !goes_apart(v->plan));
     i32 blocks = many ? 6 : words <= 64 ? 4 : words <= 96 ? 3 : 2;
+    if (v->rows >= 8 && asks_places(v)) { /* six had 692 bytes of registers in memory in TPC-H's Q13 */
+        blocks = MIN_OF(blocks, 4);
+    }
     if (weave_along(v)) {
         i32 run_words = v->rows * weave_runs_words(v) + 24;
         bool plain = !goes_apart(v->plan) && !v->plan->indexes.count;

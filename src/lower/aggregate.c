@@ -161,13 +161,28 @@ static bool needs_ranks_of_strings(const struct agg_state *s) {
 struct columns {
     VEC(struct out_col) cols;
     VEC(struct value *) to;
+    VEC(u32) at; /* of each of them: its column */
 };
 
 static u32 add_column(struct lower *l, struct columns *cs, struct value *v, struct type type) {
     struct out_col col = {.value = *v, .type = type};
     VEC_PUSH(l->arena, &cs->cols, col);
     VEC_PUSH(l->arena, &cs->to, v);
+    VEC_PUSH(l->arena, &cs->at, (u32)cs->cols.count - 1);
     return (u32)cs->cols.count - 1;
+}
+
+/* The same where it may be a column that is there. */
+static void add_input(struct lower *l, struct columns *cs, struct value *v, struct type type) {
+    for (i64 i = 0; i < cs->cols.count; i++) {
+        const struct value *has = &cs->cols.items[i].value;
+        if (has->reg == v->reg && has->null == v->null) {
+            VEC_PUSH(l->arena, &cs->to, v);
+            VEC_PUSH(l->arena, &cs->at, (u32)i);
+            return;
+        }
+    }
+    add_column(l, cs, v, type);
 }
 
 /* Only the least (greatest) text of a key decides, which those who number them may use. NULLs are
@@ -204,9 +219,9 @@ static void add_word_column(struct agg_state *s, struct columns *cs, struct call
         c->arg.reg = intern_best(s, c, key, values);
         b->regs.items[c->arg.reg].dict = l->status ? 0 : dict;
     }
-    add_column(l, cs, &c->arg, c->arg_type);
+    add_input(l, cs, &c->arg, c->arg_type);
     if (c->arg2.reg != NO_REG) {
-        add_column(l, cs, &c->arg2, c->arg_type);
+        add_input(l, cs, &c->arg2, c->arg_type);
     }
 }
 
@@ -248,19 +263,52 @@ static u32 materialise_inputs(struct agg_state *s, u16 *key) {
             add_word_column(s, &cs, &s->calls[i], packed.reg);
         }
     }
+    struct value *rows = NEW_ARRAY(l->arena, struct value, s->key_count + 1);
     for (i32 i = 0; i < s->key_count && !l->status; i++) {
-        if (has_form(s, i)) {
+        rows[i] = (struct value){s->depends[i].row_reg, NO_REG};
+        if (s->place[i] < 0) {
+            add_input(l, &cs, &rows[i], type_of(TYPE_BIGINT));
+        } else if (has_form(s, i)) {
             add_column(l, &cs, &s->forms[i], type_of(TYPE_BIGINT));
         }
     }
-    u32 count = (u32)cs.cols.count;
-    u32 var = lower_rows(s->w.b, "inputs", cs.cols.items, count, false, -1);
+    u32 var = lower_rows(s->w.b, "inputs", cs.cols.items, (u32)cs.cols.count, false, -1);
     s->w.b = lower_over(l, var, rel_input(s->rel)->rows);
-    for (u32 i = 0; i < count && !l->status; i++) {
-        *cs.to.items[i] = lower_source_value(s->w.b, i);
+    for (i64 i = 0; i < cs.to.count && !l->status; i++) {
+        *cs.to.items[i] = lower_source_value(s->w.b, cs.at.items[i]);
+    }
+    for (i32 i = 0; i < s->key_count && !l->status; i++) {
+        s->depends[i].row_reg = rows[i].reg;
     }
     *key = *key == NO_REG ? *key : packed.reg;
     return var;
+}
+
+/* Whether the inputs are split by key before they are grouped. */
+static bool splits(const struct agg_state *s) {
+    struct lower *l = s->l;
+    const struct rel *rel = s->rel;
+    u32 calls = (u32)rel->agg.calls.count;
+    if (l->status || s->key == NO_REG || rel->agg.in_runs) {
+        return false;
+    }
+    struct parts_groups of = {.rows = rel_input(rel)->rows,
+                              .groups = rel->rows,
+                              .range = reg_range(s->w.b, s->key),
+                              .input_count = calls,
+                              .word_count = calls};
+    return parts_for_groups(l, s->w.b, &of);
+}
+
+static void split_inputs(struct agg_state *s) {
+    struct lower *l = s->l;
+    s->w.b->ends = "rows are split by key";
+    u32 var = materialise_inputs(s, &s->key);
+    if (!l->status) {
+        struct step *step = parts_step(l, var, reg_range(s->w.b, s->key));
+        step->groups = MAX_OF(s->rel->rows, 1);
+        step->word_count = (u32)s->rel->agg.calls.count;
+    }
 }
 
 /* keys that depend on others */
@@ -547,6 +595,8 @@ void agg_state_sink(struct agg_state *s, struct builder *b) {
     u32 inputs = 0;
     if (!l->status && (ranks || s->any_ordered)) {
         inputs = materialise_inputs(s, &s->key);
+    } else if (splits(s)) {
+        split_inputs(s);
     }
     for (i64 i = 0; i < rel->agg.calls.count && !l->status && s->any_ordered; i++) {
         if (is_ordered(s, i)) {

@@ -784,6 +784,14 @@ struct builder *lower_work(struct lower *l, const struct rel *rel) {
     return read_part(l, rel, rel == l->growing ? WORK_DELTA : (u32)rel->work.part);
 }
 
+bool fix_is_open(const struct lower *l) {
+    bool open = false;
+    for (i64 i = 0; i < l->working.count; i++) {
+        open = open || !l->working.items[i]->done;
+    }
+    return open;
+}
+
 /* what is kept from round to round */
 
 bool fix_is_seen(const struct lower *l, const struct rel *rel) {

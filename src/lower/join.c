@@ -26,6 +26,7 @@ struct join {
     u32 rows; /* the right side: key, payload */
     u16 key;  /* of the left side */
     u16 asked; /* where the conditions, all of left columns alone, hold; NO_REG: there are others */
+    struct parts_sides split; /* by key, first */
     const struct rel *grows; /* the right side gives what is new of these rows in an index that stays; NULL = all */
     struct lazy lazy;
 };
@@ -37,23 +38,24 @@ static bool visit_mark(const struct expr *expr, void *arg) {
     return true;
 }
 
-/* The build side's columns that are read behind the probe: not its keys, as a rule. */
-static void find_payload(struct join *j) {
+/* Of an input's columns those that are read behind the probe: not its keys, as a rule. */
+static u32 *read_behind(const struct join *j, const struct rel *input, u32 *out_count) {
     struct lower *l = j->l;
-    const struct rel *input = rel_right(j->rel);
     u8 *wanted = NEW_ARRAY(l->arena, u8, l->plan->cols.count + 1);
-    j->payload = NEW_ARRAY(l->arena, u32, input->out.count + 1);
+    u32 *cols = NEW_ARRAY(l->arena, u32, input->out.count + 1);
     for (i64 i = 0; i < j->rel->out.count; i++) {
         wanted[j->rel->out.items[i]] = 1;
     }
     for (i64 i = 0; i < j->rel->join.conds.count; i++) {
         expr_walk(j->rel->join.conds.items[i], visit_mark, wanted);
     }
+    *out_count = 0;
     for (i64 i = 0; i < input->out.count; i++) {
         if (wanted[input->out.items[i]]) {
-            j->payload[j->payload_count++] = input->out.items[i];
+            cols[(*out_count)++] = input->out.items[i];
         }
     }
+    return cols;
 }
 
 /* Whether a set of the right side's keys is all that the join needs: of an inner one where a row
@@ -95,6 +97,9 @@ static void build_side(struct join *j, struct builder *right) {
     if (j->grows && !l->status) {
         l->steps.items[l->steps.count - 1].pipeline->sinks[0].append = 1;
     }
+    if (j->split.built) {
+        parts_step(l, j->rows, j->keys.range);
+    }
     j->index = lower_var(l, VAR_INDEX, "index");
     l->vars.items[j->index].rows_var = j->rows;
     l->vars.items[j->index].set = asks_only(j);
@@ -107,6 +112,54 @@ static void build_side(struct join *j, struct builder *right) {
     step->fields = key_join_fields(l, &j->keys, &step->field_count);
     if (j->grows && !l->status) {
         fix_keep_growing(l, j->grows, step);
+    }
+}
+
+static struct parts_sides splits(const struct join *j) {
+    const struct rel *rel = j->rel;
+    i64 left = rel_left(rel)->rows;
+    bool one = rel->join.right_unique || rel->join.kind == JOIN_SEMI;
+    struct parts_join of = {.sorted = rel->join.left_sorted,
+                            .built_sorted = rel->join.right_sorted,
+                            .rows = rel_right(rel)->rows,
+                            .probes = left,
+                            .range = j->keys.range,
+                            .payload_count = j->payload_count,
+                            .found = one && left > 0 ? (f64)rel->rows / (f64)left : 1.0};
+    read_behind(j, rel_left(rel), &of.carried_count);
+    bool can = rel->join.left_keys.count > 0 && !j->grows && !j->lazy.number;
+    return can ? parts_for_join(j->l, j->left, &of) : (struct parts_sides){0, 0};
+}
+
+/* Cuts the left side's pipeline: the key, whether it can match, and what is read behind the probe. */
+static void split_left(struct join *j) {
+    struct lower *l = j->l;
+    const struct rel *left = rel_left(j->rel);
+    u32 carried_count;
+    const u32 *carried = read_behind(j, left, &carried_count);
+    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, carried_count + 2);
+    u32 count = 0;
+    cols[count].value = (struct value){j->key, NO_REG};
+    cols[count++].type = type_of(TYPE_BIGINT);
+    bool valid = j->keys.valid != NO_REG;
+    if (valid) {
+        cols[count].value = (struct value){j->keys.valid, NO_REG};
+        cols[count++].type = type_of(TYPE_BOOLEAN);
+    }
+    for (u32 i = 0; i < carried_count && !l->status; i++) {
+        cols[count++] = lower_carry(j->left, carried[i]);
+    }
+    j->left->ends = "rows are split by key";
+    u32 var = l->status ? 0 : lower_rows(j->left, "probing", cols, count, false, -1);
+    if (l->status) {
+        return;
+    }
+    parts_step(l, var, j->keys.range)->dst2 = j->index;
+    j->left = lower_over(l, var, left->rows);
+    j->key = lower_source_value(j->left, 0).reg;
+    j->keys.valid = valid ? lower_source_value(j->left, 1).reg : (u16)NO_REG;
+    for (u32 i = 0; i < carried_count; i++) {
+        bind_source(j->left, carried[i], count - carried_count + i);
     }
 }
 
@@ -371,7 +424,8 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
     j.keys.keep_right = kind == JOIN_FULL;
     key_join_prepare(&j.keys, j.left, right, rel);
     i64 right_most = right->max_rows;
-    find_payload(&j);
+    j.payload = read_behind(&j, rel_right(rel), &j.payload_count);
+    j.split = splits(&j);
     lazy_enter(l, &j.lazy);
     build_side(&j, right);
     lazy_leave(l, &j.lazy);
@@ -379,6 +433,9 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
         l->deferrals.items[j.lazy.number - 1].rows_var = j.rows;
     }
     j.key = key_join_pack(j.left, &j.keys, true);
+    if (j.split.probing && !l->status) {
+        split_left(&j);
+    }
     j.asked = where_asked(&j);
     if (l->status) {
         return j.left;

@@ -3,6 +3,7 @@
 #define WF_LOWER_LOWER_H
 
 #include "defs/program.h"
+#include "defs/settings.h"
 #include "plan/plan.h"
 
 struct lower_limits { /* what weaving may use; so that lower knows no device */
@@ -11,6 +12,8 @@ struct lower_limits { /* what weaving may use; so that lower knows no device */
     bool sets_grow;   /* all devices there are keep a set from round to round of a recursion, and add to
                        * one as they go (struct sink) */
     bool sets_small;  /* they add to sets that are small */
+    i32 partition;    /* PARTITION_…: rows brought together by key before large tables are visited */
+    i64 near_bytes;   /* of a table whose places are near for all who visit it; 0 = not known */
     bool indexes_grow; /* they keep indexes, too */
     /* Of one pipeline; 0 = any number. */
     i32 max_live;     /* registers alive at once */

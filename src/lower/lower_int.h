@@ -444,6 +444,7 @@ void fix_before(struct lower *l, const struct rel *rel); /* now, unless it was m
 struct builder *fix_relation_rows(struct lower *l, const struct rel *shared);
 /* Whether these are all rows of a recursion so far, of which a set may be kept from round to round. */
 bool fix_is_seen(const struct lower *l, const struct rel *rel);
+bool fix_is_open(const struct lower *l); /* whether steps made now belong to a round */
 /* The rows of a recursion that an input is made of, row by row, where an index of it may be kept from round
  * to round; else NULL. */
 const struct rel *fix_growing(const struct lower *l, const struct rel *input);
@@ -562,6 +563,33 @@ const char *weave_end(const struct builder *b);
 
 /* scans.c: pipelines that read the same rows become one. */
 void scans_share(struct lower *l);
+
+/* parts.c */
+struct parts_join {
+    b8 sorted;       /* keys are looked up in their order */
+    b8 built_sorted; /* the built side comes in the order of its key */
+    i64 rows;   /* of the built side */
+    i64 probes; /* rows that look a key up */
+    struct range range;
+    u32 payload_count; /* columns of the built side that are read where a row is found, */
+    u32 carried_count; /* and of the other one, which go along */
+    f64 found;         /* of the lookups, the share that finds a row */
+};
+/* Which sides of a join are split by key first. */
+struct parts_sides {
+    b8 built, probing;
+};
+struct parts_sides parts_for_join(const struct lower *l, const struct builder *left,
+                                  const struct parts_join *join);
+struct parts_groups {
+    i64 rows, groups;
+    struct range range;
+    u32 input_count, word_count;
+};
+bool parts_for_groups(const struct lower *l, const struct builder *b,
+                      const struct parts_groups *of);
+/* STEP_SPLIT of a variable by its first column, a key within the range. */
+struct step *parts_step(struct lower *l, u32 var, struct range range);
 
 /* range.c */
 struct range range_exact(i128 lo, i128 hi);

@@ -1,4 +1,5 @@
-/* runs.c: which aggregations get their rows in the order of the group key.
+/* runs.c: which aggregations get their rows in the order of the group key, and which sides of
+ * joins come in the order of theirs.
  *
  * A table's statistics say which columns ascend from row to row. Filters, projections and the left
  * sides of joins keep the order of rows; an inner join's right key is equal to the left one; a
@@ -91,6 +92,10 @@ static void mark_runs(struct rel *rel, void *arg) {
     UNUSED(arg);
     const struct expr *only = NULL;
     i64 count = 0;
+    for (i64 i = 0; rel->kind == REL_JOIN && i < rel->join.left_keys.count; i++) {
+        rel->join.left_sorted |= opt_is_sorted(rel_left(rel), rel->join.left_keys.items[i]);
+        rel->join.right_sorted |= opt_is_sorted(rel_right(rel), rel->join.right_keys.items[i]);
+    }
     for (i64 i = 0; rel->kind == REL_AGG && i < rel->agg.keys.count; i++) {
         if (rel->agg.implied.count == 0 || !rel->agg.implied.items[i]) {
             only = rel->agg.keys.items[i];

@@ -555,12 +555,16 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
 struct looking {
     struct exec *x;
     struct placed *p; /* NULL: nothing was placed */
+    b8 makes;         /* the step is a pipeline, or builds an index */
 };
 
 static void look_at_rows(void *arg, u32 var) {
     struct looking *l = arg;
     i64 rows = l->x->vars[var].rows;
     past_had(l->x->past, var, rows);
+    if (l->makes) {
+        past_made(l->x->past, var, rows);
+    }
     if (l->p) {
         i64 expected = l->p->rows[var];
         i64 most = MAX_OF(rows, expected);
@@ -581,7 +585,7 @@ void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32
         step = left < block->step_count ? &block->steps[left] : NULL;
         left -= step ? 0 : block->step_count;
     }
-    struct looking looking = {x, p};
+    struct looking looking = {x, p, step->kind == STEP_PIPELINE || step->kind == STEP_BUILD};
     step_outputs(step, look_at_rows, &looking);
     if (!p) {
         return;
@@ -604,8 +608,20 @@ void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32
     p->running_ns = 0;
 }
 
+f64 auto_pause(struct exec *x) {
+    f64 running_ns = x->placed ? x->placed->running_ns : 0;
+    auto_resume(x, 0);
+    return running_ns;
+}
+
+void auto_resume(struct exec *x, f64 running_ns) {
+    if (x->placed) {
+        x->placed->running_ns = running_ns;
+    }
+}
+
 void auto_went_round(struct exec *x, const struct block *block) {
-    struct looking looking = {x, x->placed};
+    struct looking looking = {x, x->placed, 0};
     for (u32 s = 0; s < block->step_count; s++) {
         step_outputs(&block->steps[s], look_at_rows, &looking);
     }

@@ -367,7 +367,7 @@ void step_outputs(const struct step *step, void (*visit)(void *arg, u32 var), vo
             visit(arg, sink->fault_var);
         }
     }
-    if (step->kind == STEP_SORT) {
+    if (step->kind == STEP_SORT || step->kind == STEP_SPLIT) {
         visit(arg, step->src);
     } else if (step->kind != STEP_PIPELINE && step->kind != STEP_RESULT) {
         visit(arg, step->dst);

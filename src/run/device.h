@@ -127,6 +127,7 @@ struct exec {
     struct stream *stream;       /* the answer is computed as it is read; NULL = it is all there */
     struct past *past;           /* what earlier runs of the program took; NULL = nobody kept it */
     struct placed *placed;       /* where its steps run, under auto; NULL = not decided */
+    struct queue *queue;         /* steps that a device has not told of yet; NULL = never any */
     /* Shares of one scan (hybrid.c). A share is an execution of its own that runs one step, over
      * `span` of its table; faults and progress are those of the whole. */
     struct exec *whole;           /* NULL = this is no share */
@@ -162,6 +163,8 @@ static inline u64 fault_key(u16 rank, i64 row, u8 fault) {
 void exec_fault(struct exec *x, u64 key); /* atomic minimum */
 /* ERR_CANCELLED when cancelled or past the deadline. */
 FALLIBLE exec_check(struct exec *x);
+/* Rows that a variable had when the program ran last and had made it; -1 = not known. */
+i64 exec_expects(const struct exec *x, u32 var);
 
 /* Whether no row of the segment's zone can lie within the bounds. */
 bool exec_zone_excluded(const struct exec *x, const struct segment *seg, const struct prune *p,
@@ -238,6 +241,7 @@ struct device {
     const char *title; /* as messages say it */
     u32 space; /* the memory it works in; 0 = the host's. Devices of one space share copies of variables,
                         * and a step may run on any of them: they are workers of one card. */
+    i64 near_bytes; /* of its cache: what lies there is not far; 0 = steps see to that themselves */
     _Atomic i32 busy; /* steps that it runs, and that wait for it */
     void *self;
     const struct prim_class *prims; /* on plain arrays; NULL = none */
@@ -260,6 +264,15 @@ struct device {
      * step by step, which may read rows of the last one again. Fills metrics but for times. NULL where
      * a device runs only steps. */
     FALLIBLE (*rounds)(struct device *dev, struct exec *x, struct rounds *r);
+    /* Queues a step without waiting for what it gives: until `settle` the variables that it makes have as
+     * many rows as exec_expects says, and nothing that it reads may change or go. `first`: nothing is
+     * queued yet; from then to `settle` the device is this execution's. *out_done = false: the step has to
+     * be run, and nothing was changed. NULL where a device runs only steps. */
+    FALLIBLE (*queue)(struct device *dev, struct exec *x, u32 step_no, const struct step *step,
+                      bool first, bool *out_done);
+    /* Waits for all that was queued, and fills metrics but for times. *out_good = false: some step was not
+     * as expected, and all of them have to be run. keep = false: they are dropped. */
+    FALLIBLE (*settle)(struct device *dev, struct exec *x, bool keep, bool *out_good);
     /* A pipeline whose only sink is rows, a slice of its source at a time; NULL where the device
      * runs only whole steps. next replaces the sink variable's rows by those of the next slice:
      * about want_bytes of them, at most `limit` (-1 = all); with `discard` rows are computed and

@@ -28,8 +28,11 @@ struct past_ratio {
 struct past {
     u32 step_count, var_count, block_count;
     struct past_ratio *ratios; /* by step and place */
-    _Atomic i64 *rows;         /* by variable; -1 = not seen */
+    _Atomic i64 *rows;         /* by variable, at last; -1 = not seen */
+    _Atomic i64 *made;         /* the same, as the pipeline that makes it left it */
     _Atomic i64 *rounds;       /* by block; 0 = not seen */
+    _Atomic i32 misses;        /* one behind the other, of steps that were queued */
+    _Atomic i32 waits;         /* runs until they are queued again */
 };
 
 struct past *past_new(struct arena *arena, const struct program *program) {
@@ -42,8 +45,10 @@ struct past *past_new(struct arena *arena, const struct program *program) {
     past->ratios = NEW_ARRAY(arena, struct past_ratio, past->step_count * PLACES_MOST + 1);
     past->rows = NEW_ARRAY(arena, _Atomic i64, past->var_count + 1);
     past->rounds = NEW_ARRAY(arena, _Atomic i64, past->block_count + 1);
+    past->made = NEW_ARRAY(arena, _Atomic i64, past->var_count + 1);
     for (u32 v = 0; v < past->var_count; v++) {
         atomic_init(&past->rows[v], -1);
+        atomic_init(&past->made[v], -1);
     }
     return past;
 }
@@ -105,6 +110,13 @@ void past_had(struct past *past, u32 var, i64 rows) {
     }
 }
 
+void past_made(struct past *past, u32 var, i64 rows) {
+    if (past) {
+        ASSERT(var < past->var_count);
+        atomic_store(&past->made[var], rows);
+    }
+}
+
 f64 past_rounds(const struct past *past, u32 block) {
     i64 rounds = past ? atomic_load(&past->rounds[block]) : 0;
     return rounds > 0 ? (f64)rounds : 4;
@@ -115,4 +127,27 @@ void past_went_round(struct past *past, u32 block, i64 rounds) {
         ASSERT(block < past->block_count);
         atomic_store(&past->rounds[block], rounds);
     }
+}
+
+#define MISSES_MOST 6
+
+bool past_may_queue(struct past *past) {
+    if (past && atomic_load(&past->waits) > 0) {
+        atomic_fetch_sub(&past->waits, 1);
+        return false;
+    }
+    return past != NULL;
+}
+
+void past_queued(struct past *past, bool good) {
+    if (past) {
+        i32 misses = good ? 0 : MIN_OF(atomic_load(&past->misses) + 1, MISSES_MOST);
+        atomic_store(&past->misses, misses);
+        atomic_store(&past->waits, good ? 0 : 1 << misses);
+    }
+}
+
+i64 exec_expects(const struct exec *x, u32 var) {
+    ASSERT(!x->past || var < x->past->var_count);
+    return x->past ? atomic_load(&x->past->made[var]) : -1;
 }

@@ -408,8 +408,39 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     return arena_check(x->arena, x->err);
 }
 
+/* Hands a step to a device that need not be waited for, or runs it. *out_next: the one to go on with, which
+ * is an earlier one where steps that were queued have to be run. */
+static FALLIBLE run_or_queue(struct exec *x, const struct run_devices *devices, u32 step_no,
+                             const struct step *step, bool streams, u32 *out_next) {
+    bool done = false;
+    bool leaves = false;
+    u32 again = NO_STEP;
+    *out_next = step_no + 1;
+    if (!streams) {
+        TRY(queue_step(x, devices, step_no, step, &done));
+    }
+    if (!done && !streams && queue_is_open(x)) {
+        TRY(queue_leaves(x, devices, step_no, step, &leaves));
+    }
+    if (!done && !leaves) {
+        TRY(queue_settle(x, devices, &again));
+    }
+    if (done || again != NO_STEP) {
+        *out_next = done ? step_no + 1 : again;
+        return ERR_OK;
+    }
+    wf_status status = run_step(x, devices, step_no, step, streams);
+    if (status && status != ERR_CANCELLED && queue_is_open(x)) { /* what is queued comes before it */
+        *out_next = queue_drop(x, devices);
+        error_reset(x->err);
+        atomic_store_explicit(&x->fault, ~0ULL, memory_order_relaxed);
+        return ERR_OK;
+    }
+    return status;
+}
+
 /* Interners live on: their strings may be referred to from anywhere. */
-static void release_after(struct exec *x, u32 step_no) {
+void release_after(struct exec *x, u32 step_no) {
     for (u32 v = 0; v < x->program->var_count; v++) {
         if (x->program->vars[v].last_use == step_no && x->program->vars[v].kind != VAR_INTERN) {
             variable_reset(&x->vars[v]);
@@ -558,80 +589,120 @@ static void rounds_end(struct exec *x, const struct rounds *r, i64 round,
     }
 }
 
+/* What the interpreter keeps of a program's blocks. */
+struct blocks {
+    u32 *first_step; /* by block, and one behind the last */
+    u32 *loop_end;   /* see loop_ends */
+    i64 *rounds;
+    u32 flows_from;
+    bool loops, streams;
+};
+
+static void blocks_open(struct exec *x, bool streams, struct blocks *out) {
+    const struct program *program = x->program;
+    *out = (struct blocks){.streams = streams, .flows_from = streams ? stream_first(program) : 0};
+    out->first_step = NEW_ARRAY(x->arena, u32, program->block_count + 1);
+    out->rounds = NEW_ARRAY(x->arena, i64, program->block_count + 1);
+    out->loop_end = loop_ends(x);
+    for (u32 b = 0; b < program->block_count; b++) {
+        out->first_step[b + 1] = out->first_step[b] + program->blocks[b].step_count;
+        out->loops = out->loops || program->blocks[b].loop_count;
+    }
+}
+
+/* The steps of a block, once. */
+static FALLIBLE run_steps(struct exec *x, const struct run_devices *devices, struct blocks *r, u32 b) {
+    const struct block *block = &x->program->blocks[b];
+    u32 end = r->first_step[b + 1];
+    u32 next = r->first_step[b];
+    while (next < end || queue_is_open(x)) {
+        if (next == end) {
+            u32 again = NO_STEP;
+            TRY(queue_settle(x, devices, &again));
+            next = again == NO_STEP ? end : again;
+            continue;
+        }
+        u32 step_no = next;
+        const struct step *step = &block->steps[step_no - r->first_step[b]];
+        bool flows = r->streams && step_no >= r->flows_from;
+        if (flows && !x->stream) {
+            TRY(stream_possible(x, devices, step_no, &flows));
+            r->streams = flows;
+        }
+        struct round_metric began;
+        round_begin(x, step_no, step, &began);
+        TRY(run_or_queue(x, devices, step_no, step, flows, &next));
+        if (r->loop_end[b]) {
+            round_end(x, step, r->rounds[r->loop_end[b] - 1] + 1, &began);
+        }
+        /* A step of a loop may run again and need what it read before, and so do one that is still
+         * running and those that were queued; the answer stays until exec_close. */
+        if (!r->loops && !x->stream && !queue_is_open(x) && next == step_no + 1 &&
+            step->kind != STEP_RESULT) {
+            release_after(x, step_no);
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bool streams) {
     const struct program *program = x->program;
-    bool loops = false;
+    struct blocks r;
     work_plan(x);
-    u32 *first_step = NEW_ARRAY(x->arena, u32, program->block_count + 1);
-    for (u32 b = 0; b < program->block_count; b++) {
-        first_step[b + 1] = first_step[b] + program->blocks[b].step_count;
-        loops = loops || program->blocks[b].loop_count;
-    }
-    u32 flows_from = streams ? stream_first(program) : 0;
+    blocks_open(x, streams, &r);
     u32 b = program->block_count ? 0 : NO_VAR;
     bool again = false;
     struct rounds loop = {0};
-    i64 *rounds = NEW_ARRAY(x->arena, i64, program->block_count + 1);
-    u32 *loop_end = loop_ends(x);
     while (b != NO_VAR) {
         const struct block *block = &program->blocks[b];
         if (!again) {
             enter_block(x, block);
         }
         if (!again || loop.block != block) {
-            loop = (struct rounds){.block = block, .first_step = first_step[b]};
+            loop = (struct rounds){.block = block, .first_step = r.first_step[b]};
             loop.cannot = !block->loop_count || block->loop != b || devices->count < 2;
         }
         if (!loop.cannot) {
             struct round_metric *began = rounds_begin(x, &loop);
             TRY(run_rounds(x, devices, &loop));
-            rounds[b] += loop.count;
+            r.rounds[b] += loop.count;
             x->rounds += loop.count;
-            rounds_end(x, &loop, rounds[b], began);
+            rounds_end(x, &loop, r.rounds[b], began);
         }
         if (loop.count && (!goes_round(x, block) || has_enough(x, block))) {
-            past_went_round(x->past, b, rounds[b]);
+            past_went_round(x->past, b, r.rounds[b]);
             again = false;
             b = block->next;
             continue;
         }
-        for (u32 s = 0; s < block->step_count; s++) {
-            u32 step_no = first_step[b] + s;
-            bool flows = streams && step_no >= flows_from;
-            if (flows && !x->stream) {
-                TRY(stream_possible(x, devices, step_no, &flows));
-                streams = flows;
-            }
-            struct round_metric began;
-            round_begin(x, step_no, &block->steps[s], &began);
-            TRY(run_step(x, devices, step_no, &block->steps[s], flows));
-            if (loop_end[b]) {
-                round_end(x, &block->steps[s], rounds[loop_end[b] - 1] + 1, &began);
-            }
-            /* A step of a loop may run again and need what it read before, and so does one that is
-             * still running; the answer stays until exec_close. */
-            if (!loops && !x->stream && block->steps[s].kind != STEP_RESULT) {
-                release_after(x, step_no);
-            }
-        }
+        TRY(run_steps(x, devices, &r, b));
         again = goes_round(x, block) && !has_enough(x, block);
-        rounds[b]++;
+        r.rounds[b]++;
         x->rounds += block->loop_count > 0;
         if (!again && block->loop_count) {
-            past_went_round(x->past, b, rounds[b]);
+            past_went_round(x->past, b, r.rounds[b]);
         }
         b = again ? block->loop : block->next;
     }
     return ERR_OK;
 }
 
+/* Nothing stays queued. */
+static FALLIBLE run_all(struct exec *x, const struct run_devices *devices, bool streams) {
+    wf_status status = run_blocks(x, devices, streams);
+    if (queue_is_open(x)) {
+        (void)queue_drop(x, devices);
+    }
+    return status;
+}
+
 wf_status exec_run(struct exec *x, const struct run_devices *devices) {
-    return run_blocks(x, devices, false);
+    return run_all(x, devices, false);
 }
 
 wf_status exec_start(struct exec *x, const struct run_devices *devices, struct answer *out,
                      bool *out_end) {
     *out_end = true;
-    TRY(run_blocks(x, devices, true));
+    TRY(run_all(x, devices, true));
     return x->stream ? exec_next(x, out, out_end) : exec_answer(x, out);
 }

@@ -58,6 +58,9 @@ struct step_cost auto_cost(struct exec *x, struct device *device, const struct s
 struct expected *auto_expected(struct exec *x);
 /* The step ran on device `number`, wherever it was meant to, and took so long. */
 void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no, i64 ns);
+/* The estimate of the step that was chosen last, to be given back before auto_ran. */
+f64 auto_pause(struct exec *x);
+void auto_resume(struct exec *x, f64 running_ns);
 /* A device ran rounds of the loop by itself. */
 void auto_went_round(struct exec *x, const struct block *block);
 /* What is to be said of columns that the statement missed on a device; NULL = nothing. */
@@ -72,8 +75,28 @@ f64 past_share(const struct past *past, u32 step_no, u32 place);
 void past_shared(struct past *past, u32 step_no, u32 place, f64 share);
 i64 past_rows(const struct past *past, u32 var); /* -1 = not known */
 void past_had(struct past *past, u32 var, i64 rows);
+void past_made(struct past *past, u32 var, i64 rows); /* by a pipeline or a build: a sort may leave less */
 f64 past_rounds(const struct past *past, u32 block); /* of the loop that ends with it */
 void past_went_round(struct past *past, u32 block, i64 rounds);
+
+/* Whether steps may be queued: not for a while after they turned out otherwise than expected. */
+bool past_may_queue(struct past *past);
+void past_queued(struct past *past, bool good);
+
+#define NO_STEP (~0u)
+/* queue.c: steps that run one behind the other on a device before anybody waits for them. */
+/* Whether the step was queued; then it is not to be run. */
+FALLIBLE queue_step(struct exec *x, const struct run_devices *devices, u32 step_no,
+                    const struct step *step, bool *out_done);
+/* Whether something is queued. */
+bool queue_is_open(const struct exec *x);
+/* Whether the step can be run, on the host, while something is. */
+FALLIBLE queue_leaves(struct exec *x, const struct run_devices *devices, u32 step_no,
+                      const struct step *step, bool *out);
+/* Waits for it. *out_again: the step from which on all have to be run, else NO_STEP. */
+FALLIBLE queue_settle(struct exec *x, const struct run_devices *devices, u32 *out_again);
+/* Gives it up; returns the first step of it. */
+u32 queue_drop(struct exec *x, const struct run_devices *devices);
 
 /* Blocks of temporary space that it ever took. */
 i64 exec_temp_bytes(const struct exec *x);
@@ -98,7 +121,6 @@ i32 defer_position(const struct exec *x, const struct pipeline *pipe, const stru
 /* Makes dictionaries known that interners made or let grow. */
 void refresh_dicts(struct exec *x);
 
-#define NO_STEP (~0u)
 /* The first of the last steps, which may be computed as the answer is read; NO_STEP: none may. */
 u32 stream_first(const struct program *program);
 /* Whether the devices of this and all later pipelines can cut them into slices. */
@@ -125,6 +147,8 @@ void step_inputs(const struct program *program, const struct step *step,
                  void (*visit)(void *arg, u32 var), void *arg);
 /* The same for those that it fills, changes or sorts. */
 void step_outputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);
+/* Variables whose last use was that step. */
+void release_after(struct exec *x, u32 step_no);
 /* The operator names a step came from; never NULL. */
 const char *step_label(const struct step *step);
 

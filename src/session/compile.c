@@ -96,6 +96,8 @@ static wf_status plan_to_program(void *arg) {
         .sets_grow = c->settings.device != DEVICE_GPU || database_without_gpu(conn->db),
         .sets_small = true,
         .indexes_grow = !c->plan->for_gpu,
+        .partition = (i32)c->settings.partition,
+        .near_bytes = c->plan->for_gpu ? database_near_bytes(conn->db) : 0,
         .max_live = GPU_LIVE_MOST,
         .max_matches = c->plan->for_gpu ? GPU_MATCHES_MOST : 0,
         .max_carried = c->plan->for_gpu ? GPU_CARRIED_MOST : 0,
@@ -103,8 +105,8 @@ static wf_status plan_to_program(void *arg) {
     };
     TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));
     c->program->rel_count = rel_count;
-    bool chooses = c->settings.device == DEVICE_AUTO || c->settings.device == DEVICE_HYBRID;
-    c->past = chooses && !database_without_gpu(conn->db) ? past_new(&c->arena, c->program) : NULL;
+    bool learns = c->settings.device != DEVICE_CPU && !database_without_gpu(conn->db);
+    c->past = learns ? past_new(&c->arena, c->program) : NULL;
     TRY(arena_check(&c->arena, err));
     return connection_check(conn);
 }

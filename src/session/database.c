@@ -203,6 +203,14 @@ bool database_has_gpu(struct wf_database *db) {
     return some;
 }
 
+i64 database_near_bytes(struct wf_database *db) {
+    const i64 usual = 50LL << 20; /* of cards that have not been asked yet */
+    mutex_lock(&db->lock);
+    i64 bytes = db->gpu_count > 0 ? db->gpus[0]->near_bytes : usual;
+    mutex_unlock(&db->lock);
+    return bytes;
+}
+
 /* Those that are open. */
 static void list_devices(struct wf_database *db, struct run_devices *out) {
     *out = (struct run_devices){.count = 1, .list = {db->cpu}};

@@ -58,6 +58,8 @@ void database_open_devices(struct wf_database *db, struct run_devices *out);
 bool database_without_gpu(struct wf_database *db);
 /* Whether one is open. */
 bool database_has_gpu(struct wf_database *db);
+/* What the cache of the first GPU holds, or that of most. */
+i64 database_near_bytes(struct wf_database *db);
 /* The first GPU, whatever the settings; NULL with the reason in db->no_gpu. */
 struct device *database_gpu(struct wf_database *db);
 
@@ -239,7 +241,7 @@ struct compiled {
     struct statement stmt;
     struct plan *plan;       /* of stmt, or of the statement it explains; NULL when there is none */
     struct program *program; /* NULL when there is no plan */
-    struct past *past;       /* what its runs took; NULL where nobody chooses a device by that */
+    struct past *past;       /* what its runs took and gave; NULL where nobody goes by that */
     VEC(struct kept_shape *) kept; /* derived predicates whose kept rows it reads; counted */
 };
 /* What is known of parameters before binding. */

@@ -350,7 +350,7 @@ static void steps_make(struct steps_sample *t, enum step_kind kind) {
                              .fetches = t->fetches,
                              .args = {NO_VAR, NO_VAR}};
     t->step->dst = kind == STEP_BUILD ? 1 : kind == STEP_WINDOW ? 3 : kind == STEP_RANK ? 4 : 2;
-    t->step->col = kind == STEP_BUILD || kind == STEP_FOLD || kind == STEP_FETCH ? 1 : 0;
+    t->step->col = kind == STEP_BUILD || kind == STEP_FOLD || kind == STEP_FETCH || kind == STEP_SPLIT;
 }
 
 static void step_is(struct steps_sample *t, bool good, const char *what) {
@@ -381,6 +381,10 @@ static void test_verify_steps(void **state) {
     BAD_STEP(STEP_BUILD, t.vars[1].rows_var = 5);
     BAD_STEP(STEP_SORT, t.step->col_count = 3);
     BAD_STEP(STEP_SORT, t.s.keys[0].col = 2);
+    BAD_STEP(STEP_SPLIT, t.step->col = 0);
+    BAD_STEP(STEP_SPLIT, t.step->col = 2);
+    BAD_STEP(STEP_SPLIT, t.step->src = 1);
+    BAD_STEP(STEP_SPLIT, t.step->dst2 = 2);
     BAD_STEP(STEP_RANK, t.step->dict = 1);
     BAD_STEP(STEP_RANK, t.step->dst = 2);
     BAD_STEP(STEP_RANK, t.vars[4].lut_kind = KIND_I64);

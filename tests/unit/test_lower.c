@@ -797,8 +797,53 @@ static void joins_by_kind(void **state) {
     check_join(JOIN_FULL, false, false, "PBPPPR", OP_MATCH, 0);
 }
 
+/* Rows and keys of both sides of a join, or of groups (right 0), and what a cache holds. */
+static void check_parts(i64 left, i64 right, i64 near_bytes, i32 partition, const char *steps) {
+    struct fixture *fx = fx_open();
+    fx->near_bytes = near_bytes;
+    fx->partition = partition;
+    const struct fx_col l[] = {
+        {.name = "a", .type = BIG, .lo = 1, .hi = MAX_OF(left, right), .distinct = left},
+        {.name = "b", .type = BIG, .lo = 0, .hi = 99}};
+    const struct fx_col r[] = {
+        {.name = "c", .type = BIG, .lo = 1, .hi = right, .distinct = right, .unique = 1},
+        {.name = "d", .type = BIG, .lo = 0, .hi = 99}};
+    struct rel *input = fx_scan(fx, 1, "l", left, l, COUNT_OF(l));
+    struct expr *sum = fx_col(fx, "b");
+    if (right) {
+        struct rel *scan = fx_scan(fx, 2, "r", right, r, COUNT_OF(r));
+        input = fx_join(fx, input, scan, fx_cmp(fx, FUNC_EQ, fx_col(fx, "a"), fx_col(fx, "c")));
+        sum = fx_call(fx, FUNC_ADD, BIG, sum, fx_col(fx, "d"));
+    }
+    struct rel *agg = right ? fx_agg(fx, input, 0) : fx_agg(fx, input, 1, fx_col(fx, "a"));
+    fx_agg_call(fx, agg, "s", AGG_SUM, sum, type_decimal(38, 0));
+    fx_lower(fx, agg, true);
+    if (strcmp(fx_steps(fx), steps) != 0) {
+        fail_msg("%lld with %lld: %s", (long long)left, (long long)right, fx_steps(fx));
+    }
+    fx_close(fx);
+}
+
+static void rows_are_split_for_large_tables(void **state) {
+    (void)state;
+    const i64 large = 100 * 1000 * 1000;
+    const i64 cache = 50 * 1000 * 1000;
+    check_parts(large, large, cache, PARTITION_AUTO, "PXBPXPPR");
+    check_parts(large, large, cache, PARTITION_OFF, "PBPPR");
+    check_parts(large, large, 0, PARTITION_AUTO, "PBPPR");
+    check_parts(large, large / 2, cache, PARTITION_AUTO, "PXBPPR"); /* half of them find a row */
+    check_parts(large / 50, large, cache, PARTITION_AUTO, "PXBPPR"); /* few lookups */
+    check_parts(large, large / 100, cache, PARTITION_AUTO, "PBPPR"); /* lies in the cache */
+    check_parts(1000, 100, cache, PARTITION_ON, "PXBPXPPR");
+    check_parts(large, 0, cache, PARTITION_AUTO, "PXPPR");
+    check_parts(large, 0, cache, PARTITION_OFF, "PPR");
+    check_parts(large / 100, 0, cache, PARTITION_AUTO, "PPR");
+    check_parts(1000, 0, 0, PARTITION_ON, "PXPPR");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_split_for_large_tables),
         cmocka_unit_test(joins_by_kind),
         cmocka_unit_test(filter_is_minimal),
         cmocka_unit_test(floats_compare_as_reals),

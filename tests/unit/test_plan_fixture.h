@@ -21,6 +21,8 @@ struct fixture {
     struct error err;
     struct plan plan;
     struct program *program;
+    i32 partition; /* limits of lowering */
+    i64 near_bytes;
 };
 
 static inline struct fixture *fx_open(void) {
@@ -254,7 +256,10 @@ static inline void fx_opt(struct fixture *fx, bool optimizer) {
 
 /* Optimises and lowers; the program has passed its verifier. */
 static inline wf_status fx_try_lower(struct fixture *fx, bool fusion) {
-    struct lower_limits limits = {.fusion = fusion, .max_live = 32};
+    struct lower_limits limits = {.fusion = fusion,
+                                  .partition = fx->partition,
+                                  .near_bytes = fx->near_bytes,
+                                  .max_live = 32};
     wf_status status = lower_plan(&fx->plan, &limits, &fx->arena, &fx->program, &fx->err);
     if (!status) {
         fx_check(fx, program_verify(fx->program, &fx->err));
@@ -304,10 +309,11 @@ static inline const struct pipeline *fx_pipe(struct fixture *fx, i32 number) {
     return NULL;
 }
 
-/* The kinds of steps: P pipeline, B build, S sort, K rank, R result, L limit. */
+/* The kinds of steps: P pipeline, B build, S sort, K rank, R result, L limit, X split. */
 static inline const char *fx_steps(struct fixture *fx) {
     static const char letters[] = {[STEP_PIPELINE] = 'P', [STEP_BUILD] = 'B',  [STEP_SORT] = 'S',
-                                   [STEP_RANK] = 'K',     [STEP_RESULT] = 'R', [STEP_LIMIT] = 'L'};
+                                   [STEP_RANK] = 'K',     [STEP_RESULT] = 'R', [STEP_LIMIT] = 'L',
+                                   [STEP_SPLIT] = 'X'};
     struct text text;
     text_init(&text, &fx->arena);
     for (u32 i = 0; i < fx->program->blocks[0].step_count; i++) {

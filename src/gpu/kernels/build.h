@@ -11,6 +11,9 @@
 #define BUILD_ROWS(i, count) \
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
 
+/* The rows that are indexed: as many as the host knows of, or as a step before this one gave. */
+#define BUILD_COUNT(args) ((args).rows_at ? *(args).rows_at : (args).row_count)
+
 /* Claims a slot of two words for row i's key; whether the key was there. */
 FN u32 build_claim(const struct kbuild *b, i64 i) {
     i64 key = b->key[i];
@@ -49,8 +52,9 @@ FN u64 build_slot(const struct kbuild *b, i64 key) {
 }
 
 KERNEL(k_build_unique, struct kbuild, 256) {
+    const i64 row_count = BUILD_COUNT(args);
     u32 duplicate = 0;
-    BUILD_ROWS(i, args.row_count) {
+    BUILD_ROWS(i, row_count) {
         if (!args.nulls || !args.nulls[i]) {
             u64 number = (u64)args.key[i] - (u64)args.key_lo;
             if (args.form == KINDEX_PAIRS) {
@@ -84,12 +88,13 @@ FN void w_report(u64 *report, u32 word, u32 count) {
 /* Neighbours mostly share a word: they are put together first. Lanes hand on what those before them
  * have of the same word, and the last one of a word sets it. */
 KERNEL(k_build_bits, struct kbits, 256) {
+    const i64 row_count = BUILD_COUNT(args);
     u32 rows = 0;
-    for (i64 first = (i64)t_block() * t_count(); first < args.row_count;
+    for (i64 first = (i64)t_block() * t_count(); first < row_count;
          first += (i64)t_blocks() * t_count()) {
         i64 i = first + t_id();
         u64 bit = ~0ULL;
-        if (i < args.row_count && (!args.nulls || !args.nulls[i])) {
+        if (i < row_count && (!args.nulls || !args.nulls[i])) {
             bit = ((u64)args.key[i] >> args.to.shift & args.to.mask) - (u64)args.to.lo;
         }
         u32 there = bit < args.to.count;
@@ -178,9 +183,10 @@ FN u32 build_follows(const struct kbuild *b, i64 i) {
 /* cursor[slot] counts the rows of a slot; all keys have one since k_build_unique. A row keeps its slot,
  * or, where that is found at once, how many came before it. */
 KERNEL(k_build_count, struct kbuild, 256) {
+    const i64 row_count = BUILD_COUNT(args);
     u32 longest = 0;
     u32 twins = 0;
-    BUILD_ROWS(i, args.row_count) {
+    BUILD_ROWS(i, row_count) {
         u32 slot_of = 0xffffffffu;
         if (!args.nulls || !args.nulls[i]) {
             u64 slot = build_slot(&args, args.key[i]);
@@ -229,7 +235,8 @@ KERNEL(k_build_firsts, struct kbuild, 256) {
 }
 
 KERNEL(k_build_scatter, struct kbuild, 256) {
-    BUILD_ROWS(i, args.row_count) {
+    const i64 row_count = BUILD_COUNT(args);
+    BUILD_ROWS(i, row_count) {
         u32 slot_of = args.slot_of[i];
         if (slot_of == 0xffffffffu) {
             continue;
@@ -304,8 +311,8 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
             used = (u32)agg_is_kept(&args.agg, key, words);
         }
         struct b_place place = b_reserve(used, s_sums, s_base, &args.report[REPORT_ROWS]);
-        if (used) {
-            u64 to = place.base + place.first;
+        u64 to = place.base + place.first;
+        if (used && (!args.capacity || to < args.capacity)) {
             args.cols[0][to] = key;
             for (u32 w = 0; w < args.agg.word_count; w++) {
                 args.cols[1u + w][to] = agg_held(&args.agg, words + w);
@@ -643,5 +650,28 @@ KERNEL(k_turn, struct kturn, 256) {
         for (u32 at = t_id(); at < LOOP_COUNTS; at += t_count()) {
             step->counts_before[at] = step->counts[at];
         }
+    }
+}
+
+/* --- queues ---------------------------------------------------------------------------------- */
+
+/* What a step made of a variable, to whoever reads it: all of it, or, where something is not as the
+ * host expected, nothing. */
+KERNEL(k_relay, struct krelay, 32) {
+    if (t_id() == 0) {
+        struct kqueue *queue = args.queue;
+        struct kqueue_slot *slot = &queue->slots[args.slot];
+        const u64 *report = args.report;
+        u64 rows = args.rows ? *args.rows : 0u;
+        rows = rows < args.limit ? rows : args.limit;
+        u32 fails = (args.faults && ~report[REPORT_FAULT]) || (report[REPORT_RETRY] & args.retry) ||
+                    (args.distinct && report[REPORT_ROWS] != report[REPORT_COUNTS]) || rows > args.most;
+        u64 stopped = queue->stopped || fails;
+        for (u32 w = 0; w < REPORT_WORDS; w++) {
+            slot->report[w] = report[w];
+        }
+        slot->report[REPORT_ROWS] = rows;
+        slot->rows = stopped ? 0 : (i64)rows;
+        queue->stopped = stopped;
     }
 }

@@ -1,0 +1,235 @@
+/* gpu_queue.c: steps that are queued one behind the other before the host waits for any of them
+ * (docs/decisions/0033).
+ *
+ * The program ran before: a variable is expected to have as many rows as it had then, an index to have
+ * keys that are repeated, or not, as before. So each step is prepared as it was when its inputs were
+ * known, and finds how many rows there are in the card's memory (struct kqueue). Behind each of them one
+ * thread compares what it gave with what was expected (k_relay). Where that is less, or as much, those
+ * behind it read it; where it is more, where a key is repeated, where a row met a fault or had no room,
+ * they find no rows, and the runtime runs all of them again, one by one. So no step writes where it has
+ * no room, whatever came before it.
+ *
+ * Each step has an argument block and reports of its own, and nothing is freed before all is settled. */
+#include "gpu/gpu_job.h"
+
+/* Rows of sources that are under way before the host waits, so that a statement can be cancelled. */
+#define QUEUE_ROWS (1LL << 31)
+
+/* What a step uses for itself, in place of what the worker has. */
+static void swap_seat(struct gpu *g, i32 n) {
+    struct gpu_seat *seat = &g->queue.seats[n];
+    struct gpu_seat mine = {g->args, g->reports, g->args_block};
+    g->args = seat->args;
+    g->reports = seat->reports;
+    g->args_block = seat->args_block;
+    *seat = mine;
+}
+
+void gpu_queue_fini(struct gpu *g) {
+    for (i32 n = 0; n < QUEUE_STEPS; n++) {
+        struct gpu_seat *seat = &g->queue.seats[n];
+        gpu_pinned_free(g, &seat->args);
+        gpu_pinned_free(g, &seat->reports);
+        gpu_heap_free(g->card, seat->args_block);
+        seat->args_block = NULL;
+    }
+    gpu_pinned_free(g, &g->queue.seen);
+    gpu_heap_free(g->card, g->queue.block);
+    g->queue.block = NULL;
+}
+
+wf_status gpu_queue_open(struct gpu *g, struct exec *x) {
+    struct gpu_queue *q = &g->queue;
+    struct error *err = x->err;
+    q->count = 0;
+    q->slot_count = 0;
+    q->event_count = 0;
+    q->rows = 0;
+    g->waits = 0;
+    g->known = (struct gpu_known){0};
+    g->may_spill = 0;
+    g->pool = x->pool;
+    TRY(gpu_pinned_reserve(g, &q->seen, (i64)sizeof(struct kqueue), err));
+    if (!q->block) {
+        TRY(gpu_alloc_here(g, (i64)sizeof(struct kqueue), &q->block, err));
+    }
+    CU(g->api->set_bytes(q->block->addr, 0, sizeof(struct kqueue), g->streams[0]));
+    return ERR_OK;
+}
+
+static u64 slot_addr(const struct gpu_queue *q, u32 slot) {
+    return q->block->addr + offsetof(struct kqueue, slots) + slot * sizeof(struct kqueue_slot);
+}
+
+static FALLIBLE relay(struct gpu *g, struct exec *x, struct krelay args, u32 slot) {
+    void *function = NULL;
+    TRY(gpu_kernel(g->card, KERNEL_RELAY, x, &function, x->err));
+    args.queue = DEV(struct kqueue *, g->queue.block->addr);
+    args.slot = slot;
+    return gpu_launch(g, function, (struct gpu_grid){1, 32, 0}, g->streams[0], &args, x->err);
+}
+
+/* --- pipelines --- */
+
+static u32 made_count(const struct job *j) {
+    return MAX_OF(j->plan.agg_count, 1u);
+}
+
+static u32 made_var(const struct job *j, u32 number) {
+    return j->plan.agg_count ? j->plan.aggs[number]->var : j->plan.sink->var;
+}
+
+/* What the pipeline gave, to those behind it; variables are as expected from now on. */
+static FALLIBLE relay_rows(struct job *j, u32 slot) {
+    struct gpu *g = j->g;
+    u64 reports = g->args_block->addr + (u64)j->reports_at;
+    for (u32 k = 0; k < made_count(j); k++) {
+        u32 var = made_var(j, k);
+        i64 expected = exec_expects(j->x, var);
+        bool rows = !j->plan.agg_count;
+        bool full = rows || j->aggs[0].shape.run_rows;
+        u64 report = reports + 8 * (u64)k * REPORT_WORDS;
+        u64 counted = rows ? report + 8 * REPORT_ROWS : gpu_agg_rows_at(j, k);
+        i64 most = full ? MIN_OF(expected, j->capacity) : expected;
+        i64 limit = rows ? j->plan.sink->limit : -1;
+        struct krelay args = {.report = DEV(const u64 *, report),
+                              .rows = DEV(const u64 *, counted),
+                              .most = (u64)most,
+                              .limit = limit < 0 ? ~0ULL : (u64)limit,
+                              .retry = ~0ULL,
+                              .faults = k == 0};
+        TRY(relay(g, j->x, args, slot + k));
+        struct gpu_var *out = j->x->vars[var].copy;
+        out->count_at = slot_addr(&g->queue, slot + k);
+        out->rows = j->x->vars[var].rows = expected;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE queue_pipeline(struct gpu *g, struct exec *x, struct gpu_queued *item, bool *out_done) {
+    struct gpu_queue *q = &g->queue;
+    struct job *j = NEW(x->arena, struct job);
+    TRY(arena_check(x->arena, x->err));
+    gpu_job_init(g, x, item->step_no, item->step, j);
+    j->event_base = q->event_count;
+    wf_status status = gpu_job_queue(j, out_done);
+    item->slot_count = made_count(j);
+    if (!status && *out_done && q->slot_count + item->slot_count > QUEUE_SLOTS) {
+        *out_done = false;
+    }
+    status = status || !*out_done ? status : relay_rows(j, q->slot_count);
+    if (status || !*out_done) {
+        gpu_job_close(j, ERR_NOT_SUPPORTED);
+        return status;
+    }
+    item->job = j;
+    q->event_count += j->event_count + 2;
+    q->rows += j->source_rows;
+    return ERR_OK;
+}
+
+/* --- indexes --- */
+
+static FALLIBLE queue_build(struct gpu *g, struct exec *x, struct gpu_queued *item, bool *out_done) {
+    struct gpu_queue *q = &g->queue;
+    struct build *b = NULL;
+    if (q->slot_count == QUEUE_SLOTS) {
+        return ERR_OK;
+    }
+    TRY(gpu_build_queue(g, x, item->step_no, item->step, &b));
+    if (!b) {
+        return ERR_OK;
+    }
+    struct krelay args = gpu_build_relay(b);
+    args.limit = ~0ULL;
+    wf_status status = args.report ? relay(g, x, args, q->slot_count) : ERR_OK;
+    if (status) {
+        gpu_build_close(b, status);
+        return status;
+    }
+    item->build = b;
+    item->slot_count = 1;
+    q->event_count += 2;
+    *out_done = true;
+    return ERR_OK;
+}
+
+/* --- all --- */
+
+wf_status gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                         bool *out_done) {
+    struct gpu_queue *q = &g->queue;
+    struct gpu_queued item = {.step_no = step_no, .step = step, .slot = q->slot_count};
+    *out_done = false;
+    if (q->count == QUEUE_STEPS || q->rows >= QUEUE_ROWS) {
+        return ERR_OK;
+    }
+    swap_seat(g, q->count);
+    wf_status status = step->kind == STEP_PIPELINE ? queue_pipeline(g, x, &item, out_done)
+                                                   : queue_build(g, x, &item, out_done);
+    swap_seat(g, q->count);
+    if (!status && *out_done) {
+        q->items[q->count++] = item;
+        q->slot_count += item.slot_count;
+    }
+    return status;
+}
+
+/* What the card found: the rows of every variable. */
+static FALLIBLE look(struct gpu *g, struct exec *x, bool *out_good) {
+    struct gpu_queue *q = &g->queue;
+    struct error *err = x->err;
+    CU(g->api->copy_to_host(q->seen.host, q->block->addr, sizeof(struct kqueue), g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
+    const struct kqueue *seen = (const struct kqueue *)(const void *)q->seen.host;
+    *out_good = !seen->stopped;
+    return ERR_OK;
+}
+
+static FALLIBLE settle_one(struct gpu *g, const struct gpu_queued *item) {
+    const struct kqueue *seen = (const struct kqueue *)(const void *)g->queue.seen.host;
+    i64 rows[PIPE_AGGS] = {0};
+    for (u32 k = 0; k < item->slot_count; k++) {
+        rows[k] = seen->slots[item->slot + k].rows;
+    }
+    if (item->build) {
+        return gpu_build_settle(item->build);
+    }
+    for (u32 k = 0; k < made_count(item->job); k++) {
+        struct gpu_var *out = item->job->x->vars[made_var(item->job, k)].copy;
+        out->count_at = 0;
+    }
+    return gpu_job_settle(item->job, rows);
+}
+
+wf_status gpu_queue_settle(struct gpu *g, struct exec *x, bool keep, bool *out_good) {
+    struct gpu_queue *q = &g->queue;
+    *out_good = false;
+    wf_status status = ERR_OK;
+    if (keep) {
+        status = look(g, x, out_good);
+    } else {
+        gpu_wait(g);
+    }
+    for (i32 n = 0; n < q->count; n++) {
+        const struct gpu_queued *item = &q->items[n];
+        swap_seat(g, n);
+        if (!status && *out_good) {
+            status = settle_one(g, item);
+        }
+        wf_status left = status ? status : *out_good ? ERR_OK : ERR_CANCELLED;
+        if (item->job) {
+            gpu_job_close(item->job, left);
+        } else {
+            gpu_build_close(item->build, left);
+        }
+        swap_seat(g, n);
+    }
+    if (q->count) {
+        x->metrics[q->items[q->count - 1].step_no].waits += g->waits;
+    }
+    q->count = 0;
+    g->pool = NULL;
+    *out_good = *out_good && !status;
+    return status;
+}

@@ -1,0 +1,226 @@
+/* queue.c: steps that run one behind the other on a device before anybody waits for them.
+ *
+ * A program that ran before is expected to make as many rows as it did then. So steps are handed to a
+ * device without waiting for those before them: how many rows there really are is known to the device
+ * alone, and until it is asked variables have as many as expected. Whatever turns out otherwise, be it
+ * a fault, more rows or a key that is repeated, makes all queued steps run again, each waited for; so
+ * errors are met in the order of steps, and nobody sees anything that was not looked at. Steps of the
+ * host that have nothing to do with what is queued go on meanwhile. Variables are released when all is
+ * settled: a step that runs again finds what it reads. */
+#include "run/run_int.h"
+
+struct queued {
+    u32 step_no;
+    const struct step *step;
+    i64 ns;         /* of the host, to queue it */
+    f64 running_ns; /* as auto estimated */
+};
+
+struct queue {
+    b8 asked, may;     /* whether this execution queues steps at all */
+    b8 open;
+    u32 number;        /* of the device, taken */
+    u32 first, last;   /* steps since it was opened */
+    u32 held;          /* steps before this one are waited for */
+    u32 count;
+    struct queued *items;
+    b8 *unsettled; /* by variable */
+};
+
+bool queue_is_open(const struct exec *x) {
+    return x->queue && x->queue->open;
+}
+
+static struct queue *queue_of(struct exec *x) {
+    if (!x->queue) {
+        struct queue *q = NEW(exec_arena(x), struct queue);
+        q->items = NEW_ARRAY(exec_arena(x), struct queued, step_total(x->program) + 1);
+        q->unsettled = NEW_ARRAY(exec_arena(x), b8, x->program->var_count + 1);
+        x->queue = q;
+    }
+    return x->queue;
+}
+
+/* EXPLAIN ANALYZE tells of every step how long it took; shares and records of launches are of single
+ * steps. Loops have their own way. */
+static bool may_queue(struct exec *x) {
+    struct queue *q = queue_of(x);
+    if (!q->asked) {
+        bool loops = false;
+        for (u32 b = 0; b < x->program->block_count; b++) {
+            loops = loops || x->program->blocks[b].loop_count;
+        }
+        q->asked = 1;
+        q->may = !loops && x->settings->gpu_queue > 0 && !x->counts_rows && !x->profiles && !x->capture &&
+                 !x->whole && past_may_queue(x->past);
+    }
+    return q->may;
+}
+
+/* What a step has to do with variables. */
+struct touching {
+    const struct exec *x;
+    u32 space;
+    bool away;      /* one lies in memory of another device, or of any where space is 0 */
+    bool unsettled;
+    bool unknown;   /* how many rows one had */
+};
+
+static void touch_input(void *arg, u32 var) {
+    struct touching *t = arg;
+    const struct variable *v = &t->x->vars[var];
+    bool elsewhere = v->copy && v->copy_space != t->space;
+    t->away = t->away || (elsewhere && (t->space || !v->on_host));
+    t->unsettled = t->unsettled || t->x->queue->unsettled[var];
+}
+
+static void touch_output(void *arg, u32 var) {
+    struct touching *t = arg;
+    touch_input(arg, var);
+    t->unknown = t->unknown || exec_expects(t->x, var) < 0;
+}
+
+static void note_unsettled(void *arg, u32 var) {
+    struct queue *q = arg;
+    q->unsettled[var] = 1;
+}
+
+/* Whether the device may take it as it is: all that it reads is there, or on the host. */
+static bool fits(struct exec *x, const struct run_devices *devices, const struct step *step,
+                 const struct chosen *chosen) {
+    const struct queue *q = x->queue;
+    const struct device *device = devices->list[chosen->number];
+    if (!chosen->number || chosen->shares || !device->queue ||
+        (q->open && device->space != devices->list[q->number]->space)) {
+        return false;
+    }
+    struct touching t = {.x = x, .space = device->space};
+    step_inputs(x->program, step, touch_input, &t);
+    t.unsettled = false; /* that is what it is about */
+    step_outputs(step, touch_output, &t);
+    return !t.away && !t.unsettled && !t.unknown;
+}
+
+wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step_no,
+                     const struct step *step, bool *out_done) {
+    *out_done = false;
+    bool kind = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD;
+    if (!kind || step->defer || devices->count < 2 || !may_queue(x) || step_no < x->queue->held) {
+        return ERR_OK;
+    }
+    struct queue *q = x->queue;
+    struct chosen chosen;
+    TRY(exec_check(x));
+    i64 start = clock_ns();
+    TRY(choose_device(x, devices, step_no, step, &chosen));
+    if ((i64)q->count >= x->settings->gpu_queue || !fits(x, devices, step, &chosen)) {
+        (void)auto_pause(x);
+        return ERR_OK;
+    }
+    u32 number = q->open ? q->number : device_take(devices, chosen.number);
+    struct device *device = devices->list[number];
+    struct step_metric *metric = &x->metrics[step_no];
+    struct step_metric untouched = *metric;
+    metric->device_no = number;
+    metric->device = device->name;
+    metric->why = chosen.why;
+    work_begin(x, step_no, step, false);
+    wf_status status = device->queue(device, x, step_no, step, !q->open, out_done);
+    if (status || !*out_done) {
+        bool over = status == ERR_GPU || status == ERR_CANCELLED;
+        *metric = untouched;
+        *out_done = false;
+        if (!q->open) {
+            device_give(devices, number);
+        }
+        if (!over) { /* whoever runs it meets it again */
+            error_reset(x->err);
+        }
+        (void)auto_pause(x);
+        return over ? status : ERR_OK;
+    }
+    work_end(x);
+    if (!q->open) {
+        q->open = 1;
+        q->number = number;
+        q->first = step_no;
+    }
+    q->last = step_no;
+    step_outputs(step, note_unsettled, q);
+    q->items[q->count++] = (struct queued){step_no, step, clock_ns() - start, auto_pause(x)};
+    return arena_check(x->arena, x->err);
+}
+
+wf_status queue_leaves(struct exec *x, const struct run_devices *devices, u32 step_no,
+                       const struct step *step, bool *out) {
+    struct chosen chosen;
+    *out = false;
+    if (step->kind != STEP_PIPELINE && step->kind != STEP_BUILD) {
+        return ERR_OK;
+    }
+    TRY(choose_device(x, devices, step_no, step, &chosen));
+    (void)auto_pause(x);
+    struct touching t = {.x = x};
+    step_inputs(x->program, step, touch_input, &t);
+    step_outputs(step, touch_input, &t);
+    *out = !chosen.number && !chosen.shares && !t.away && !t.unsettled;
+    if (*out) {
+        x->queue->last = step_no;
+    }
+    return ERR_OK;
+}
+
+static void close_queue(struct exec *x, const struct run_devices *devices) {
+    struct queue *q = x->queue;
+    device_give(devices, q->number);
+    q->open = 0;
+    q->count = 0;
+    memset(q->unsettled, 0, x->program->var_count);
+}
+
+u32 queue_drop(struct exec *x, const struct run_devices *devices) {
+    struct queue *q = x->queue;
+    struct device *device = devices->list[q->number];
+    struct error kept = *x->err;
+    bool good = false;
+    error_reset(x->err);
+    wf_status status = device->settle(device, x, false, &good);
+    UNUSED(status); /* what is dropped may have failed */
+    *x->err = kept;
+    q->held = q->last + 1;
+    close_queue(x, devices);
+    return q->first;
+}
+
+wf_status queue_settle(struct exec *x, const struct run_devices *devices, u32 *out_again) {
+    struct queue *q = x->queue;
+    bool good = false;
+    *out_again = NO_STEP;
+    if (!queue_is_open(x)) {
+        return ERR_OK;
+    }
+    struct device *device = devices->list[q->number];
+    wf_status status = device->settle(device, x, true, &good);
+    u32 count = q->count;
+    u32 number = q->number;
+    close_queue(x, devices);
+    TRY(status);
+    past_queued(x->past, good);
+    if (!good) {
+        q->held = q->last + 1;
+        *out_again = q->first;
+        return ERR_OK;
+    }
+    for (u32 i = 0; i < count; i++) {
+        struct step_metric *metric = &x->metrics[q->items[i].step_no];
+        i64 ns = q->items[i].ns + metric->device_ns;
+        metric->ns += ns;
+        auto_resume(x, q->items[i].running_ns);
+        auto_ran(x, devices, number, q->items[i].step_no, ns);
+    }
+    refresh_dicts(x);
+    for (u32 s = q->first; s <= q->last; s++) {
+        release_after(x, s);
+    }
+    return arena_check(x->arena, x->err);
+}
