@@ -137,9 +137,13 @@ struct worker {
     i64 op_cost;
     struct top_worker *top;
     struct best **bests; /* of each opcode; NULL = of none yet */
+    struct meeting **meetings; /* of each opcode; NULL = of none yet */
+    u64 counted;         /* by COMMON so far */
     i64 *marks;          /* rows that came by, per mark */
     void **sinks;        /* this worker's state of every sink */
 };
+
+struct meeting; /* meet.c */
 
 /* INTERN where only the least or greatest text of each key decides; see best_text.c. */
 FALLIBLE best_intern(struct worker *w, struct frame *fr, const struct cpu_op *op);
@@ -276,11 +280,18 @@ struct expand {
 };
 struct expand expand_open(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc);
 FALLIBLE expand_flush(struct expand *e);
+/* Narrows the selection to `kept` rows, which fr->sel_alt names. */
+void frame_keep(struct frame *fr, i64 kept);
 /* RUN */
 void run_find(struct worker *w, struct frame *fr, const struct cpu_op *op);
 
 /* meet.c: MEET: the rest of the pipeline, once for what the runs have in common. */
 FALLIBLE meet_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc);
+/* COMMON */
+FALLIBLE meet_count(struct worker *w, struct frame *fr, const struct cpu_op *op);
+/* What indexes that runs are of must tell before they meet. */
+FALLIBLE meet_prepare(struct exec *x, u32 var);
+void meet_close(struct worker *w);
 
 /* sink_top.c: the pipeline with what sort keys do not need moved behind *out_at, where rows that
  * cannot be among the first of the order are dropped; begin returns NULL when no key can tell. */

@@ -1,54 +1,104 @@
-/* meet.c: MEET: the rows of several sorted runs that agree in a value.
+/* meet.c: MEET and COMMON: the rows of several sorted runs that agree in a value.
  *
- * The runs are walked together by leapfrogging: whoever is behind seeks, by steps that double, the
- * first value not below that of the others; where all have the same, its rows are handed on, and all
- * go past it. Two lists of about the same length go on step by step. A walk costs about the shortest
- * run, times the logarithm of how much longer the others are. Values may repeat within a run: every
- * choice of one row from each run counts. */
+ * The runs of a row are lists of values. Of all but the first, what they have in common is found
+ * once, and kept as long as rows ask for the same ones, which they do where the pipeline comes from
+ * sorted rows or from another MEET. The first list meets it by whatever is cheapest: steps of one
+ * value, seeks whose steps double, or bits that the common values have set.
+ *
+ * Lists in which values repeat are walked together by leapfrogging, and every choice of one row from
+ * each counts: whoever is behind seeks the first value not below that of the others. */
 #include "cpu/cpu_int.h"
 
 #include "codes/control.h"
 
 enum { LISTS_MAX = 3 };
+#define MARK_BITS (1ULL << 26)   /* of a worker */
+#define COUNT_MOST (1ULL << 52)  /* by one worker: sums of all workers fit a word */
+
+/* About, in quarters of a nanosecond, of one value. */
+enum { STEP_COST = 8, SEEK_COST = 12, PROBE_COST = 3, MARK_COST = 8 };
+enum way { WAY_STEPS, WAY_SEEKS, WAY_MARKS, WAYS };
 
 struct list {
     const i64 *values; /* of all rows of the variable */
     u32 at, end;
 };
 
+struct part {
+    u32 from, to;
+};
+
+/* What the lists behind the first have in common. */
+struct meeting {
+    b8 known;
+    u32 at[LISTS_MAX], end[LISTS_MAX]; /* the lists */
+    const i64 *values;
+    i64 n;
+    i64 *room; /* where values lie that are not a list's own */
+    i64 room_bytes;
+    b8 marked; /* bits are set for them */
+    i64 base;  /* the value of bit 0, a multiple of 64 */
+    u32 *bits; /* all 0 unless it is marked */
+    i64 bit_words;
+};
+
 struct meet {
+    struct worker *w;
     struct expand e;
+    b8 apart;
     u32 count;
     struct list lists[LISTS_MAX];
     u64 steps;
 };
 
-/* The first place from `at` on whose value is not below `value`. */
-static u32 seek(const struct list *list, u32 at, i64 value) {
-    const i64 *v = list->values;
-    u32 step = 1;
-    u32 below = at; /* everything before it is */
-    while (at < list->end && v[at] < value) {
-        below = at + 1;
-        at = list->end - at > step ? at + step : list->end;
-        step *= 2;
-    }
-    u32 above = at; /* from here on nothing is */
-    while (below < above) {
-        u32 middle = below + (above - below) / 2;
-        bool less = v[middle] < value;
-        below = less ? middle + 1 : below;
-        above = less ? above : middle;
-    }
-    return below;
+static i64 log2_of(i64 n) {
+    return 63 - __builtin_clzll((u64)n | 1);
 }
 
-/* Behind the last place that has the value of this one. */
-static u32 behind(const struct list *list, u32 at) {
-    u32 next = at + 1;
-    i64 value = list->values[at];
-    bool repeats = next < list->end && list->values[next] == value;
-    return !repeats ? next : value == I64_MAX ? list->end : seek(list, next, value + 1);
+static enum way least_of(const i64 *costs) {
+    enum way way = WAY_STEPS;
+    for (enum way i = WAY_STEPS; i < WAYS; i++) {
+        way = costs[i] < costs[way] ? i : way;
+    }
+    return way;
+}
+
+static bool reserve_bits(struct meet *m, struct meeting *g, i64 words) {
+    struct memory *mem = m->w->run->x->mem;
+    if (words <= g->bit_words) {
+        return true;
+    }
+    i64 size = 1024;
+    while (size < words) {
+        size *= 2;
+    }
+    u32 *bits = mem_try(mem, size * (i64)sizeof(u32));
+    if (!bits) {
+        return false;
+    }
+    memset(bits, 0, (size_t)size * sizeof(u32));
+    mem_free(mem, g->bits, g->bit_words * (i64)sizeof(u32));
+    g->bits = bits;
+    g->bit_words = size;
+    return true;
+}
+
+static FALLIBLE reserve_room(struct meet *m, struct meeting *g, i64 bytes) {
+    struct memory *mem = m->w->run->x->mem;
+    if (bytes <= g->room_bytes) {
+        return ERR_OK;
+    }
+    mem_free(mem, g->room, g->room_bytes);
+    g->room = mem_alloc(mem, 2 * bytes);
+    g->room_bytes = g->room ? 2 * bytes : 0;
+    return g->room ? ERR_OK : memory_refused(mem, &m->w->err, 2 * bytes);
+}
+
+static FALLIBLE check_count(struct meet *m, u64 count) {
+    if (m->w->counted + count >= COUNT_MOST) {
+        return error_set(&m->w->err, ERR_OUT_OF_RANGE, -1, "bigint out of range");
+    }
+    return ERR_OK;
 }
 
 /* Rows [from, to) of the first run, each `times`. */
@@ -65,21 +115,48 @@ static FALLIBLE hand_on(struct expand *e, u32 row, u32 from, u32 to, u64 times) 
     return ERR_OK;
 }
 
-/* All lists to the next value that all of them have; false: there is none, or it is enough. */
+/* The first place from `at` on whose value is not below `value`: by steps that double. */
+static u32 seek(const i64 *v, u32 at, u32 end, i64 value) {
+    u32 step = 1;
+    u32 below = at; /* everything before it is */
+    while (at < end && v[at] < value) {
+        below = at + 1;
+        at = end - at > step ? at + step : end;
+        step *= 2;
+    }
+    u32 above = at; /* from here on nothing is */
+    while (below < above) {
+        u32 middle = below + (above - below) / 2;
+        bool less = v[middle] < value;
+        below = less ? middle + 1 : below;
+        above = less ? above : middle;
+    }
+    return below;
+}
+
+/* Behind the last place that has the value of this one. */
+static u32 behind(const i64 *v, u32 at, u32 end) {
+    u32 next = at + 1;
+    bool repeats = next < end && v[next] == v[at];
+    return !repeats ? next : v[at] == I64_MAX ? end : seek(v, next, end, v[at] + 1);
+}
+
+/* All lists to the next value that all of them have; false: there is none. */
 static bool align(struct meet *m) {
+    struct list *first = &m->lists[0];
+    const i64 *v = first->values;
     for (u32 i = 0; i < m->count;) {
-        struct list *first = &m->lists[0];
         struct list *list = &m->lists[i];
+        const i64 *own = list->values;
         if (first->at >= first->end || list->at >= list->end) {
             return false;
         }
-        i64 value = first->values[first->at];
-        list->at = i ? seek(list, list->at, value) : list->at;
+        list->at = i ? seek(own, list->at, list->end, v[first->at]) : list->at;
         if (list->at >= list->end) {
             return false;
         }
-        if (list->values[list->at] > value) {
-            first->at = seek(first, first->at, list->values[list->at]);
+        if (own[list->at] > v[first->at]) {
+            first->at = seek(v, first->at, first->end, own[list->at]);
             i = 0;
             m->steps++;
             if (stop_due(m->steps - 1, m->steps)) { /* the pipeline looks again */
@@ -89,76 +166,370 @@ static bool align(struct meet *m) {
             i++;
         }
     }
-    return !m->e.w->enough;
+    return true;
 }
 
-/* The same of two lists of about the same length: both go on by one, whichever is behind. */
-static bool align_pair(struct meet *m) {
-    struct list *a = &m->lists[0], *b = &m->lists[1];
-    u32 i = a->at, k = b->at;
-    const u32 i_end = a->end, k_end = b->end;
-    while (i < i_end && k < k_end) {
-        i64 x = a->values[i], y = b->values[k];
-        if (x == y) {
-            break;
-        }
-        i += x < y;
-        k += y < x;
-    }
-    u64 before = m->steps;
-    m->steps += (u64)(i - a->at) + (k - b->at);
-    a->at = i;
-    b->at = k;
-    return i < i_end && k < k_end && !m->e.w->enough && !stop_due(before, m->steps);
-}
-
-/* Two lists that a walk by single steps suits. */
-static bool are_alike(const struct meet *m) {
-    u64 a = m->lists[0].end - m->lists[0].at, b = m->lists[1].end - m->lists[1].at;
-    return m->count == 2 && a < 8 * b && b < 8 * a;
-}
-
-static FALLIBLE meet_row(struct meet *m, u32 row) {
-    bool alike = are_alike(m);
-    while (alike ? align_pair(m) : align(m)) {
+/* Lists in which values repeat: every choice of rows counts. */
+static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
+    while (align(m)) {
         u64 times = 1;
         u32 ends[LISTS_MAX] = {0};
+        bool too_many = false;
         for (u32 i = 0; i < m->count; i++) {
-            ends[i] = behind(&m->lists[i], m->lists[i].at);
-            times *= i ? ends[i] - m->lists[i].at : 1;
+            struct list *list = &m->lists[i];
+            ends[i] = behind(list->values, list->at, list->end);
+            too_many = (i && __builtin_mul_overflow(times, (u64)(ends[i] - list->at), &times)) || too_many;
         }
-        TRY(hand_on(&m->e, row, m->lists[0].at, ends[0], times));
+        if (count) {
+            u64 own = ends[0] - m->lists[0].at;
+            too_many = __builtin_mul_overflow(times, own, &times) || too_many;
+            *count = too_many || times > COUNT_MOST ? COUNT_MOST : *count + times;
+            TRY(check_count(m, *count));
+        } else {
+            TRY(hand_on(&m->e, row, m->lists[0].at, ends[0], times));
+        }
         for (u32 i = 0; i < m->count; i++) {
             m->lists[i].at = ends[i];
+        }
+        if (m->w->enough) {
+            return ERR_OK;
         }
     }
     return ERR_OK;
 }
 
-/* The values of the rows that a register's runs are of. */
-static const i64 *values_of(const struct worker *w, const struct cpu_op *op, u16 reg) {
-    const struct exec *x = w->run->x;
+/* --- lists without repeated values --- */
+
+/* What two lists have in common, the shorter one's values sought in the other; returns how many. */
+static i64 intersect(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
+    u32 at = 0;
+    i64 count = 0;
+    for (i64 i = 0; i < n && at < (u32)k; i++) {
+        at = seek(b, at, (u32)k, a[i]);
+        out[count] = a[i];
+        count += at < (u32)k && b[at] == a[i];
+    }
+    return count;
+}
+
+/* Sets or clears the bits of the common values. */
+static void mark(struct meeting *g, bool on) {
+    const i64 *v = g->values;
+    for (i64 i = 0; i < g->n; i++) {
+        u64 bit = (u64)v[i] - (u64)g->base;
+        g->bits[bit >> 5] = on ? g->bits[bit >> 5] | 1u << (bit & 31) : 0;
+    }
+    g->marked = on;
+}
+
+/* Whether bits for the common values may be set: their span and memory allow it. */
+static bool may_mark(struct meet *m, struct meeting *g) {
+    const i64 *v = g->values;
+    g->base = (i64)((u64)v[0] & ~(u64)63);
+    u64 span = (u64)v[g->n - 1] - (u64)g->base + 1;
+    return span <= MARK_BITS && reserve_bits(m, g, (i64)((span + 63) / 64 * 2));
+}
+
+/* The part of the first list that lies between the least and the greatest common value. */
+static struct part between(const struct list *list, const struct meeting *g) {
+    const i64 *v = list->values, *c = g->values;
+    u32 from = seek(v, list->at, list->end, c[0]);
+    i64 last = c[g->n - 1];
+    if (from < list->end && v[list->end - 1] <= last) {
+        return (struct part){from, list->end};
+    }
+    u32 to = seek(v, from, list->end, last);
+    return (struct part){from, to + (to < list->end && v[to] == last)};
+}
+
+/* Steps of one value. */
+static i64 count_steps(const i64 *a, i64 n, const i64 *b, i64 k) {
+    i64 count = 0;
+    for (i64 i = 0, j = 0; i < n && j < k;) {
+        i64 x = a[i], y = b[j];
+        count += x == y;
+        i += x <= y;
+        j += y <= x;
+    }
+    return count;
+}
+
+static i64 count_seeks(const i64 *a, i64 n, const i64 *b, i64 k) {
+    i64 count = 0;
+    u32 at = 0;
+    for (i64 i = 0; i < n && at < (u32)k; i++) {
+        at = seek(b, at, (u32)k, a[i]);
+        count += at < (u32)k && b[at] == a[i];
+    }
+    return count;
+}
+
+/* How many values of the first list all others have; `again`: rows that ask for the same others. */
+static i64 count_values(struct meet *m, struct meeting *g, i64 again) {
+    struct list *list = &m->lists[0];
+    if (list->at >= list->end || g->n == 0) {
+        return 0;
+    }
+    const i64 *v = list->values, *c = g->values;
+    struct part part = between(list, g);
+    i64 n = part.to - part.from;
+    if (n == 0) {
+        return 0;
+    }
+    bool bits = g->marked || (again > 1 && may_mark(m, g));
+    i64 marking = g->marked ? 0 : MARK_COST * g->n / again;
+    i64 few = MIN_OF(n, g->n), many = MAX_OF(n, g->n);
+    i64 costs[WAYS] = {[WAY_STEPS] = STEP_COST * (n + g->n),
+                       [WAY_SEEKS] = SEEK_COST * few * (2 + log2_of(many / few)),
+                       [WAY_MARKS] = bits ? PROBE_COST * n + marking : I64_MAX};
+    enum way way = least_of(costs);
+    if (way == WAY_MARKS && !g->marked) {
+        mark(g, true);
+    }
+    m->steps += (u64)n;
+    switch (way) {
+    case WAY_STEPS:
+        return count_steps(v + part.from, n, c, g->n);
+    case WAY_SEEKS:
+        return n < g->n ? count_seeks(v + part.from, n, c, g->n)
+                        : count_seeks(c, g->n, v + part.from, n);
+    default:
+        return m->w->run->pipe.vec->marked(v + part.from, n, g->base, g->bits);
+    }
+}
+
+/* Rows of the first list whose value all others have. */
+static FALLIBLE hand_marked(struct meet *m, u32 row, struct part part, const struct meeting *g) {
+    struct expand *e = &m->e;
+    const i64 *v = m->lists[0].values;
+    for (u32 at = part.from; at < part.to && !m->w->enough;) {
+        i64 n = e->child->n;
+        u32 end = (u32)MIN_OF((i64)part.to, at + m->w->run->vector_rows - n);
+        for (; at < end; at++) {
+            u64 bit = (u64)v[at] - (u64)g->base;
+            e->child->from[n] = row;
+            e->match[n] = at;
+            n += g->bits[bit >> 5] >> (bit & 31) & 1;
+        }
+        e->child->n = n;
+        if (n == m->w->run->vector_rows) {
+            TRY(expand_flush(e));
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE hand_steps(struct meet *m, u32 row, struct part part, const struct meeting *g) {
+    const i64 *v = m->lists[0].values, *c = g->values;
+    bool seeks = part.to - part.from > 8 * g->n || g->n > 8 * (i64)(part.to - part.from);
+    u32 j = 0;
+    for (u32 i = part.from; i < part.to && j < (u32)g->n && !m->w->enough;) {
+        if (v[i] == c[j]) {
+            TRY(hand_on(&m->e, row, i, i + 1, 1));
+            i++;
+            j++;
+        } else if (v[i] < c[j]) {
+            i = seeks ? seek(v, i, part.to, c[j]) : i + 1;
+        } else {
+            j = seeks ? seek(c, j, (u32)g->n, v[i]) : j + 1;
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE hand_values(struct meet *m, struct meeting *g, u32 row, i64 again) {
+    struct list *list = &m->lists[0];
+    if (list->at >= list->end || g->n == 0) {
+        return ERR_OK;
+    }
+    struct part part = between(list, g);
+    i64 n = part.to - part.from;
+    m->steps += (u64)n;
+    i64 marking = g->marked ? 0 : MARK_COST * g->n / again;
+    bool marks = n > 0 && n < 16 * g->n && PROBE_COST * n + marking < STEP_COST * (n + g->n) &&
+                 (g->marked || (again > 1 && may_mark(m, g)));
+    if (marks && !g->marked) {
+        mark(g, true);
+    }
+    return marks ? hand_marked(m, row, part, g) : hand_steps(m, row, part, g);
+}
+
+/* The values that all lists but the first have. */
+static FALLIBLE settle_values(struct meet *m, struct meeting *g) {
+    if (g->marked) {
+        mark(g, false);
+    }
+    const struct list *a = &m->lists[1], *b = &m->lists[2];
+    g->values = (const i64 *)a->values + a->at;
+    g->n = a->end - a->at;
+    if (m->count == 2) {
+        return ERR_OK;
+    }
+    if (b->end - b->at < a->end - a->at) {
+        a = &m->lists[2];
+        b = &m->lists[1];
+    }
+    i64 n = a->end - a->at;
+    TRY(reserve_room(m, g, (n + 1) * (i64)sizeof(i64)));
+    g->n = intersect(g->room, (const i64 *)a->values + a->at, n,
+                           (const i64 *)b->values + b->at, b->end - b->at);
+    g->values = g->room;
+    return ERR_OK;
+}
+
+/* --- rows --- */
+
+/* The index that a register's runs are of. */
+static u32 index_of(const struct cpu_op *op, u16 reg) {
     while (op->op->code != OP_RUN || op->dst != reg) {
         op--; /* it stands before */
     }
-    return x->vars[x->program->vars[op->op->imm].rows_var].chunks.items[0]->cols[1].data;
+    return op->op->imm;
+}
+
+static void open_lists(struct worker *w, struct frame *fr, const struct cpu_op *op, struct meet *m,
+                       const i64 **runs) {
+    const struct exec *x = w->run->x;
+    const u16 regs[LISTS_MAX] = {op->a, op->b, op->c};
+    m->w = w;
+    m->apart = 1;
+    for (; m->count < LISTS_MAX && regs[m->count] != NO_REG; m->count++) {
+        struct list *list = &m->lists[m->count];
+        u32 var = index_of(op, regs[m->count]);
+        const struct column *cols = x->vars[x->program->vars[var].rows_var].chunks.items[0]->cols;
+        runs[m->count] = frame_read(w, fr, regs[m->count]);
+        list->values = cols[1].data;
+        m->apart = m->apart && x->vars[var].index->apart == APART_YES;
+    }
+}
+
+static struct meeting *meeting_of(struct worker *w, const struct cpu_op *op) {
+    if (!w->meetings) {
+        w->meetings = NEW_ARRAY(&w->arena, struct meeting *, w->run->pipe.op_count);
+    }
+    struct meeting **g = &w->meetings[op - w->run->pipe.ops];
+    *g = *g ? *g : NEW(&w->arena, struct meeting);
+    return *g;
+}
+
+void meet_close(struct worker *w) {
+    struct memory *mem = w->run->x->mem;
+    for (u32 i = 0; w->meetings && i < w->run->pipe.op_count; i++) {
+        struct meeting *g = w->meetings[i];
+        if (g) {
+            mem_free(mem, g->bits, g->bit_words * (i64)sizeof(u32));
+            mem_free(mem, g->room, g->room_bytes);
+        }
+    }
+}
+
+static void set_lists(struct meet *m, const i64 *const *runs, u32 row) {
+    for (u32 i = 0; i < m->count; i++) {
+        m->lists[i].at = (u32)((u64)runs[i][row] >> 32);
+        m->lists[i].end = (u32)runs[i][row];
+    }
+}
+
+static bool same_others(const struct meet *m, const struct meeting *g, const i64 *const *runs, u32 row) {
+    bool same = g->known;
+    for (u32 i = 1; i < m->count; i++) {
+        same = same && runs[i][row] == (i64)((u64)g->at[i] << 32 | g->end[i]);
+    }
+    return same;
+}
+
+/* The lists behind the first, if they are others than before; *io_again becomes how many rows from
+ * the jth on have them. */
+static FALLIBLE settle(struct meet *m, struct meeting *g, const struct frame *fr, const i64 *const *runs,
+                       i64 j, i64 *io_again) {
+    if (same_others(m, g, runs, ACTIVE(fr, j))) {
+        *io_again = MAX_OF(*io_again, 1);
+        return ERR_OK;
+    }
+    for (u32 i = 1; i < m->count; i++) {
+        g->at[i] = m->lists[i].at;
+        g->end[i] = m->lists[i].end;
+    }
+    g->known = 0; /* if memory is refused */
+    TRY(settle_values(m, g));
+    g->known = 1;
+    i64 next = j + 1;
+    while (next < fr->m && same_others(m, g, runs, ACTIVE(fr, next))) {
+        next++;
+    }
+    *io_again = next - j;
+    return ERR_OK;
+}
+
+static FALLIBLE look_up(struct meet *m, u64 before) {
+    if (stop_due(before, m->steps)) {
+        wf_status status = exec_check(m->w->run->x);
+        return status ? error_set(&m->w->err, status, -1, "statement cancelled") : ERR_OK;
+    }
+    return ERR_OK;
 }
 
 wf_status meet_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc) {
-    const u16 regs[LISTS_MAX] = {op->a, op->b, op->c};
     const i64 *runs[LISTS_MAX];
     struct meet m = {.e = expand_open(w, fr, op, pc)};
-    for (; m.count < LISTS_MAX && regs[m.count] != NO_REG; m.count++) {
-        runs[m.count] = frame_read(w, fr, regs[m.count]);
-        m.lists[m.count].values = values_of(w, op, regs[m.count]);
-    }
-    for (i64 j = 0; j < fr->m; j++) {
+    struct meeting *g = meeting_of(w, op);
+    i64 again = 1;
+    open_lists(w, fr, op, &m, runs);
+    for (i64 j = 0; j < fr->m && !w->enough; j++) {
         u32 row = ACTIVE(fr, j);
-        for (u32 i = 0; i < m.count; i++) {
-            m.lists[i].at = (u32)((u64)runs[i][row] >> 32);
-            m.lists[i].end = (u32)runs[i][row];
+        u64 before = m.steps;
+        set_lists(&m, runs, row);
+        if (!m.apart) {
+            TRY(walk(&m, row, NULL));
+        } else if (m.lists[0].at < m.lists[0].end) {
+            TRY(settle(&m, g, fr, runs, j, &again));
+            TRY(hand_values(&m, g, row, again));
         }
-        TRY(meet_row(&m, row));
+        TRY(look_up(&m, before));
     }
     return expand_flush(&m.e);
+}
+
+wf_status meet_count(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    const i64 *runs[LISTS_MAX];
+    struct meet m = {.count = 0};
+    struct meeting *g = meeting_of(w, op);
+    i64 again = 1, kept = 0;
+    open_lists(w, fr, op, &m, runs);
+    i64 *dst = frame_dst(w, fr, op->dst);
+    for (i64 j = 0; j < fr->m; j++) {
+        u32 row = ACTIVE(fr, j);
+        u64 count = 0, before = m.steps;
+        set_lists(&m, runs, row);
+        if (!m.apart) {
+            TRY(walk(&m, row, &count));
+        } else if (m.lists[0].at < m.lists[0].end) {
+            TRY(settle(&m, g, fr, runs, j, &again));
+            count = (u64)count_values(&m, g, again);
+            TRY(check_count(&m, count));
+        }
+        w->counted += count;
+        dst[row] = (i64)count;
+        fr->sel_alt[kept] = row;
+        kept += count > 0;
+        TRY(look_up(&m, before));
+    }
+    frame_keep(fr, kept);
+    return ERR_OK;
+}
+
+wf_status meet_prepare(struct exec *x, u32 var) {
+    struct index *index = x->vars[var].index;
+    const struct variable *rows = &x->vars[x->program->vars[var].rows_var];
+    if (index->apart != APART_UNKNOWN || index->class_bits || rows->chunks.count == 0) {
+        return ERR_OK;
+    }
+    const struct chunk *chunk = rows->chunks.items[0];
+    const i64 *key = chunk->cols[0].data, *value = chunk->cols[1].data;
+    i64 twice = 0;
+    for (i64 i = 1; i < chunk->rows; i++) {
+        twice += key[i] == key[i - 1] && value[i] == value[i - 1];
+    }
+    index->apart = twice ? APART_NO : APART_YES;
+    return exec_check(x);
 }

@@ -261,6 +261,9 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
     case OP_MEET:
         *out_stop = true;
         return meet_run(w, fr, op, pc);
+    case OP_COMMON:
+        TRY(meet_count(w, fr, op));
+        break;
     case OP_INTERN:
         return intern_keyed(op->op) ? best_intern(w, fr, op) : intern(w, fr, op);
     case OP_INTERN2:
@@ -269,10 +272,8 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         unpair(w, fr, op);
         return ERR_OK;
     case OP_FROUND:
-        *out_stop = round_sum(w, fr, op);
-        return ERR_OK;
     case OP_VARIANCE:
-        *out_stop = variance_run(w, fr, op);
+        *out_stop = op->op->code == OP_FROUND ? round_sum(w, fr, op) : variance_run(w, fr, op);
         return ERR_OK;
     case OP_EMIT:
         w->rows_out += w->run->pipe.pipe->sinks[op->op->imm].kind == SINK_LUT ? fr->m : 0;

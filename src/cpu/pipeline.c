@@ -206,6 +206,7 @@ static void worker_close(struct worker *w) {
     mem_free(mem, w->temp_memory, w->temp_bytes);
     heap_fini(&w->heap);
     best_close(w);
+    meet_close(w);
     arena_fini(&w->arena);
     free(w);
 }
@@ -448,6 +449,7 @@ static FALLIBLE flatten_inputs(struct exec *x, const struct pipeline *pipe) {
             TRY(variable_flatten(x, pipe->ops[i].b));
         } else if (pipe->ops[i].code == OP_RUN) {
             TRY(variable_flatten(x, x->program->vars[pipe->ops[i].imm].rows_var));
+            TRY(meet_prepare(x, pipe->ops[i].imm));
         }
     }
     return ERR_OK;

@@ -267,6 +267,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
         case OP_PROBE:
         case OP_MATCH:
         case OP_MEET:
+        case OP_COMMON:
             if (depth > 0) {
                 ASSERT(!op_shapes(op));
                 break; /* never compacts */

@@ -34,7 +34,7 @@ static const b8 *wanted(struct worker *w, struct frame *fr, const struct cpu_op 
 }
 
 /* Narrows the selection to `kept` rows, which fr->sel_alt names. */
-static void select_rows(struct frame *fr, i64 kept) {
+void frame_keep(struct frame *fr, i64 kept) {
     if (kept < fr->m) {
         u32 *out = fr->sel_alt;
         fr->sel_alt = fr->sel_mem;
@@ -55,7 +55,7 @@ static void select_class(struct worker *w, struct frame *fr, const struct index 
         kept += index_class_of(index, key[j]) == index->class_no;
     }
     if (key) {
-        select_rows(fr, kept);
+        frame_keep(fr, kept);
     }
 }
 
@@ -138,7 +138,7 @@ static void probe_select(struct worker *w, struct frame *fr, const struct index 
     if (!fr->sel && kept < fr->m) {
         memcpy(fr->sel_alt, l.at, (size_t)kept * sizeof(u32));
     }
-    select_rows(fr, kept);
+    frame_keep(fr, kept);
 }
 
 bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
@@ -169,7 +169,7 @@ bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         memcpy(dst, w->rows, (size_t)(fr->m * (i64)sizeof(i64)));
         kept = w->run->pipe.vec->sel_build(out, w->found, fr->m);
     }
-    select_rows(fr, kept);
+    frame_keep(fr, kept);
     return false;
 }
 

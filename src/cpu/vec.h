@@ -74,6 +74,8 @@ struct vec_table {
     /* Unique direct index: dst = row, or 0 with found 0. */
     void (*probe_direct)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
                          i64 slot_count, const u32 *restrict heads, i64 n);
+    /* How many values have their bit set, which is value - base; all are within the bits. */
+    i64 (*marked)(const i64 *restrict values, i64 n, i64 base, const u32 *restrict bits);
     /* Rows that come in the order of their key, n > 0. Runs are numbered: the run at hand is `last`
      * and its key keys[last], or last is -1 and there is none. Writes each row's run and the keys of
      * those that begin; returns the last one's number, or -1 where a key is less than the one before

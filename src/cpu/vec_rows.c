@@ -599,6 +599,15 @@ static void add_runs(i64 *restrict word, const u32 *restrict run, const i64 *res
 }
 #endif
 
+static i64 marked(const i64 *restrict values, i64 n, i64 base, const u32 *restrict bits) {
+    i64 count = 0;
+    for (i64 i = 0; i < n; i++) {
+        u64 bit = (u64)values[i] - (u64)base;
+        count += bits[bit >> 5] >> (bit & 31) & 1;
+    }
+    return count;
+}
+
 const struct vec_table LEVEL_NAME(vec_table) = {
 #define X(A, part) [LOOPS_##part] = LEVEL_NAME(vec_ops_##part),
     .ops = {WF_LOOP_PARTS(X, )},
@@ -643,6 +652,7 @@ const struct vec_table LEVEL_NAME(vec_table) = {
     .filter_keys = filter_keys,
     .filter_hashes = filter_hashes,
     .probe_direct = probe_direct,
+    .marked = marked,
     .number_runs = number_runs,
     .add_runs = add_runs,
 };

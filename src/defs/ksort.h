@@ -62,6 +62,7 @@ struct ksort_select { /* by words: counts of a digit, or the rows up to a bound 
     const u64 *words;
     i64 rows;
     u64 bound; /* counting: the bits above the digit */
+    u64 least; /* taking: words below it are left out */
     u32 shift, digit_bits;
     u64 *counts;      /* of digits; taking: of rows, and of those in `less` */
     const u32 *order; /* row numbers; 0 = as they lie */

@@ -168,7 +168,7 @@ static void add_control(struct piece *out, const struct program *program,
         enum operand which;
     } names[] = {{"$a", OPERAND_A}, {"$b", OPERAND_B}, {"$c", OPERAND_C}, {"$imm", OPERAND_IMM}};
     for (const char *p = op_infos[op->code].expr; *p;) {
-        if (*p == '[' && op->b == NO_REG) {
+        if (*p == '[' && (strchr(p, '$')[1] == 'c' ? op->c : op->b) == NO_REG) {
             p = strchr(p, ']');
         }
         if (*p == '[' || *p == ']') {

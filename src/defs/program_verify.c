@@ -228,7 +228,7 @@ static wf_status check_op(struct check *c, const struct op *op) {
     if (roles[OPERAND_A] == ROLE_words) {
         TRY(check_words(c, op));
     }
-    if (op->code == OP_MEET) {
+    if (op->code == OP_MEET || op->code == OP_COMMON) {
         TRY(check_meet(c, op));
     }
     if (roles[OPERAND_DST] == ROLE_no) {

@@ -40,6 +40,10 @@ static inline bool setting_shares(const struct settings *s) {
 static inline bool setting_keeps_result(const struct settings *s) {
     return s->gpu_result == RESULT_DEVICE;
 }
+/* Whether columns are to lie in a device's memory, or it is an error. */
+static inline bool setting_needs_cache(const struct settings *s) {
+    return s->gpu_placement == PLACE_CACHED;
+}
 
 void settings_init(struct settings *settings); /* defaults */
 i32 setting_count(void);

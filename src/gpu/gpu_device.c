@@ -350,7 +350,7 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
  * free to choose, the host is better than memory over the bus. */
 static bool has_level(const struct exec *x, const struct step *step, enum gpu_tight tight) {
     bool table = step->kind == STEP_PIPELINE && step->pipeline->source.kind == SOURCE_TABLE;
-    bool spills = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD;
+    bool spills = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD || step->kind == STEP_SORT;
     bool named = setting_device(x->settings) != NULL;
     bool groups = false;
     for (u32 s = 0; step->kind == STEP_PIPELINE && s < step->pipeline->sink_count; s++) {
@@ -422,7 +422,13 @@ static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const s
 
 static FALLIBLE gpu_rounds(struct device *dev, struct exec *x, struct rounds *r) {
     struct gpu *g = dev->self;
-    TRY(gpu_enter(g, x->err));
+    wf_status entered = gpu_enter(g, x->err);
+    if (entered == ERR_DEVICE_MEMORY) { /* a step at a time there may be another way */
+        error_reset(x->err);
+        r->cannot = 1;
+        return ERR_OK;
+    }
+    TRY(entered);
     g->known = (struct gpu_known){0};
     g->may_spill = 0;
     g->pool = x->pool;
@@ -464,6 +470,11 @@ static FALLIBLE gpu_fetch(struct device *dev, struct exec *x, u32 var) {
     TRY(gpu_enter(g, x->err));
     g->waits = 0;
     wf_status status = gpu_var_fetch(g, x, var);
+    if (status == ERR_DEVICE_MEMORY) { /* nobody else has these rows */
+        gpu_wait(g);
+        error_reset(x->err);
+        status = gpu_var_fetch(g, x, var);
+    }
     x->fetch_waits += g->waits;
     if (status) {
         gpu_wait(g);

@@ -37,7 +37,7 @@ struct loop_pipe {
     struct job_ready ready;
     struct gpu_block *args;
     struct gpu_block *counts; /* as they were when the round began; NULL: nobody counts */
-    i64 row_bytes; /* of what it reads */
+    i64 row_bytes;            /* of what it reads */
     u32 rel, part, step_no;
 };
 
@@ -53,7 +53,9 @@ struct looping {
     void *turn;
     struct kloop seen; /* as of the last look */
     i64 launches;
-    b8 went; /* rounds were queued */
+    b8 went;   /* rounds were queued */
+    b8 inside; /* of a round some pipelines were, others not */
+    u32 ran;   /* the last one that was, if what it made has not been noted; pipe_count = none */
 };
 
 /* --- whether it fits --- */
@@ -96,8 +98,8 @@ static bool reads_only_its_rows(const struct looping *l, const struct pipeline *
     bool only = true;
     for (u32 i = 0; i < pipe->op_count; i++) {
         u32 var = op_variable(&pipe->ops[i]);
-        only = only && (var == NO_VAR || (rel_of(l, var) == l->rel_count &&
-                                          part_of(l, var) == l->part_count));
+        only = only && (var == NO_VAR ||
+                        (rel_of(l, var) == l->rel_count && part_of(l, var) == l->part_count));
     }
     return only;
 }
@@ -205,7 +207,8 @@ static i64 wanted_room(const struct looping *l, const struct loop_rel *rel, i64 
     i64 room = MAX_OF(gpu_heap_available(l->g->card), 0) / 4 / width;
     i64 delta = v->rows - l->x->lits[rel->lit].i64;
     *out_least = MIN_OF(v->rows + MAX_OF(delta, v->rows / 4) + 1, most);
-    return MAX_OF(*out_least, MIN_OF(most, v->rows + MIN_OF(room, MAX_OF(LOOP_GROWTH * v->rows, first))));
+    return MAX_OF(*out_least,
+                  MIN_OF(most, v->rows + MIN_OF(room, MAX_OF(LOOP_GROWTH * v->rows, first))));
 }
 
 /* Columns with room, and what there is in them. */
@@ -396,12 +399,18 @@ static FALLIBLE queue_rounds(struct looping *l, i64 count) {
             u32 before = i ? i - 1 : k ? l->pipe_count - 1 : none;
             const struct job_ready *ready = &l->pipes[i].ready;
             TRY(queue_turn(l, before, i));
+            l->ran = none;
+            l->inside = 1;
             TRY(gpu_launch(l->g, ready->function, ready->grid, l->g->streams[0], &ready->args,
                            l->x->err));
+            l->ran = i;
+            l->inside = i + 1 < l->pipe_count;
             l->pipes[i].job.metric->launches++;
         }
     }
-    return queue_turn(l, l->pipe_count - 1, none);
+    TRY(queue_turn(l, l->pipe_count - 1, none));
+    l->ran = none;
+    return ERR_OK;
 }
 
 /* Queues rounds and waits for what they tell. */
@@ -415,6 +424,7 @@ static FALLIBLE look(struct looping *l, i64 count, i64 *out_ns) {
     TRY(gpu_event(g, 1, &last, err));
     CU(g->api->event_record(first, g->streams[0]));
     l->went = 1;
+    l->ran = l->pipe_count;
     TRY(queue_rounds(l, count));
     CU(g->api->copy_to_host(g->reports.host, l->block->addr, sizeof l->seen, g->streams[0]));
     CU(g->api->event_record(last, g->streams[0]));
@@ -580,6 +590,27 @@ static FALLIBLE run_loop(struct looping *l) {
     return tell(l);
 }
 
+/* The driver had no memory for a launch. All that was queued has been run: what it made is noted, and
+ * a round that was not queued whole could not go on. Where not even that is possible, the statement
+ * ends. */
+static FALLIBLE recover(struct looping *l) {
+    struct gpu *g = l->g;
+    struct error *err = l->x->err;
+    if (l->ran < l->pipe_count) {
+        TRY(queue_turn(l, l->ran, l->pipe_count));
+    }
+    CU(g->api->copy_to_host(g->reports.host, l->block->addr, sizeof l->seen, g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
+    memcpy(&l->seen, g->reports.host, sizeof l->seen);
+    bool fault = l->seen.stopped != 0;
+    l->seen.stopped += l->inside && !l->seen.stopped && !l->seen.over;
+    settle(l);
+    if (fault) {
+        TRY(look_at_fault(l));
+    }
+    return tell(l);
+}
+
 /* A relation that a round was adding to when something failed: the statement ends. */
 static void close_loop(struct looping *l) {
     for (u32 i = 0; i < l->pipe_count; i++) {
@@ -608,12 +639,16 @@ wf_status gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r) {
     if (status) {
         gpu_wait(g);
     }
-    l->pipes[0].job.metric->waits += g->waits;
-    close_loop(l);
-    if (status == ERR_DEVICE_MEMORY && !l->went) { /* a step at a time there may be another way */
+    bool refused = status == ERR_DEVICE_MEMORY; /* a step at a time there may be another way */
+    if (refused) {
         error_reset(x->err);
         r->cannot = 1;
-        return ERR_OK;
+        status = l->went ? recover(l) : ERR_OK;
     }
+    if (refused && status) {
+        gpu_wait(g);
+    }
+    l->pipes[0].job.metric->waits += g->waits;
+    close_loop(l);
     return status;
 }

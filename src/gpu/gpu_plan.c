@@ -124,6 +124,9 @@ static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
     if (op_ahead(op->code) ? literal_of(pipe, op->b) != NULL : op_partly(op->code) != NULL) {
         return NULL;
     }
+    if (op->code == OP_COMMON) { /* of a plan for the CPU */
+        return gpu_refusal(arena, REFUSE_COMMON, "");
+    }
     if ((info->flags & OP_MAKES) && (info->flags & OP_HOST)) {
         return gpu_refusal(arena, REFUSE_MAKES, info->name);
     }

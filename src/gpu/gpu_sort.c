@@ -11,6 +11,11 @@
  * others are ordered by the ranks of their texts, which the host knows. Ranks of an interner's texts
  * are where its numbers come to be when sorted like such codes.
  *
+ * Where the card has no room for all rows (TIGHT_SPILL), columns lie in memory of the host, and rows are
+ * sorted in parts: by counts of digits of their first word those are found that the card can sort at
+ * once, and each is selected, sorted and gathered behind the one before. Every part reads the first
+ * words of all rows, in order.
+ *
  * The variable's columns are replaced when everything has worked: a sort that fails leaves them. */
 #include "gpu/gpu_order.h"
 
@@ -24,10 +29,14 @@ enum {
     PARTS_PER_KEY = 3,
     BOUND_BLOCKS = 264, /* per key; the host reads what each found */
     FEW_OF = 16,        /* a sort of fewer rows than an interner's entries over this ranks its own */
+    PART_ROW_BYTES = 40,   /* words and numbers of a row, twice, and what the library needs */
+    PARTS_MOST = 64,       /* of a sort; the host is quicker than more */
 #ifdef WF_HARD
+    PART_LEAST = 4 << 10, /* bytes */
     SELECT_LEAST = 40,
     FEW_ROWS = 32
 #else
+    PART_LEAST = 1 << 20,
     SELECT_LEAST = 1 << 14, /* rows from which a selection pays */
     FEW_ROWS = SORT_FEW
 #endif
@@ -49,6 +58,12 @@ struct sorter {
     VEC(struct ksort_part) parts;
     VEC(struct ksort_level) levels;
     struct gpu_col *made; /* the columns in their order */
+    struct ksort_col *moves; /* from where to where they are gathered */
+    u32 move_count;
+    u64 moves_addr;
+    struct gpu_block *reserve; /* room that parts are sorted in, kept from all that comes before */
+    i64 part_most;             /* rows that have it */
+    b8 gathered;
     /* on the card */
     u64 parts_addr, levels_addr;
     i64 part_room;
@@ -534,24 +549,8 @@ static FALLIBLE open_keys(struct sorter *s) {
     return column ? order_texts(&s->o, s->gv) : ERR_OK;
 }
 
-/* By keys that have been opened. */
-static FALLIBLE sort_keys(struct sorter *s) {
-    bool text = false;
-    for (u32 k = 0; k < s->key_count; k++) {
-        text = text || s->keys[k].value == SORT_STR;
-    }
-    s->part_room = s->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
-    TRY(order_block(&s->o, s->part_room, &s->parts_addr));
-    if (text || s->n > FEW_ROWS) {
-        TRY(measure(s));
-    } else {
-        assume(s);
-    }
-    s->selecting = s->n >= SELECT_LEAST && s->want < s->n / 4;
-    TRY(make_parts(s));
-    if (s->selecting) {
-        TRY(select_rows(s));
-    }
+/* The rows at hand in their order. */
+static FALLIBLE sort_settled(struct sorter *s) {
     i64 kept = s->o.temps.count;
     bool settled = false;
     while (!settled) {
@@ -571,39 +570,193 @@ static FALLIBLE sort_keys(struct sorter *s) {
 
 /* --- rows in their order --- */
 
-static FALLIBLE gather(struct sorter *s) {
+/* Room for the rows that are wanted. */
+static FALLIBLE open_gather(struct sorter *s) {
     struct exec *x = s->x;
     const struct var *def = &x->program->vars[s->step->src];
-    struct ksort_col *cols = NEW_ARRAY(x->arena, struct ksort_col, 2 * s->col_count + 1);
-    u32 count = 0;
+    s->moves = NEW_ARRAY(x->arena, struct ksort_col, 2 * s->col_count + 1);
+    TRY(arena_check(x->arena, x->err));
     for (u32 c = 0; c < s->col_count; c++) {
         const struct gpu_col *from = &s->gv->cols[c];
         struct gpu_col *to = &s->made[c];
         i64 width = kind_bytes[def->kinds[c]];
         TRY(gpu_alloc(s->o.g, MAX_OF(s->want * width, 1), &to->data, x->err));
         to->addr = to->data->addr;
-        cols[count++] = (struct ksort_col){DEV(const u8 *, from->addr), DEV(u8 *, to->addr),
-                                           (u64)width};
+        s->moves[s->move_count++] = (struct ksort_col){DEV(const u8 *, from->addr),
+                                                       DEV(u8 *, to->addr), (u64)width};
         if (from->nulls_addr) {
             TRY(gpu_alloc(s->o.g, MAX_OF(s->want, 1), &to->nulls, x->err));
             to->nulls_addr = to->nulls->addr;
-            cols[count++] = (struct ksort_col){DEV(const u8 *, from->nulls_addr),
-                                               DEV(u8 *, to->nulls_addr), 1};
+            s->moves[s->move_count++] = (struct ksort_col){DEV(const u8 *, from->nulls_addr),
+                                                           DEV(u8 *, to->nulls_addr), 1};
         }
         s->o.metric->bytes_read += s->want * width;
         s->o.metric->bytes_written += s->want * width;
     }
-    if (s->want == 0) {
+    return order_block(&s->o, s->move_count * (i64)sizeof *s->moves, &s->moves_addr);
+}
+
+/* The first `rows` of the order, behind as many as were gathered before. */
+static FALLIBLE gather(struct sorter *s, i64 rows) {
+    if (rows == 0) {
         return ERR_OK;
     }
-    u64 addr = 0;
-    TRY(order_block(&s->o, count * (i64)sizeof *cols, &addr));
-    TRY(order_send(&s->o, addr, cols, count * (i64)sizeof *cols));
-    struct ksort_gather args = {.cols = DEV(const struct ksort_col *, addr),
-                                .col_count = count,
-                                .rows = s->want,
+    TRY(order_send(&s->o, s->moves_addr, s->moves, s->move_count * (i64)sizeof *s->moves));
+    struct ksort_gather args = {.cols = DEV(const struct ksort_col *, s->moves_addr),
+                                .col_count = s->move_count,
+                                .rows = rows,
                                 .order = s->order};
-    return order_start(&s->o, KERNEL_SORT_GATHER, order_blocks(&s->o, s->want), SORT_THREADS, &args);
+    TRY(order_start(&s->o, KERNEL_SORT_GATHER, order_blocks(&s->o, rows), SORT_THREADS, &args));
+    for (u32 i = 0; i < s->move_count; i++) {
+        s->moves[i].out += (u64)rows * s->moves[i].bytes;
+    }
+    return ERR_OK;
+}
+
+/* --- in parts --- */
+
+struct sort_part {
+    u64 lo, hi; /* of the first word */
+    i64 rows;
+};
+struct dividing {
+    const u64 *words;
+    u64 counts_addr;
+    VEC(struct sort_part) parts;
+};
+
+/* Keeps half of what the card has, which columns and rows in their order would take. Nothing is
+ * sorted over the bus: where there is too little, the host does it. */
+static FALLIBLE take_reserve(struct sorter *s) {
+    struct gpu *g = s->o.g;
+    i64 bytes = (gpu_heap_available(g->card) + gpu_cache_evictable(g)) / 2;
+    while (!s->reserve && bytes >= PART_LEAST) {
+        s->reserve = gpu_alloc_try(g, bytes);
+        s->part_most = bytes / PART_ROW_BYTES;
+        bytes /= 2;
+    }
+    return s->reserve ? ERR_OK : gpu_alloc_here(g, PART_LEAST, &s->reserve, s->x->err);
+}
+
+static void give_reserve(struct sorter *s) {
+    gpu_heap_free(s->o.g->card, s->reserve);
+    s->reserve = NULL;
+}
+
+/* The parts of rows whose first words begin with the bits `top`, of which `bits` follow: as many
+ * neighbours together as can be sorted at once. */
+static FALLIBLE divide(struct sorter *s, struct dividing *d, u64 top, u32 bits) {
+    enum { DIGITS = 1 << SORT_DIGIT_BITS };
+    struct gpu *g = s->o.g;
+    struct error *err = s->x->err;
+    u32 digit = MIN_OF(bits, (u32)SORT_DIGIT_BITS);
+    u32 shift = bits - digit;
+    u64 *counts = NEW_ARRAY(s->x->arena, u64, DIGITS);
+    TRY(arena_check(s->x->arena, err));
+    struct ksort_select args = {.words = d->words,
+                                .rows = s->n,
+                                .bound = top,
+                                .shift = shift,
+                                .digit_bits = digit,
+                                .counts = DEV(u64 *, d->counts_addr)};
+    CU(g->api->set_bytes(d->counts_addr, 0, DIGITS * 8, g->streams[0]));
+    TRY(order_start(&s->o, KERNEL_SORT_COUNT, order_blocks(&s->o, s->n), SORT_THREADS, &args));
+    TRY(order_receive(&s->o, counts, d->counts_addr, DIGITS * 8));
+    for (u64 at = 0; at < 1ULL << digit; at++) {
+        u64 lo = (top << digit | at) << shift;
+        struct sort_part part = {lo, lo | ((1ULL << shift) - 1), (i64)counts[at]};
+        struct sort_part *last = d->parts.count ? &d->parts.items[d->parts.count - 1] : NULL;
+        if (part.rows > s->part_most && shift > 0) {
+            TRY(divide(s, d, top << digit | at, shift));
+        } else if (last && last->rows + part.rows <= s->part_most) {
+            last->hi = part.hi;
+            last->rows += part.rows;
+        } else if (part.rows > 0) {
+            VEC_PUSH(s->x->arena, &d->parts, part);
+        }
+    }
+    return arena_check(s->x->arena, err);
+}
+
+static FALLIBLE take_part(struct sorter *s, const u64 *words, const struct sort_part *part) {
+    struct gpu *g = s->o.g;
+    struct error *err = s->x->err;
+    u64 counts = 0;
+    u64 rows = 0;
+    TRY(order_block(&s->o, 16, &counts));
+    TRY(order_block(&s->o, part->rows * 4, &rows));
+    struct ksort_select args = {.words = words,
+                                .rows = s->n,
+                                .bound = part->hi,
+                                .least = part->lo,
+                                .counts = DEV(u64 *, counts),
+                                .out_rows = DEV(u32 *, rows)};
+    CU(g->api->set_bytes(counts, 0, 16, g->streams[0]));
+    TRY(order_start(&s->o, KERNEL_SORT_TAKE, order_blocks(&s->o, s->n), SORT_THREADS, &args));
+    s->selected = DEV(const u32 *, rows);
+    s->rows = part->rows;
+    s->part_room = 0; /* what it makes goes with it */
+    return make_parts(s);
+}
+
+static FALLIBLE sort_in_parts(struct sorter *s) {
+    struct gpu *g = s->o.g;
+    struct error *err = s->x->err;
+    struct dividing d = {0};
+    u64 words = 0;
+    i64 done = 0;
+    TRY(order_block(&s->o, s->n * 8, &words));
+    TRY(order_block(&s->o, (1 << SORT_DIGIT_BITS) * 8, &d.counts_addr));
+    d.words = DEV(const u64 *, words);
+    TRY(make_words(s, 0, DEV(u64 *, words), NULL));
+    TRY(divide(s, &d, 0, level_bits(s, 0)));
+    if (d.parts.count > PARTS_MOST) {
+        FAIL(err, DEVICE_MEMORY, "out of GPU memory: a sort of %lld rows in %lld parts", s->n,
+             d.parts.count);
+    }
+    TRY(open_gather(s));
+    give_reserve(s);
+    for (i64 p = 0; p < d.parts.count && done < s->want; p++) {
+        i64 kept = s->o.temps.count;
+        i64 rows = MIN_OF(d.parts.items[p].rows, s->want - done);
+        TRY(take_part(s, d.words, &d.parts.items[p]));
+        TRY(sort_settled(s));
+        TRY(gather(s, rows));
+        CU(gpu_sync(g, g->streams[0])); /* the next part takes its place */
+        order_drop(&s->o, kept);
+        s->o.work_bytes = 0;
+        done += rows;
+    }
+    s->gathered = 1;
+    s->o.metric->how = arena_printf(exec_arena(s->x), "in %lld parts", d.parts.count);
+    return ERR_OK;
+}
+
+/* By keys that have been opened. */
+static FALLIBLE sort_keys(struct sorter *s) {
+    bool text = false;
+    for (u32 k = 0; k < s->key_count; k++) {
+        text = text || s->keys[k].value == SORT_STR;
+    }
+    s->part_room = s->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
+    TRY(order_block(&s->o, s->part_room, &s->parts_addr));
+    if (text || s->n > FEW_ROWS) {
+        TRY(measure(s));
+    } else {
+        assume(s);
+    }
+    bool many = s->reserve && s->want > s->part_most;
+    s->selecting = s->n >= SELECT_LEAST && s->want < s->n / 4 && !many;
+    bool parted = s->reserve && s->n > s->part_most && !s->selecting;
+    TRY(make_parts(s));
+    if (parted) {
+        return sort_in_parts(s);
+    }
+    if (s->selecting) {
+        TRY(select_rows(s));
+    }
+    give_reserve(s);
+    return sort_settled(s);
 }
 
 /* Columns that nobody wants any more have no address. */
@@ -632,6 +785,9 @@ static FALLIBLE sort_all(struct sorter *s) {
     float ms = 0;
     TRY(gpu_event(g, 0, &first, err));
     TRY(gpu_event(g, 1, &last, err));
+    if (g->tight >= TIGHT_SPILL) {
+        TRY(take_reserve(s));
+    }
     for (u32 c = 0; c < s->col_count; c++) {
         struct kcol col;
         TRY(gpu_var_col(g, x, s->step->src, c, &col, &s->o.metric->bytes_moved));
@@ -642,7 +798,10 @@ static FALLIBLE sort_all(struct sorter *s) {
         TRY(open_keys(s));
         TRY(sort_keys(s));
     }
-    TRY(gather(s));
+    if (!s->gathered) {
+        TRY(open_gather(s));
+        TRY(gather(s, s->want));
+    }
     CU(g->api->event_record(last, g->streams[0]));
     CU(gpu_sync(g, g->streams[0]));
     CU(g->api->event_elapsed(&ms, first, last));
@@ -682,6 +841,7 @@ wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct 
         replace(&s);
         s.o.metric->rows_out += s.want;
     }
+    give_reserve(&s);
     order_drop(&s.o, 0);
     s.o.metric->launches += s.o.launches;
     return status;

@@ -64,6 +64,50 @@ static void find_live(struct builder *b, u8 *keep, u8 *live) {
     }
 }
 
+/* counting */
+
+/* Whether each of `count` rows that are alike may be told by one and their number: what is summed up
+ * is 1, which becomes the number where `number` is a register. */
+static bool counts_alike(struct builder *b, u16 number) {
+    for (i64 s = 0; s < b->sinks.count; s++) {
+        struct sink *sink = &b->sinks.items[s];
+        for (u32 i = 0; sink->kind == SINK_AGG && i < sink->word_count; i++) {
+            union lit lit;
+            bool one = build_is_const(b, sink->word_regs[i], &lit) && lit.i64 == 1;
+            bool extreme = sink->words[i] == WORD_MIN || sink->words[i] == WORD_MAX;
+            if (!extreme && !(one && sink->words[i] == WORD_ADD)) {
+                return false;
+            }
+            sink->word_regs[i] = !extreme && number != NO_REG ? number : sink->word_regs[i];
+        }
+        if (sink->kind != SINK_AGG) {
+            return false;
+        }
+    }
+    return b->sinks.count > 0;
+}
+
+/* The last opcode that repeats rows is a MEET whose rows nobody reads: they are counted. What
+ * follows it then has other numbers of rows than operators give. */
+static bool count_instead(struct builder *b, const u8 *keep, const u8 *live) {
+    i64 last = b->ops.count - 1;
+    while (last >= 0 && !(keep[last] && (op_infos[b->ops.items[last].code].flags & OP_REPEATS))) {
+        last--;
+    }
+    struct op *op = last >= 0 ? &b->ops.items[last] : NULL;
+    if (!op || op->code != OP_MEET || live[op->dst] || b->l->plan->for_gpu ||
+        !counts_alike(b, NO_REG)) {
+        return false;
+    }
+    op->code = OP_COMMON;
+    b->regs.items[op->dst].range = range_exact(0, I64_MAX);
+    (void)counts_alike(b, op->dst);
+    while (b->marks.count > 0 && b->marks.items[b->marks.count - 1].op > last) {
+        b->marks.count--;
+    }
+    return true;
+}
+
 /* late loads */
 
 struct sinking {
@@ -201,6 +245,9 @@ struct step *build_finish(struct builder *b) {
     u8 *keep = NEW_ARRAY(l->arena, u8, b->ops.count + 1);
     u8 *live = NEW_ARRAY(l->arena, u8, b->regs.count + 1);
     find_live(b, keep, live);
+    if (count_instead(b, keep, live)) {
+        find_live(b, keep, live);
+    }
     copy_ops(b, keep, live, pipe);
     pipe->source = b->source;
     pipe->filtered = b->filtered;

@@ -29,6 +29,7 @@ struct meet {
     struct side sides[LISTS_MAX];
     u32 count;
     struct builder *left;
+    bool sorted; /* its rows are those of a side */
 };
 
 static bool visit_mark(const struct expr *expr, void *arg) {
@@ -164,9 +165,52 @@ static void make_sides(struct meet *m) {
     }
 }
 
-static u16 run_of(struct builder *b, struct side *side) {
+/* The place of a table's column in the rows of a side; NO_COL: it is not the key or the common one. */
+static u32 sorted_col(const struct side *side, u32 col) {
+    u32 key = table_col(rel_right(&side->rel), side->rel.join.right_keys.items[0]);
+    return col == NO_COL ? NO_COL : col == key ? 0 : col == common_col(side) ? 1 : NO_COL;
+}
+
+/* The left side is the table that one of the others has sorted, and nothing else is read of it: its
+ * rows come in that order, so that neighbours look up the same runs. NO_VAR: it is not. */
+static u32 sorted_left(const struct meet *m) {
+    const struct rel *left = rel_left(m->rels[0]);
+    bool raw = left->kind == REL_SCAN && !m->left->row_number;
+    for (u32 i = 0; i < m->count; i++) {
+        raw = raw && m->sides[i].keys.raw;
+    }
+    for (u32 i = m->count; raw && i-- > 0;) {
+        const struct side *side = &m->sides[i];
+        const struct rel *right = rel_right(&side->rel);
+        bool same = right->kind == REL_SCAN && right->scan.table_id == left->scan.table_id;
+        for (i64 c = 0; same && c < left->scan.cols.count; c++) {
+            same = sorted_col(side, left->scan.cols.items[c].table_col) != NO_COL;
+        }
+        if (same) {
+            return i;
+        }
+    }
+    return NO_VAR;
+}
+
+static void open_sorted(struct meet *m, u32 number) {
+    const struct side *side = &m->sides[number];
+    const struct rel *left = rel_left(m->rels[0]);
+    m->left = lower_over(m->l, side->rows, left->rows);
+    m->sorted = true;
+    for (i64 c = 0; c < left->scan.cols.count; c++) {
+        bind_source(m->left, left->scan.cols.items[c].col,
+                    sorted_col(side, left->scan.cols.items[c].table_col));
+    }
+    build_label(m->left, "Scan");
+    build_row_mark(m->left, left);
+}
+
+static u16 run_of(const struct meet *m, struct side *side) {
+    struct builder *b = m->left;
     struct op op = {.code = OP_RUN, .b = NO_REG, .c = NO_REG, .imm = side->index};
-    op.a = key_join_pack(b, &side->keys, true);
+    op.a = m->sorted ? build_kind(b, lower_expr(b, side->rel.join.left_keys.items[0]).reg, KIND_I64)
+                     : key_join_pack(b, &side->keys, true);
     return build_ctl_new(b, op, KIND_I64, range_exact(I64_MIN, I64_MAX), 0);
 }
 
@@ -207,10 +251,14 @@ struct builder *lower_meet(struct lower *l, const struct rel *rel) {
     l->unordered = before;
     m.left = lower_rel(l, rel_left(m.rels[0]));
     make_sides(&m);
+    u32 sorted = l->status ? NO_VAR : sorted_left(&m);
+    if (sorted != NO_VAR) {
+        open_sorted(&m, sorted);
+    }
     struct builder *b = m.left;
     u16 runs[LISTS_MAX] = {NO_REG, NO_REG, NO_REG};
     for (u32 i = 0; i < m.count && !l->status; i++) {
-        runs[i] = run_of(b, &m.sides[i]);
+        runs[i] = run_of(&m, &m.sides[i]);
         b->max_rows = rows_mul(b->max_rows, m.sides[i].most);
     }
     struct op op = {.code = OP_MEET, .a = runs[0], .b = runs[1], .c = runs[2]};

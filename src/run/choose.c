@@ -249,9 +249,9 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, u32 s
                            .why = "mix_devices"};
 }
 
-const char *choose_without_room(const struct step *step) {
-    bool orders = step_orders(step) || step->kind == STEP_RANK;
-    return orders ? host_steps[HOST_ROOM].text : NULL;
+const char *choose_without_room(const struct exec *x, const struct step *step) {
+    bool insists = step->kind == STEP_PIPELINE && setting_needs_cache(x->settings);
+    return insists ? NULL : host_steps[HOST_ROOM].text;
 }
 
 wf_status choose_device(struct exec *x, const struct run_devices *devices, u32 step_no,

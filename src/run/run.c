@@ -360,11 +360,12 @@ static FALLIBLE run_whole(struct exec *x, const struct run_devices *devices, u32
     wf_status status = run_here(x, devices, number, step_no, step, streams);
     x->pool = pool;
     device_give(devices, number);
-    const char *roomy = choose_without_room(step);
-    bool refused = status == ERR_NOT_SUPPORTED && number > 0 && !setting_device(x->settings);
-    if (refused || (status == ERR_DEVICE_MEMORY && (!setting_device(x->settings) || roomy))) {
+    bool named = setting_device(x->settings) != NULL;
+    const char *roomy = named ? choose_without_room(x, step) : NULL;
+    bool refused = status == ERR_NOT_SUPPORTED && number > 0 && !named;
+    if (refused || (status == ERR_DEVICE_MEMORY && (!named || roomy))) {
         *metric = untouched; /* the host has more, or reads more */
-        metric->why = roomy ? roomy : arena_printf(x->arena, "%s", x->err->message);
+        metric->why = named ? roomy : arena_printf(x->arena, "%s", x->err->message);
         metric->device_no = 0;
         metric->device = devices->list[0]->name;
         error_reset(x->err);
@@ -451,8 +452,7 @@ void release_after(struct exec *x, u32 step_no) {
 /* A variable and its indexes. */
 static void empty_var(struct exec *x, u32 var) {
     for (u32 v = 0; v < x->program->var_count; v++) {
-        bool index =
-            x->program->vars[v].kind == VAR_INDEX && x->program->vars[v].rows_var == var;
+        bool index = x->program->vars[v].kind == VAR_INDEX && x->program->vars[v].rows_var == var;
         if (index || v == var) {
             variable_reset(&x->vars[v]);
         }

@@ -38,7 +38,7 @@ u32 device_take(const struct run_devices *devices, u32 number);
 void device_give(const struct run_devices *devices, u32 number);
 /* Why the host runs a step for which the device has no room, whatever the session asks for; NULL:
  * that is an error. */
-const char *choose_without_room(const struct step *step);
+const char *choose_without_room(const struct exec *x, const struct step *step);
 FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, u32 step_no,
                        const struct step *step, struct chosen *out);
 /* Whether only the host ever runs it, wherever its rows lie. */

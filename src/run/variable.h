@@ -27,6 +27,7 @@ struct chunk {
     struct memory *mem;
 };
 
+enum index_apart { APART_UNKNOWN, APART_YES, APART_NO };
 enum index_form { INDEX_DIRECT, INDEX_HASH, INDEX_BITS, INDEX_RANK };
 struct rank_block { /* 64 keys: which are there, and how many keys are there before them */
     u64 bits;
@@ -67,6 +68,7 @@ struct index {
     b8 filter_hashed;
     i64 filter_lo;
     i64 filter_bits;
+    u8 apart; /* enum index_apart: of sorted runs, no row has the key and the value of another */
     i64 bytes;
     i64 grown_chunks; /* of its rows' chunks, those that a set that grows has seen */
     i64 grown_rows;   /* of its rows, those that an index that grows has */

@@ -251,6 +251,39 @@ static void test_rounds(void **state) {
     close_db();
 }
 
+/* The driver has no memory for one call or another, rounds under way or not: others do what is left. */
+static void test_rounds_elsewhere(void **state) {
+    (void)state;
+    static const struct piece piece = {
+        "auto",
+        "with recursive c(a, b) as (select k, v from e union select c.a, e.v from c join e on e.k = c.b), "
+        "d(a, n) as (select k, 1::bigint from e where k < 5 union all select a + 1, n + 1 from d where n < 40) "
+        "select a, b from c union all select a, n from d",
+        2};
+    int64_t rows = 0;
+    open_db("5MB", "vm");
+    make_tables();
+    run("set device = cpu");
+    uint64_t expected = digest(piece.sql, piece.columns, &rows);
+    run("set device = gpu");
+    assert_true(answered(&piece, expected, rows));
+    unsigned long long calls = 0;
+    int wrong = 0;
+    for (unsigned long long n = 1; n == 1 || calls >= n; n += 3) {
+        unsigned long long before = simt_call_count();
+        simt_fail_at(n, 2);
+        bool right = answered(&piece, expected, rows);
+        wrong += !right;
+        if (!right) {
+            print_message("call %llu: %s\n", n, wf_connection_error(conn)->message);
+        }
+        calls = simt_call_count() - before;
+        simt_fail_at(0, 0);
+    }
+    assert_int_equal(wrong, 0);
+    close_db();
+}
+
 /* Devices are described, whatever of the card cannot be measured. */
 static void test_devices(void **state) {
     (void)state;
@@ -284,6 +317,7 @@ int main(void) {
                                        cmocka_unit_test(test_host_memory),
                                        cmocka_unit_test(test_shares),
                                        cmocka_unit_test(test_rounds),
+                                       cmocka_unit_test(test_rounds_elsewhere),
                                        cmocka_unit_test(test_devices)};
     return cmocka_run_group_tests(tests, open_simt, NULL);
 }

@@ -253,6 +253,56 @@ static void test_aside(void **state) {
     close_db();
 }
 
+/* Values of an answer of bigints, the order of its rows included. */
+static uint64_t ordered(const char *sql, int32_t columns, int64_t *out_rows) {
+    wf_result *result = query(sql);
+    const wf_batch *batch = NULL;
+    uint64_t hash = 0;
+    *out_rows = 0;
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        for (int64_t i = 0; i < wf_batch_rows(batch); i++, ++*out_rows) {
+            for (int32_t c = 0; c < columns; c++) {
+                int null = wf_batch_is_null(batch, c, i);
+                uint64_t v = null ? 77 : (uint64_t)wf_batch_int64(batch, c)[i];
+                hash = (hash ^ v) * 0x9e3779b97f4a7c15ULL;
+                hash ^= hash >> 29;
+            }
+        }
+    }
+    wf_result_close(result);
+    return hash;
+}
+
+/* More rows than the card has room to sort: in parts, whose columns lie in memory of the host. */
+static void test_sort_in_parts(void **state) {
+    (void)state;
+    static const char *const asked[] = {
+        "select a, k, v from r order by k",
+        "select a, k, v from r order by v desc, k",
+        "select a, k, n from r order by n nulls first, s desc, a",
+        "select a, k, v from r order by k / 1000, k desc limit 2500",
+        "select a, k, v from r order by k limit 3",
+        "select a, v, n from r order by s, n desc nulls last, a", /* many agree in the first word */
+    };
+    open_db("200kB", "vm");
+    run("set device = cpu");
+    run("create table r as select i a, i * 7919 % 6007 k, i % 13 v, "
+        "case when i % 3 > 0 then i % 701 * 9000000000 end n, 'some ' || i % 97 s "
+        "from generate_series(0::bigint, 5999) s(i)");
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        int64_t rows = 0;
+        int64_t expected_rows = 0;
+        run("set device = cpu");
+        uint64_t expected = ordered(asked[i], 3, &expected_rows);
+        run("set device = gpu");
+        assert_true(ordered(asked[i], 3, &rows) == expected);
+        assert_int_equal(rows, expected_rows);
+    }
+    assert_true(answer_has("explain analyze select a, k, v from r order by k", " parts"));
+    assert_false(answer_has("explain analyze select a, k, v from r order by k limit 3", " parts"));
+    close_db();
+}
+
 /* Where the host has no memory, either, it is an error, and the next statement finds all as it was. */
 static void test_host_short(void **state) {
     (void)state;
@@ -280,6 +330,7 @@ int main(void) {
         cmocka_unit_test(test_hardly_any),
         cmocka_unit_test(test_passes),
         cmocka_unit_test(test_aside),
+        cmocka_unit_test(test_sort_in_parts),
         cmocka_unit_test(test_host_short),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_matches),

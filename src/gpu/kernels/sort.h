@@ -191,13 +191,15 @@ KERNEL(k_sort_take, struct ksort_select, SORT_THREADS) {
     i64 step = (i64)t_blocks() * t_count();
     for (i64 base = (i64)t_block() * t_count(); base < args.rows; base += step) {
         i64 i = base + t_id();
-        u64 top = i < args.rows ? args.words[i] >> args.shift : 0u;
+        u64 word = i < args.rows ? args.words[i] : 0u;
+        u64 top = word >> args.shift;
+        i32 wanted = i < args.rows && word >= args.least;
         u32 row = i < args.rows && args.order ? args.order[i] : (u32)i;
         if (args.less) {
-            sort_append(args.less, args.counts + 1, i < args.rows && top < args.bound, row);
-            sort_append(args.out_rows, args.counts, i < args.rows && top == args.bound, row);
+            sort_append(args.less, args.counts + 1, wanted && top < args.bound, row);
+            sort_append(args.out_rows, args.counts, wanted && top == args.bound, row);
         } else {
-            sort_append(args.out_rows, args.counts, i < args.rows && top <= args.bound, row);
+            sort_append(args.out_rows, args.counts, wanted && top <= args.bound, row);
         }
     }
 }
