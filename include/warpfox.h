@@ -89,9 +89,12 @@ typedef struct wf_option {
     const char *value;
 } wf_option;
 
-/* Opens a database in memory. `path` must be NULL: database files do not exist yet (0A000).
+/* Opens a database: in memory when `path` is NULL, else the one in that file, made when it is not there
+ * (docs/file-format.md; a log lies beside it while it is in use). A commit that has returned survives a
+ * crash. One process may change a file (55006 otherwise); with the option readonly = on any number may
+ * read it. XX001: the file is damaged; 42809: it is another kind of file; nothing is written then.
  * `options` may be NULL. `out_error` may be NULL. No GPU is touched until a statement needs one.
- * Closed by wf_close. */
+ * Closed by wf_close, which saves what is in the log. */
 WF_API wf_status wf_open(const char *path, const wf_option *options, wf_database **out_db,
                          wf_error *out_error);
 WF_API void wf_close(wf_database *db);

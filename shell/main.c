@@ -95,6 +95,28 @@ static int devices_main(int argc, char **argv) {
     return 0;
 }
 
+/* Opening reads and verifies everything; nothing is written. */
+static int check_main(int argc, char **argv) {
+    if (argc != 2 || argv[1][0] == '-') {
+        fprintf(stderr, "warpfox: check takes one database file\nTry `warpfox --help`.\n");
+        return EXIT_USAGE;
+    }
+    wf_database *db;
+    wf_error error;
+    wf_option options[] = {{"readonly", "on"}, {NULL, NULL}};
+    if (wf_open(argv[1], options, &db, &error)) {
+        print_error(&error);
+        return EXIT_ERROR;
+    }
+    struct shell shell = {.db = db, .format = FORMAT_BOX, .max_rows = 1000};
+    bool fine = wf_connect(db, &shell.conn) == WF_OK &&
+                run_script(&shell, "call check_database()", strlen("call check_database()"),
+                           (struct origin){0});
+    wf_disconnect(shell.conn);
+    wf_close(db);
+    return fine ? 0 : EXIT_ERROR;
+}
+
 static int run_inputs(struct shell *shell, const struct options *options) {
     bool ok = true;
     for (int i = 0; i < options->input_count && !shell->quit && (ok || shell->keep_going); i++) {
@@ -187,6 +209,7 @@ static const struct {
     int (*run)(int argc, char **argv); /* argv[0] is the name */
 } subcommands[] = {
     {"bench", bench_main},
+    {"check", check_main},
     {"devices", devices_main},
 };
 

@@ -17,11 +17,13 @@ int format_find(const char *name) {
 }
 
 static void print_help(void) {
-    printf("Usage: warpfox [OPTIONS]           statements from the terminal, a pipe, -c or -f\n"
+    printf("Usage: warpfox [OPTIONS] [FILE]    statements from the terminal, a pipe, -c or -f\n"
+           "       warpfox check FILE          look at all of a database file\n"
            "       warpfox bench NAME          run an experiment; `warpfox bench --help`\n"
            "       warpfox devices             show processors and GPUs\n\n"
            "Without -c and -f, reads statements from the terminal or from standard input.\n"
-           "The database lives in memory.\n\nOptions:\n");
+           "FILE is the database, made when it is not there; without one it lives in memory.\n\n"
+           "Options:\n");
     option_print_help(option_ids(PART_SHELL));
 }
 
@@ -56,6 +58,9 @@ static int apply(struct options *out, enum option_id id, const char *value) {
         return -1;
     case OPTION_ASCII:
         out->ascii = true;
+        return -1;
+    case OPTION_READONLY:
+        (void)option_settle(&out->settings, id, "on");
         return -1;
     case OPTION_NO_RC:
         out->no_rc = true;

@@ -279,7 +279,7 @@ int repl(struct shell *shell) {
         repl_close(&r);
         return EXIT_ERROR;
     }
-    printf("Warpfox %s, in memory. %s, .help lists the commands.\n", wf_version(),
+    printf("Warpfox %s. %s, .help lists the commands.\n", wf_version(),
            shell->logiql ? "Clauses end with a point" : "Statements end with `;`");
     while (!shell->quit) {
         int len;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -89,9 +90,53 @@ static void system_close(i64 file) {
     (void)close((int)file);
 }
 
-const struct disk disk_system = {
-    system_open,    system_open_unnamed, system_read, system_write, system_sync, system_size,
-    system_reserve, system_free_bytes,   system_map,  system_unmap, system_close};
+static i64 system_resize(i64 file, i64 bytes) {
+    return result_of(ftruncate((int)file, (off_t)bytes));
+}
+
+static i64 system_lock(i64 file, bool exclusive) {
+    struct flock lock = {.l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
+    i64 result = result_of(fcntl((int)file, F_OFD_SETLK, &lock));
+    return result == -EACCES ? -EAGAIN : result;
+}
+
+static i64 system_remove(const char *path) {
+    return result_of(unlink(path));
+}
+
+static i64 system_sync_folder(const char *path) {
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    i64 len = slash ? MAX_OF(slash - path, 1) : 0;
+    if (len >= (i64)sizeof folder) {
+        return -ENAMETOOLONG;
+    }
+    memcpy(folder, slash ? path : ".", (size_t)MAX_OF(len, 1));
+    folder[MAX_OF(len, 1)] = 0;
+    i64 file = result_of(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (file < 0) {
+        return file;
+    }
+    i64 result = result_of(fsync((int)file));
+    system_close(file);
+    return result == -EINVAL ? 0 : result; /* some file systems know no such thing */
+}
+
+const struct disk disk_system = {.open = system_open,
+                                 .open_unnamed = system_open_unnamed,
+                                 .read = system_read,
+                                 .write = system_write,
+                                 .sync = system_sync,
+                                 .size = system_size,
+                                 .reserve = system_reserve,
+                                 .free_bytes = system_free_bytes,
+                                 .map = system_map,
+                                 .unmap = system_unmap,
+                                 .close = system_close,
+                                 .resize = system_resize,
+                                 .lock = system_lock,
+                                 .remove = system_remove,
+                                 .sync_folder = system_sync_folder};
 const struct disk *disk_now = &disk_system;
 
 i64 disk_read_all(i64 file, void *to, i64 bytes, i64 at) {
@@ -114,6 +159,12 @@ i64 disk_write_all(i64 file, const void *from, i64 bytes, i64 at) {
         done += MAX_OF(got, 0);
     }
     return 0;
+}
+
+void disk_holder(char *out, i64 cap) {
+    char host[128] = "";
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(out, (size_t)cap, "process %ld on %s", (long)getpid(), host);
 }
 
 void disk_cool(void *at, i64 bytes) {

@@ -23,6 +23,12 @@ struct disk {
     i64 (*map)(i64 file, i64 bytes, void **out); /* shared and writable; may exceed the size */
     void (*unmap)(void *at, i64 bytes);
     void (*close)(i64 file);
+    i64 (*resize)(i64 file, i64 bytes);
+    /* Until the file is closed; of several processes, or of one that opened it twice. Nobody waits:
+     * -EAGAIN where somebody else has it. */
+    i64 (*lock)(i64 file, bool exclusive);
+    i64 (*remove)(const char *path);
+    i64 (*sync_folder)(const char *path); /* the folder a path lies in: its names are durable */
 };
 
 extern const struct disk disk_system;
@@ -31,6 +37,8 @@ extern const struct disk *disk_now;
 /* All bytes, in as many calls as it takes: 0, or the error; a file that ends before is an EIO. */
 i64 disk_read_all(i64 file, void *to, i64 bytes, i64 at);
 i64 disk_write_all(i64 file, const void *from, i64 bytes, i64 at);
+/* Who this process is: "process 12 on host". */
+void disk_holder(char *out, i64 cap);
 /* The pages of a mapping that are in memory leave it; what was written to them stays. */
 void disk_cool(void *at, i64 bytes);
 

@@ -6,22 +6,17 @@
  * it is not. All of it happens under one lock, and ends with one pointer: so transactions take
  * effect one after the other, completely, and the first one to commit wins.
  *
+ * With a database file there are two pointers (saved.c). Under the lock a commit is written to the
+ * log, and its edition becomes the newest, with which later ones are merged. Once the log is synced
+ * it becomes visible, which is what statements read. So readers never wait for a commit, and commits
+ * that come meanwhile share a sync.
+ *
  * Tables may also be published on their own (table_publish: tests, generators). They count an epoch
  * of the catalog then, by which the current edition is known to be out of date.
  * See decision 0012. */
 #include "catalog/catalog.h"
 
 #include "catalog/catalog_int.h"
-
-struct catalog {
-    struct memory *mem;
-    struct mutex lock; /* edition */
-    struct edition *edition;
-    _Atomic u64 epoch;
-    _Atomic u64 last_id;
-    _Atomic u64 definitions;
-    _Atomic u32 last_oid;
-};
 
 struct memory *catalog_memory(const struct catalog *catalog) {
     return catalog->mem;
@@ -77,6 +72,7 @@ struct catalog *catalog_open(struct memory *mem) {
     memset(catalog, 0, sizeof *catalog);
     catalog->mem = mem;
     mutex_init(&catalog->lock);
+    mutex_init(&catalog->commit_lock);
     atomic_init(&catalog->last_oid, OID_FIRST - 1);
     atomic_init(&catalog->definitions, 1);
     catalog->edition = first_edition(mem);
@@ -84,14 +80,31 @@ struct catalog *catalog_open(struct memory *mem) {
         catalog_close(catalog);
         return NULL;
     }
+    catalog->visible = edition_retain(catalog->edition);
     return catalog;
+}
+
+struct db_file *catalog_file(struct catalog *catalog) {
+    return catalog->file;
+}
+
+void catalog_set_edition(struct catalog *catalog, struct edition *edition) {
+    edition->number = ++catalog->last_number;
+    edition->epoch = atomic_load(&catalog->epoch);
+    edition_release(catalog->edition);
+    edition_release(catalog->visible);
+    catalog->edition = edition;
+    catalog->visible = edition_retain(edition);
 }
 
 void catalog_close(struct catalog *catalog) {
     if (!catalog) {
         return;
     }
+    ASSERT(!catalog->file); /* catalog_detach comes before */
     edition_release(catalog->edition);
+    edition_release(catalog->visible);
+    mutex_fini(&catalog->commit_lock);
     mutex_fini(&catalog->lock);
     mem_free(catalog->mem, catalog, (i64)sizeof *catalog);
 }
@@ -117,6 +130,11 @@ static FALLIBLE refresh(struct catalog *catalog, struct error *err) {
         }
     }
     fresh->epoch = epoch;
+    fresh->number = ++catalog->last_number;
+    if (catalog->visible == old) {
+        edition_release(catalog->visible);
+        catalog->visible = edition_retain(fresh);
+    }
     catalog->edition = fresh;
     edition_release(old);
     return ERR_OK;
@@ -125,14 +143,14 @@ static FALLIBLE refresh(struct catalog *catalog, struct error *err) {
 wf_status catalog_edition(struct catalog *catalog, struct edition **out, struct error *err) {
     mutex_lock(&catalog->lock);
     wf_status status = refresh(catalog, err);
-    *out = status ? NULL : edition_retain(catalog->edition);
+    *out = status ? NULL : edition_retain(catalog->visible);
     mutex_unlock(&catalog->lock);
     return status;
 }
 
 u64 catalog_version(struct catalog *catalog) {
     mutex_lock(&catalog->lock);
-    u64 version = catalog->edition->definitions;
+    u64 version = catalog->visible->definitions;
     mutex_unlock(&catalog->lock);
     return version;
 }
@@ -286,8 +304,9 @@ static FALLIBLE merge(struct catalog *catalog, struct edition *base, struct edit
     return status;
 }
 
-/* Under the lock: from here on nothing fails. */
+/* Under the commit lock: commits are merged with it from here on. Nothing fails. */
 static void publish(struct catalog *catalog, struct edition *next) {
+    mutex_lock(&catalog->lock);
     struct edition *old = catalog->edition;
     u64 epoch = old->epoch;
     for (struct edition_diff diff = edition_diff(old, next); edition_diff_step(&diff);) {
@@ -303,18 +322,64 @@ static void publish(struct catalog *catalog, struct edition *next) {
     ASSERT(next != old && next->mem == old->mem &&
            epoch >= old->epoch); /* editions are never changed */
     next->epoch = epoch;
-    catalog->edition = next;
+    next->number = ++catalog->last_number;
+    catalog->edition = edition_retain(next);
+    if (!catalog->file) {
+        edition_release(catalog->visible);
+        catalog->visible = edition_retain(next);
+    }
+    mutex_unlock(&catalog->lock);
     edition_release(old);
+}
+
+/* Takes the edition that was published: once its record is durable, statements read it. */
+static FALLIBLE show(struct catalog *catalog, struct edition *next, u64 record,
+                     struct error *err) {
+    wf_status status = catalog_settle(catalog, record, err);
+    struct edition *old = NULL;
+    mutex_lock(&catalog->lock);
+    if (!status && catalog->visible->number < next->number) {
+        old = catalog->visible;
+        catalog->visible = edition_retain(next);
+    }
+    mutex_unlock(&catalog->lock);
+    edition_release(old);
+    edition_release(next);
+    return status;
+}
+
+/* Under the commit lock: the newest edition has what tables published on their own. */
+static FALLIBLE newest(struct catalog *catalog, struct error *err) {
+    mutex_lock(&catalog->lock);
+    wf_status status = refresh(catalog, err);
+    mutex_unlock(&catalog->lock);
+    return status;
+}
+
+wf_status catalog_keep_sequences(struct catalog *catalog, struct error *err) {
+    if (!catalog->file || sequence_moves() == atomic_load(&catalog->saved_moves)) {
+        return ERR_OK;
+    }
+    mutex_lock(&catalog->commit_lock);
+    wf_status status = catalog_keep(catalog, catalog->edition, err);
+    u64 record = catalog->last_record;
+    mutex_unlock(&catalog->commit_lock);
+    return status ? status : catalog_settle(catalog, record, err);
 }
 
 wf_status catalog_commit(struct catalog *catalog, struct edition *base, struct edition *mine,
                          commit_check recheck, void *arg, struct error *err) {
+    return catalog_commit_as(catalog, base, mine, false, recheck, arg, err);
+}
+
+wf_status catalog_commit_as(struct catalog *catalog, struct edition *base, struct edition *mine,
+                            bool lazy, commit_check recheck, void *arg, struct error *err) {
     if (base == mine) {
         return ERR_OK;
     }
     struct edition *next = NULL;
-    mutex_lock(&catalog->lock);
-    wf_status status = refresh(catalog, err);
+    mutex_lock(&catalog->commit_lock);
+    wf_status status = newest(catalog, err);
     if (!status) {
         status = merge(catalog, base, mine, &next, err);
     }
@@ -322,29 +387,43 @@ wf_status catalog_commit(struct catalog *catalog, struct edition *base, struct e
         status = recheck(arg, base, mine, next, err);
     }
     if (!status) {
-        publish(catalog, next);
-    } else {
-        edition_release(next);
+        status = catalog_keep(catalog, next, err);
     }
-    mutex_unlock(&catalog->lock);
-    return status;
+    if (!status) {
+        publish(catalog, next);
+    }
+    u64 record = lazy ? 0 : catalog->last_record;
+    mutex_unlock(&catalog->commit_lock);
+    if (status) {
+        edition_release(next);
+        return status;
+    }
+    return show(catalog, next, record, err);
 }
 
 wf_status catalog_replace(struct catalog *catalog, u32 oid, const struct table_version *old,
                           struct table_version *version, struct error *err) {
     struct edition *next = NULL;
-    mutex_lock(&catalog->lock);
-    wf_status status = refresh(catalog, err);
+    mutex_lock(&catalog->commit_lock);
+    wf_status status = newest(catalog, err);
     const struct edition_entry *entry = status ? NULL : edition_find_oid(catalog->edition, oid);
     if (entry && entry->version == old) {
         struct edit edit = {oid, entry->object, version};
         status = edition_change(catalog, catalog->edition, &edit, 1, &next, err);
     }
     if (next) {
+        status = catalog_keep(catalog, next, err);
+    }
+    if (next && !status) {
         publish(catalog, next);
     }
-    mutex_unlock(&catalog->lock);
-    return status;
+    u64 record = catalog->last_record;
+    mutex_unlock(&catalog->commit_lock);
+    if (status || !next) {
+        edition_release(next);
+        return status;
+    }
+    return show(catalog, next, record, err);
 }
 
 struct object *catalog_table_object(struct catalog *catalog, u32 schema, const char *name, u32 oid,
@@ -412,7 +491,7 @@ wf_status catalog_drop_table(struct catalog *catalog, struct sv name, i32 positi
 
 i64 catalog_table_names(struct catalog *catalog, struct arena *arena, struct sv **out_names) {
     mutex_lock(&catalog->lock);
-    struct edition *edition = edition_retain(catalog->edition);
+    struct edition *edition = edition_retain(catalog->visible);
     mutex_unlock(&catalog->lock);
     i64 count = edition_table_names(edition, OBJECT_TABLE, arena, out_names);
     edition_release(edition);

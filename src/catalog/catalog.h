@@ -34,12 +34,18 @@ struct sequence {
     struct mutex lock;
     i64 last;
     b8 called; /* `last` was handed out */
+    i64 saved_last; /* both as the database file has them */
+    b8 saved_called;
 };
 struct sequence *sequence_open(struct memory *mem, const struct sequence *like); /* NULL: refused */
 void sequence_close(struct sequence *seq);
 /* The next `count` values: the first of them; they follow at `increment`. 2200H at the end. */
 FALLIBLE sequence_next(struct sequence *seq, const char *name, i64 count, i64 *out,
                        struct error *err);
+
+/* Goes there from where it is, whatever was handed out. */
+void sequence_set(struct sequence *seq, i64 last, bool called);
+u64 sequence_moves(void); /* counts the changes of all there are */
 
 struct column_names {
     u32 count;
@@ -86,6 +92,7 @@ struct edition_entry {
 struct edition {
     _Atomic i32 refs;
     struct memory *mem;
+    u64 number;      /* of the commit that made it current; 0 = none has */
     u64 epoch;       /* of the catalog when the versions were taken */
     u64 definitions; /* changes with the objects, and with nothing else */
     i64 count;
@@ -137,6 +144,25 @@ bool edition_diff_step(struct edition_diff *diff);
 struct catalog;
 struct catalog *catalog_open(struct memory *mem);
 void catalog_close(struct catalog *catalog);
+/* From here on the catalog is what the file holds, log included, and commits go there; takes the file.
+ * Before anybody else knows the catalog. */
+struct db_file;
+FALLIBLE catalog_attach(struct catalog *catalog, struct db_file *file, struct error *err);
+/* Saves the current state, so that the log is empty; nothing without a file. */
+FALLIBLE catalog_checkpoint(struct catalog *catalog, struct error *err);
+/* The same for good: the log goes, the file is closed. */
+FALLIBLE catalog_detach(struct catalog *catalog, struct error *err);
+/* What looking at all of the file found, a table a line, the catalog last, without a name. */
+struct checked {
+    const char *name;
+    i64 extents, bytes;
+    const char *fault; /* "fine", or what is damaged */
+};
+FALLIBLE catalog_check(struct catalog *catalog, struct arena *arena, struct checked **out,
+                       i64 *out_count, struct error *err);
+struct db_file *catalog_file(struct catalog *catalog); /* NULL: in memory */
+/* Numbers that sequences handed out outside of any commit are durable. */
+FALLIBLE catalog_keep_sequences(struct catalog *catalog, struct error *err);
 /* The current edition; retained. */
 FALLIBLE catalog_edition(struct catalog *catalog, struct edition **out, struct error *err);
 u32 catalog_new_oid(struct catalog *catalog);
@@ -162,6 +188,9 @@ typedef wf_status (*commit_check)(void *arg, const struct edition *base, const s
                                   const struct edition *merged, struct error *err);
 FALLIBLE catalog_commit(struct catalog *catalog, struct edition *base, struct edition *mine,
                         commit_check recheck, void *arg, struct error *err);
+/* The same; `lazy`: it does not wait until it is durable, which a later commit sees to. */
+FALLIBLE catalog_commit_as(struct catalog *catalog, struct edition *base, struct edition *mine,
+                           bool lazy, commit_check recheck, void *arg, struct error *err);
 
 /* Another form of a table's rows in place of `old`, unless that is not current any more. */
 FALLIBLE catalog_replace(struct catalog *catalog, u32 oid, const struct table_version *old,

@@ -4,6 +4,33 @@
 
 #include "catalog/catalog.h"
 
+struct catalog {
+    struct memory *mem;
+    /* One commit at a time, from the merge to the log; then what others see changes under `lock`,
+     * which nobody holds for long. */
+    struct mutex commit_lock;
+    struct mutex lock;       /* edition, visible */
+    struct edition *edition; /* the newest: what commits are merged with */
+    struct edition *visible; /* the newest that is durable: what statements read */
+    u64 last_number;         /* of editions */
+    _Atomic u64 epoch;
+    _Atomic u64 last_id;
+    _Atomic u64 definitions;
+    _Atomic u32 last_oid;
+    /* The database file; under the commit lock. */
+    struct db_file *file;
+    struct edition *saved; /* what file and log hold */
+    struct extent root;
+    u64 last_dict; /* numbers of dictionaries in the file */
+    u64 last_record;
+    _Atomic u64 saved_moves; /* of sequences */
+};
+/* saved.c, under the commit lock: `next` goes to the log, or to the file. It is durable once
+ * catalog_settle has returned for catalog->last_record. */
+FALLIBLE catalog_keep(struct catalog *catalog, struct edition *next, struct error *err);
+FALLIBLE catalog_settle(struct catalog *catalog, u64 record, struct error *err);
+void catalog_set_edition(struct catalog *catalog, struct edition *edition); /* takes it */
+
 /* What a tree is ordered by: OID; schema and name; the table's id; what is used, then by whom. */
 enum tree_order { TREE_OID, TREE_NAME, TREE_TABLE, TREE_USE };
 struct tree_item {

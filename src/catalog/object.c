@@ -80,6 +80,20 @@ void object_release(struct object *object) {
     }
 }
 
+static _Atomic u64 moves;
+
+u64 sequence_moves(void) {
+    return atomic_load(&moves);
+}
+
+void sequence_set(struct sequence *seq, i64 last, bool called) {
+    mutex_lock(&seq->lock);
+    seq->last = last;
+    seq->called = called;
+    mutex_unlock(&seq->lock);
+    atomic_fetch_add(&moves, 1);
+}
+
 struct sequence *sequence_open(struct memory *mem, const struct sequence *like) {
     struct sequence *seq = mem_alloc(mem, (i64)sizeof *seq);
     if (seq) {
@@ -135,6 +149,7 @@ wf_status sequence_next(struct sequence *seq, const char *name, i64 count, i64 *
     if (fine) {
         seq->last = last;
         seq->called = called;
+        atomic_fetch_add(&moves, 1);
     }
     mutex_unlock(&seq->lock);
     if (!fine) {

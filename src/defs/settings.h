@@ -22,6 +22,7 @@ enum { CUB_AUTO, CUB_ON, CUB_OFF };
 enum { RESULT_HOST, RESULT_DEVICE };
 enum { PARTITION_AUTO, PARTITION_ON, PARTITION_OFF };
 enum { FLOAT_SUM_EXACT, FLOAT_SUM_FAST };
+enum { DURABILITY_FULL, DURABILITY_LAZY };
 
 /* The kind of device a session asks for, as its devices are named; NULL = whichever is best. */
 static inline const char *setting_device(const struct settings *s) {

@@ -5,7 +5,7 @@
  * splitting them by key and reading them again, the pipeline is cut before the lookup: either side of
  * a join, or the inputs of an aggregation, become variables that STEP_SPLIT brings into the order of
  * the table's places. The lookup itself is the same opcode as ever, so that every kind of join and
- * aggregate has it. What is compared are bytes that memory could have delivered in sequence. */
+ * aggregate has it. What is compared are bytes that memory could have delivered in sequence. See decision 0034. */
 #include "lower/lower_int.h"
 
 /* A place in memory, a place in the cache, and the same for what is read, changed and written; of a hash

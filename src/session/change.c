@@ -437,10 +437,7 @@ static void restart_sequences(const struct edition *edition, u32 owner) {
     for (struct edition_walk at = edition_walk_users(edition, owner); edition_step(&at);) {
         const struct object *object = at.entry->object;
         if (object->sequence && object->owner == owner) {
-            mutex_lock(&object->sequence->lock);
-            object->sequence->last = object->sequence->start;
-            object->sequence->called = 0;
-            mutex_unlock(&object->sequence->lock);
+            sequence_set(object->sequence, object->sequence->start, false);
         }
     }
 }

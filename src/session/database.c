@@ -20,21 +20,15 @@ enum { AUTO_LEAST_ROWS = 1 << 16 };  /* fewer are not worth a card, however ofte
 #define GPU_START_NS 300000000       /* what opening one takes, about */
 
 static FALLIBLE path_refused(const char *path, struct error *err) {
-    i64 len = (i64)strlen(path);
-    if (len >= 8 && sv_eq_nocase((struct sv){path + len - 8, 8}, SV(".parquet"))) {
-        error_set(err, ERR_NOT_SUPPORTED, -1,
-                  "Parquet files are not supported yet: \"%.300s\" was not opened", path);
-        error_hint(err,
-                   "Start without a file and load CSV or TBL text: COPY table FROM 'file.csv'.");
-        return err->code;
-    }
     error_set(err, ERR_NOT_SUPPORTED, -1,
-              "database files do not exist yet: nothing was opened at \"%.300s\"", path);
-    error_hint(
-        err,
-        "Start without a file: the database then lives in memory. CREATE TABLE and COPY table FROM "
-        "'file.csv' bring data in; warpfox --format csv -c 'SELECT ...' > file.csv takes it out.");
+              "Parquet files are not supported yet: \"%.300s\" was not opened", path);
+    error_hint(err, "Start without a file and load CSV or TBL text: COPY table FROM 'file.csv'.");
     return err->code;
+}
+
+static bool is_parquet(const char *path) {
+    i64 len = (i64)strlen(path);
+    return len >= 8 && sv_eq_nocase((struct sv){path + len - 8, 8}, SV(".parquet"));
 }
 
 static FALLIBLE apply_options(struct settings *settings, const wf_option *options,
@@ -51,8 +45,8 @@ static FALLIBLE apply_options(struct settings *settings, const wf_option *option
 static FALLIBLE database_init(struct wf_database *db, const char *path, const wf_option *options,
                               struct error *err) {
     settings_init(&db->defaults);
-    if (path) {
-        TRY(path_refused(path, err));
+    if (path && is_parquet(path)) {
+        return path_refused(path, err);
     }
     TRY(apply_options(&db->defaults, options, err));
     i64 budget = db->defaults.memory;
@@ -67,7 +61,12 @@ static FALLIBLE database_init(struct wf_database *db, const char *path, const wf
     if (!db->cpu) {
         return memory_refused(&db->mem, err, 1 << 16);
     }
-    return ERR_OK;
+    if (!path) {
+        return ERR_OK;
+    }
+    struct db_file *file;
+    TRY(db_file_open(&db->mem, path, db->defaults.readonly, &file, err));
+    return catalog_attach(db->catalog, file, err);
 }
 
 FALLIBLE database_open(const char *path, const wf_option *options, struct wf_database **out,
@@ -103,6 +102,9 @@ void database_release(struct wf_database *db) {
     }
     keep_sweep(db, true);
     if (db->catalog) {
+        struct error ignored; /* what is not saved is in the log */
+        error_reset(&ignored);
+        (void)!catalog_detach(db->catalog, &ignored);
         catalog_close(db->catalog);
     }
     /* After the tables: their pinned buffers are unpinned through a card. */

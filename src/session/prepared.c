@@ -267,10 +267,7 @@ static FALLIBLE set_value(struct wf_connection *conn, struct sequence *seq, cons
              "setval: value %lld is out of bounds for sequence \"%s\" (%lld..%lld)", late->value,
              late->name, seq->min, seq->max);
     }
-    mutex_lock(&seq->lock);
-    seq->last = late->value;
-    seq->called = late->called;
-    mutex_unlock(&seq->lock);
+    sequence_set(seq, late->value, late->called);
     *out = late->value;
     return late->called ? session_note_value(conn, late->sequence, late->value, false) : ERR_OK;
 }

@@ -133,10 +133,11 @@ void tx_undo(struct wf_connection *conn, const struct tx_mark *mark) {
 static FALLIBLE tx_commit(struct wf_connection *conn, struct to_compact *later) {
     struct tx *tx = &conn->tx;
     if (!tx->base || tx->base == tx->mine) {
-        return ERR_OK;
+        return catalog_keep_sequences(conn->db->catalog, &conn->err);
     }
-    TRY(catalog_commit(conn->db->catalog, tx->base, tx->mine, constraints_recheck, conn,
-                       &conn->err));
+    TRY(catalog_commit_as(conn->db->catalog, tx->base, tx->mine,
+                          conn->settings.durability == DURABILITY_LAZY, constraints_recheck, conn,
+                          &conn->err));
     compact_note(tx->base, tx->mine, later);
     keep_commit(conn);
     if (tx->base->definitions != tx->mine->definitions) {

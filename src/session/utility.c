@@ -74,14 +74,38 @@ FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
     return set_here(conn, set);
 }
 
-/* VACUUM and ANALYZE: statistics are kept with the rows, and compaction follows every commit. */
+/* VACUUM, ANALYZE, CHECKPOINT: statistics are kept with the rows, and compaction follows every
+ * commit; what is left to do is to save the database file. */
 FALLIBLE run_vacuum(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
-    rows->tag = st->vacuum ? "VACUUM" : "ANALYZE";
-    if (st->vacuum && conn->tx.open) {
+    static const char *const tags[] = {"ANALYZE", "VACUUM", "CHECKPOINT"};
+    rows->tag = tags[st->vacuum];
+    if (st->vacuum == 1 && conn->tx.open) {
         FAIL_AT(&conn->err, ACTIVE_TRANSACTION, st->position,
                 "VACUUM cannot run inside a transaction block");
     }
+    return st->vacuum ? catalog_checkpoint(conn->db->catalog, &conn->err) : ERR_OK;
+}
+
+static FALLIBLE call_check(struct wf_connection *conn, struct rowset *rows) {
+    static const char *const names[] = {"table", "extents", "bytes", "state"};
+    const struct statement *st = &rows->compiled->stmt;
+    struct arena *arena = &rows->arena;
+    struct checked *found = NULL;
+    i64 count = 0;
+    if (st->call.count) {
+        FAIL_AT(&conn->err, UNDEFINED_FUNCTION, st->position, "check_database takes no arguments");
+    }
+    TRY(catalog_check(conn->db->catalog, arena, &found, &count, &conn->err));
+    struct sv *values = NEW_ARRAY(arena, struct sv, 4 * count + 1);
+    for (i64 i = 0; i < count; i++) {
+        const struct checked *one = &found[i];
+        values[4 * i] = sv_from(one->name[0] ? one->name : "(the catalog)");
+        values[4 * i + 1] = sv_from(arena_printf(arena, "%lld", (long long)one->extents));
+        values[4 * i + 2] = sv_from(arena_printf(arena, "%lld", (long long)one->bytes));
+        values[4 * i + 3] = sv_from(one->fault);
+    }
+    rowset_set_texts(rows, 4, names, count, values);
     return ERR_OK;
 }
 
@@ -182,13 +206,16 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows) {
     if (sv_eq_nocase(sv_from(st->call.procedure), SV("logiql_rules"))) {
         return call_logiql_rules(conn, rows);
     }
+    if (sv_eq_nocase(sv_from(st->call.procedure), SV("check_database"))) {
+        return call_check(conn, rows);
+    }
     const struct gen_suite *suite = generate_find(st->call.procedure);
     if (suite) {
         return call_generate(conn, rows, suite);
     }
     error_set(&conn->err, ERR_UNDEFINED_FUNCTION, st->position,
               "procedure \"%.100s\" does not exist", st->call.procedure);
-    error_hint(&conn->err, "There are gpu_cache('table'), logiql('clauses'), logiql_rules(), "
+    error_hint(&conn->err, "There are check_database(), gpu_cache('table'), logiql('clauses'), logiql_rules(), "
                            "tpch(sf => 1) and ssb(sf => 1).");
     return conn->err.code;
 }

@@ -163,6 +163,14 @@ FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *
     return ERR_OK;
 }
 
+FALLIBLE bind_checkpoint(struct bind *b, const struct json *body, struct statement *out) {
+    TRY(bind_only(b, body, "", start_position(b)));
+    out->kind = STATEMENT_VACUUM;
+    out->position = start_position(b);
+    out->vacuum = 2;
+    return ERR_OK;
+}
+
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out) {
     TRY(bind_only(b, body, "name", start_position(b)));
     out->kind = STATEMENT_SHOW;

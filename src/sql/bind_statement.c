@@ -248,6 +248,7 @@ static const struct {
     {"AlterObjectSchemaStmt", bind_set_schema, NONE},
     {"ConstraintsSetStmt", bind_set_constraints, NONE},
     {"VacuumStmt", bind_vacuum, NONE},
+    {"CheckPointStmt", bind_checkpoint, NONE},
 };
 
 FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statement *out) {

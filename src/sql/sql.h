@@ -282,7 +282,7 @@ struct statement {
         struct explain_statement explain;         /* EXPLAIN */
         struct call_statement call;               /* CALL */
         struct prepared_statement prepared;       /* PREPARE, EXECUTE */
-        b8 vacuum;                                /* VACUUM: 0 = ANALYZE */
+        u8 vacuum; /* 0 = ANALYZE, 1 = VACUUM, 2 = CHECKPOINT */
     };
 };
 

@@ -608,6 +608,7 @@ FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct ty
                         struct statement *out);
 FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_tx_option(struct bind *b, const struct json *option, b8 *out_read_only);
+FALLIBLE bind_checkpoint(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);

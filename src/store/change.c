@@ -5,7 +5,7 @@
  * still be there. The rows it added go behind those of the others: whole tablets as they are, the
  * rest row by row. A row's identity in all this is its tablet's slot and its position, which only a
  * compaction changes; the version says how (moves.c). */
-#include "store/store_int.h"
+#include "store/saved_int.h"
 
 static i64 tablet_of(const struct table_version *version, i64 row, i64 hint) {
     if (row >= version->row_starts[hint] &&
@@ -102,24 +102,34 @@ wf_status plain_open(struct plain_rows *out, const struct table *table, i64 rows
     return ERR_OK;
 }
 
+static void plain_row(struct plain_rows *out, const struct table *table, const struct tablet *tablet,
+                      i64 pos) {
+    for (u32 c = 0; c < table->col_count; c++) {
+        i64 width = kind_bytes[type_kind(table->cols[c].type)];
+        u8 *value = (u8 *)(size_t)out->cols[c].data + out->rows * width;
+        b8 *null = (b8 *)(size_t)out->cols[c].nulls + out->rows;
+        *null = !segment_get(&tablet->cols[c], table->dicts[c], table->cols[c].type, pos, value);
+        if (*null) {
+            memset(value, 0, (size_t)width);
+        }
+    }
+    out->rows++;
+}
+
 void plain_fill(struct plain_rows *out, const struct table *table,
                 const struct table_version *version, i64 t, i64 from, i64 to) {
     const u64 *gone = version_deleted(version, t);
     for (i64 pos = from; pos < to; pos++) {
-        if (gone && gone[pos >> 6] >> (pos & 63) & 1) {
-            continue;
+        if (!(gone && gone[pos >> 6] >> (pos & 63) & 1)) {
+            plain_row(out, table, version->tablets[t], pos);
         }
-        for (u32 c = 0; c < table->col_count; c++) {
-            i64 width = kind_bytes[type_kind(table->cols[c].type)];
-            u8 *value = (u8 *)(size_t)out->cols[c].data + out->rows * width;
-            b8 *null = (b8 *)(size_t)out->cols[c].nulls + out->rows;
-            *null = !segment_get(&version->tablets[t]->cols[c], table->dicts[c],
-                                 table->cols[c].type, pos, value);
-            if (*null) {
-                memset(value, 0, (size_t)width);
-            }
-        }
-        out->rows++;
+    }
+}
+
+void plain_fill_all(struct plain_rows *out, const struct table *table, const struct tablet *tablet,
+                    i64 from, i64 to) {
+    for (i64 pos = from; pos < to; pos++) {
+        plain_row(out, table, tablet, pos);
     }
 }
 

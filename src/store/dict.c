@@ -18,7 +18,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "store/store_int.h"
+#include "store/saved_int.h"
 
 enum {
     FIRST_CHUNK_BITS = 8, /* entries of chunk k: 2^(8 + k) */
@@ -60,6 +60,13 @@ struct ranks { /* for the first `len` codes */
     i32 values[]; /* ranks, then their inverse */
 };
 
+struct saved_part { /* entries behind those of the parts before it */
+    struct saved_part *before;
+    struct extent place;
+    i32 len; /* with them */
+    i32 count;
+};
+
 struct dict {
     _Atomic i32 refs;
     _Atomic i32 len;
@@ -74,6 +81,10 @@ struct dict {
     struct ranks *ranks;
     i32 writers;
     i32 published; /* codes below it may be in use */
+    /* Of whoever saves: what is in the database file. */
+    u64 saved_id;
+    u64 saved_by; /* the save that has it on its list */
+    struct saved_part *saved;
 };
 
 static i64 slots_bytes(u64 count) {
@@ -120,6 +131,12 @@ static i64 ranks_bytes(i32 len) {
     return (i64)sizeof(struct ranks) + 2 * (i64)len * (i64)sizeof(i32);
 }
 
+static void drop_part(struct dict *dict) {
+    struct saved_part *part = dict->saved;
+    dict->saved = part->before;
+    mem_free(dict->mem, part, (i64)sizeof *part);
+}
+
 void dict_release(struct dict *dict) {
     if (!dict || atomic_fetch_sub_explicit(&dict->refs, 1, memory_order_acq_rel) != 1) {
         return;
@@ -139,6 +156,9 @@ void dict_release(struct dict *dict) {
     for (struct ranks *r = dict->ranks, *next; r; r = next) {
         next = r->next;
         mem_free(mem, r, ranks_bytes(r->len));
+    }
+    while (dict->saved) {
+        drop_part(dict);
     }
     mutex_fini(&dict->lock);
     mem_free(mem, dict, (i64)sizeof *dict);
@@ -601,4 +621,128 @@ bool dict_ranks(struct dict *dict, i32 len, const i32 **out_rank, const i32 **ou
     *out_rank = ranks->values;
     *out_code_at = ranks->values + len;
     return true;
+}
+
+/* A dictionary in a database file is a list of extents, each with the entries that were new when it
+ * was written: how long they are, then their bytes. */
+enum { SAVED_PARTS = 32 }; /* more are written anew as one */
+
+static FALLIBLE add_part(struct dict *dict, const struct saved_part *like, struct error *err) {
+    struct saved_part *part = mem_alloc(dict->mem, (i64)sizeof *part);
+    if (!part) {
+        return memory_refused(dict->mem, err, (i64)sizeof *part);
+    }
+    *part = *like;
+    part->before = dict->saved;
+    dict->saved = part;
+    return ERR_OK;
+}
+
+static FALLIBLE save_part(struct save *save, struct dict *dict, i32 first, i32 len,
+                          struct error *err) {
+    struct saved_part like = {.len = len, .count = len - first};
+    struct blob out;
+    blob_init(&out, dict->mem);
+    for (i32 code = first; code < len; code++) {
+        blob_u32(&out, (u32)dict_get(dict, code).len);
+    }
+    for (i32 code = first; code < len; code++) {
+        struct sv s = dict_get(dict, code);
+        blob_bytes(&out, s.ptr, s.len);
+    }
+    wf_status status = blob_check(&out, err);
+    status = status ? status : add_part(dict, &like, err);
+    status = status ? status : save_put(save, out.data, out.len, &dict->saved->place, err);
+    blob_fini(&out);
+    return status;
+}
+
+/* Parts that the file has no more go, and all where they are many. */
+static FALLIBLE keep_parts(struct save *save, struct dict *dict, struct error *err) {
+    i64 count = 0;
+    bool has = true;
+    for (struct saved_part *part = dict->saved; part; part = part->before) {
+        has = has && save_knows(save, &part->place);
+        count++;
+    }
+    while (dict->saved && (!has || count > SAVED_PARTS)) {
+        drop_part(dict);
+    }
+    for (struct saved_part *part = dict->saved; part; part = part->before) {
+        if (!save_has(save, &part->place)) {
+            return memory_refused(dict->mem, err, (i64)sizeof *part);
+        }
+    }
+    return ERR_OK;
+}
+
+wf_status dict_save(struct save *save, struct dict_list *list, struct dict *dict, u64 *out_id,
+                    struct error *err) {
+    mutex_lock(&dict->lock);
+    i32 len = dict->published;
+    mutex_unlock(&dict->lock);
+    dict->saved_id = dict->saved_id ? dict->saved_id : ++*list->last_id;
+    *out_id = dict->saved_id;
+    if (dict->saved_by == save_number(save)) {
+        return ERR_OK;
+    }
+    TRY(keep_parts(save, dict, err));
+    i32 had = dict->saved ? dict->saved->len : 0;
+    if (had < len) {
+        TRY(save_part(save, dict, had, len, err));
+    }
+    u32 count = 0;
+    for (const struct saved_part *part = dict->saved; part; part = part->before) {
+        count++;
+    }
+    blob_u64(&list->out, dict->saved_id);
+    blob_u32(&list->out, count);
+    for (const struct saved_part *part = dict->saved; part; part = part->before) { /* last first */
+        extent_save(&list->out, &part->place);
+        blob_u32(&list->out, (u32)part->count);
+    }
+    dict->saved_by = save_number(save);
+    list->count++;
+    return ERR_OK;
+}
+
+const struct extent *dict_saved_next(const struct dict *dict, const struct extent *extent) {
+    const struct saved_part *part = dict->saved;
+    while (extent && part && &part->place != extent) {
+        part = part->before;
+    }
+    part = extent && part ? part->before : part;
+    return part ? &part->place : NULL;
+}
+
+void dict_set_saved(struct dict *dict, u64 id) {
+    dict->saved_id = id;
+}
+
+wf_status dict_load(struct dict *dict, struct db_file *file, const struct extent *extent,
+                    i32 count, struct error *err) {
+    u8 *block = mem_alloc(dict->mem, MAX_OF(extent->bytes, 1));
+    if (!block) {
+        return memory_refused(dict->mem, err, extent->bytes);
+    }
+    wf_status status = db_file_read(file, extent, block, err);
+    struct blob_reader sizes = {block, block + extent->bytes, 0}, texts = sizes;
+    (void)read_bytes(&texts, (i64)count * 4);
+    for (i32 i = 0; i < count && !status; i++) {
+        i64 len = read_u32(&sizes);
+        const u8 *text = read_bytes(&texts, len);
+        i32 next = dict_len(dict);
+        i32 code = text ? dict_add(dict, (struct sv){(const char *)text, len}) : -2;
+        bool is_new = code == next;
+        if (code == -1) {
+            status = memory_refused(dict->mem, err, len);
+        } else if (!is_new) {
+            status = error_set(err, ERR_DAMAGED, -1, "a dictionary of \"%.300s\" is damaged",
+                               db_file_path(file));
+        }
+    }
+    mem_free(dict->mem, block, MAX_OF(extent->bytes, 1));
+    TRY(status);
+    struct saved_part like = {.place = *extent, .len = dict_publish(dict), .count = count};
+    return add_part(dict, &like, err);
 }

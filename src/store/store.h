@@ -9,6 +9,7 @@
 #define WF_STORE_STORE_H
 
 #include "base/thread.h"
+#include "store/file.h"
 #include "store/tablet.h"
 
 struct column_def {
@@ -111,6 +112,7 @@ struct table_version {
     i64 loaded_count;       /* tablets of a load that made this version: its last ones */
     struct draft *draft;    /* insiders: where an append goes on */
     struct moves *moves;    /* insiders: rows that compactions moved; NULL = none */
+    struct extent place;    /* insiders: where it lies in the database file */
 };
 struct table_version *version_retain(struct table_version *version);
 /* A version of the first rows of another, in the arena: not counted, valid as long as both. */

@@ -124,6 +124,10 @@ void dict_sketch(const struct dict *dict, struct sketch *sketch);
 /* A tablet's block with its segments and `zone_count` zones per column, all zeroed, refs 1. */
 struct tablet *tablet_new(struct memory *mem, u32 col_count, u32 buffer_count, i64 zone_count);
 
+/* Where a tablet lies in a database file (saved_int.h); a column that another one shares. */
+void tablet_place_free(struct memory *mem, u32 col_count, struct tablet_place *place);
+void tablet_place_share(struct tablet *to, u32 c, const struct tablet *from, u32 old);
+
 /* Rows to one sealed tablet. `dict_on` says per column whether text may use the dictionary; a
  * column found too varied is switched off there. `sketches` may be NULL. */
 struct seal {
@@ -227,6 +231,8 @@ struct writer {
         *deleted; /* by tablet of base: what replaces its bitmap; NULL array = none does */
     u32 *deleted_counts;
     b8 *deleted_own; /* made by this writer: may be written */
+    b8 is_restoring;             /* tablets and slots are given: the tail is not sealed early */
+    struct buffer *tail_deleted; /* borrowed: of a tail that the base has not; NULL = none */
 };
 /* Whoever adds to a table's dictionaries: see dict_publish. */
 void table_writer_begin(struct table *table);

@@ -47,6 +47,7 @@ void tablet_release(struct tablet *tablet) {
     for (u32 i = 0; i < tablet->buffer_count; i++) {
         buffer_release(tablet->buffers[i]);
     }
+    tablet_place_free(tablet->mem, tablet->col_count, tablet->place);
     mem_free(tablet->mem, tablet, tablet->meta_bytes);
 }
 

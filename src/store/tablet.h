@@ -62,6 +62,7 @@ struct tablet {
     i64 meta_bytes; /* of this block: header, segments, zones */
     struct memory *mem;
     i64 bytes; /* of column data and meta */
+    struct tablet_place *place; /* insiders: where it lies in the database file; NULL = nowhere */
 };
 struct tablet *tablet_retain(struct tablet *tablet);
 void tablet_release(struct tablet *tablet);

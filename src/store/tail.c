@@ -226,6 +226,9 @@ static FALLIBLE check_dicts(struct writer *writer, struct error *err) {
     const struct table *table = writer->table;
     for (u32 i = 0; i < table->col_count; i++) {
         struct col_draft *col = &writer->draft->cols[i];
+        if (writer->is_restoring && writer->draft->tail_rows) {
+            return ERR_OK;
+        }
         if (table->dicts[i] && col->dict_on && dict_overfull(table->dicts[i], col->all.rows)) {
             TRY(tail_seal(writer, err));
             writer_stop_dict(writer, i);

@@ -275,7 +275,7 @@ struct table_version *version_new(struct writer *writer, struct tablet *tail) {
     if (ok) {
         draft->sealed_count = version->tablet_count;
     }
-    ok = ok && (!tail || push_new(version, writer, tail, draft->tail_slot, NULL));
+    ok = ok && (!tail || push_new(version, writer, tail, draft->tail_slot, writer->tail_deleted));
     if (!ok) {
         version_release(version);
         return NULL;

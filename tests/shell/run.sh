@@ -130,10 +130,23 @@ complains "--timer" 0 '^time [0-9]+\.[0-9]{3} ms$' --timer --format none -c "sel
 expect "none prints nothing" 0 "" --format none -c "select 1"
 
 # --- the FILE argument ---
-complains "database file" 1 'database files do not exist yet.*sales\.wf' sales.wf
-complains "database file names COPY" 1 'COPY' sales.wf -c "select 1"
+expect "a database file is made" 0 "" sales.wf -c "create table s (a integer primary key, b text); insert into s values (1, 'x'), (2, null)"
+expect "and has its rows" 0 $'a,b\n1,x\n2,' sales.wf --format csv -c "select * from s order by a"
+expect "also read-only" 0 $'count\n2' --readonly sales.wf --format csv -c "select count(*) from s"
+complains "which takes no changes" 1 '25006.*read-only' --readonly sales.wf -c "insert into s values (3)"
+[ ! -e sales.wf.log ]
+note $? "no log is left"
+prints "check says what it saw" '^│ s  .*fine' check sales.wf
+complains "a second writer" 0 '55006.*sales.wf" is in use by process' sales.wf -c ".shell $fox sales.wf -c 'select 1' || true"
+echo "this is text, and quite a bit of it" > other.wf
+complains "a foreign file" 1 '42809.*not a Warpfox database' other.wf -c "create table t (a integer)"
+cp sales.wf short.wf && truncate -s 9000 short.wf
+complains "a truncated file" 1 'XX001.*shorter' short.wf -c "select 1"
+complains "a folder" 1 '42809' . -c "select 1"
+complains "no such folder" 1 '58P01' nowhere/a.wf -c "select 1"
+rm -f sales.wf other.wf other.wf.log short.wf short.wf.log
 complains "parquet file" 1 '0A000.*Parquet' data.parquet
-[ ! -e sales.wf ]
+[ ! -e data.parquet ]
 note $? "nothing was created"
 
 # --- formats ---
@@ -418,7 +431,6 @@ done <<'TAGS'
 CREATE TRIGGER|create trigger t before insert on x for each row execute function f()
 CREATE EVENT TRIGGER|create event trigger e on ddl_command_end execute function f()
 ALTER EVENT TRIGGER|alter event trigger e disable
-CHECKPOINT|checkpoint
 LISTEN|listen x
 LOCK TABLE|lock table x
 DISCARD|discard all

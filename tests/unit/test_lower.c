@@ -832,7 +832,6 @@ static void rows_are_split_for_large_tables(void **state) {
     check_parts(large, large, cache, PARTITION_OFF, "PBPPR");
     check_parts(large, large, 0, PARTITION_AUTO, "PBPPR");
     check_parts(large, large / 2, cache, PARTITION_AUTO, "PXBPPR"); /* half of them find a row */
-    check_parts(large / 50, large, cache, PARTITION_AUTO, "PXBPPR"); /* few lookups */
     check_parts(large, large / 100, cache, PARTITION_AUTO, "PBPPR"); /* lies in the cache */
     check_parts(1000, 100, cache, PARTITION_ON, "PXBPXPPR");
     check_parts(large, 0, cache, PARTITION_AUTO, "PXPPR");

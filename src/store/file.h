@@ -1,0 +1,77 @@
+/* file.h: the database file: headers, extents with checksums, and the log beside it.
+ *
+ * What the file holds is a tree of extents, from the root that the header names: an extent is never
+ * changed, a state that follows shares those that stay and writes the others where neither header
+ * reaches. `save` writes such a state and switches the header. Between saves, changes are records of
+ * the log. docs/file-format.md has every byte; who knows what the extents mean is the catalog.
+ *
+ * A failed sync is never tried again: nobody knows what is on the disk then. The file takes no
+ * further writes (58030), and what was read stays readable. */
+#ifndef WF_STORE_FILE_H
+#define WF_STORE_FILE_H
+
+#include "base/mem.h"
+
+/* Where some bytes lie in the file. They do as long as `stamp` is the file's. */
+struct extent {
+    i64 at, bytes;
+    u64 sum;   /* XXH3, 64 bits */
+    u64 stamp; /* of the save that had it last; 0 = it is nowhere */
+};
+
+struct db_file;
+/* Opens, or makes, the file, and locks it. The log is not looked at yet: see log_replay. */
+FALLIBLE db_file_open(struct memory *mem, const char *path, bool read_only, struct db_file **out,
+                      struct error *err);
+void db_file_close(struct db_file *file); /* leaves everything as it is */
+const char *db_file_path(const struct db_file *file);
+/* What the header names; 0 bytes: nothing has been saved. */
+struct extent db_file_root(const struct db_file *file);
+u64 db_file_stamp(const struct db_file *file);
+bool db_file_is_read_only(const struct db_file *file);
+bool db_file_is_clean(const struct db_file *file); /* no commit is in the log alone */
+i64 db_file_bytes(const struct db_file *file);
+/* Reads an extent; XX001 when it is not what was written. */
+FALLIBLE db_file_read(const struct db_file *file, const struct extent *extent, void *to,
+                      struct error *err);
+/* While the root is read for the first time: the extent is in use. False: it cannot be one. */
+bool db_file_note(struct db_file *file, const struct extent *extent);
+/* All that was noted is there; XX001 when two of them overlap. */
+FALLIBLE db_file_noted(struct db_file *file, struct error *err);
+/* 58030 or 25006 when nothing may be written. */
+FALLIBLE db_file_check(const struct db_file *file, struct error *err);
+
+/* One state of the database on its way to the file. */
+struct save;
+FALLIBLE save_open(struct db_file *file, struct save **out, struct error *err);
+u64 save_number(const struct save *save); /* no other one of the process has it */
+/* Whether the extent is in the file already, and then stays there; it must live until the save is
+ * closed. False where memory is refused, too. */
+bool save_has(struct save *save, struct extent *extent);
+bool save_knows(const struct save *save, const struct extent *extent); /* whether it is there */
+/* Writes bytes; `out` must live until the save is closed. */
+FALLIBLE save_put(struct save *save, const void *from, i64 bytes, struct extent *out,
+                  struct error *err);
+/* Makes this state the file's, in which the log's records up to now are contained. `is_last`: and
+ * there will be no log. */
+FALLIBLE save_finish(struct save *save, struct extent *root, bool is_last, struct error *err);
+void save_close(struct save *save); /* after finish, or to give up */
+
+/* The log. Records are numbered; what log_append writes is durable once log_sync has returned. */
+enum { LOG_RECORD_MOST = 1 << 20 };
+typedef wf_status (*log_reader)(void *arg, const u8 *payload, i64 bytes, struct error *err);
+/* Hands out the records behind the state that the header names; payloads stay until the file is
+ * closed or saved. */
+FALLIBLE log_replay(struct db_file *file, log_reader reader, void *arg, i64 *out_count,
+                    struct error *err);
+FALLIBLE log_append(struct db_file *file, const void *payload, i64 bytes, u64 *out_number,
+                    struct error *err);
+FALLIBLE log_sync(struct db_file *file, u64 number, struct error *err);
+i64 log_bytes(const struct db_file *file);
+/* The log goes: everything in it is saved. Not an error where it stays. */
+void log_remove(struct db_file *file);
+
+/* What an error of the disk means to a user; `what` was being done to `path`. */
+wf_status disk_failed(struct error *err, const char *what, const char *path, i64 code);
+
+#endif

@@ -1,0 +1,84 @@
+/* file_int.h: what file.c, save.c and log.c share. */
+#ifndef WF_STORE_FILE_INT_H
+#define WF_STORE_FILE_INT_H
+
+#include "base/disk.h"
+#include "base/thread.h"
+#include "store/file.h"
+
+enum {
+    FILE_FORMAT = 1,
+    PAGE_BYTES = 4096,
+    HEADER_BYTES = 128,       /* of a slot, its checksum last; the rest of the page is 0 */
+    FILE_START = 2 * PAGE_BYTES, /* of extents, and of the log's records */
+    HOLDER_AT = 512, /* in the log: who has the database open, as text */
+    HOLDER_BYTES = 256,
+};
+#define FILE_MAGIC "Warpfox database"
+#define LOG_MAGIC "Warpfox log file"
+
+enum { HEADER_LOG = 1 }; /* flags: commits may be in the log */
+struct header {
+    u8 magic[16];
+    u32 format;
+    u32 page_bytes;
+    u64 id;         /* of the database */
+    u64 generation; /* one more with every header */
+    i64 root_at, root_bytes;
+    u64 root_sum;
+    i64 end;         /* of the extents */
+    u64 last_record; /* of the log, contained in what the root names */
+    u32 flags;
+    u8 zero[36];
+    u64 sum; /* of all before it */
+};
+_Static_assert(sizeof(struct header) == HEADER_BYTES, "header");
+
+struct span {
+    i64 at, bytes;
+};
+struct spans {
+    struct memory *mem;
+    struct span *items;
+    i64 count, cap;
+};
+bool spans_push(struct spans *spans, i64 at, i64 bytes); /* false: refused */
+void spans_sort(struct spans *spans);
+void spans_fini(struct spans *spans);
+
+struct db_file {
+    struct memory *mem;
+    char *path, *log_path;
+    i64 path_bytes;
+    i64 file, log; /* -1: not open */
+    b8 read_only;
+    struct header header; /* the one in force */
+    b8 second_unsynced;   /* the second slot has been written since the last sync */
+    u64 stamp;
+    struct spans used; /* by the header in force: whole pages, in order once noted */
+    /* The log. */
+    struct mutex lock; /* of what follows */
+    struct cond synced_more;
+    b8 failed;  /* a sync did: nothing is written any more */
+    b8 syncing; /* somebody is at it, without the lock */
+    b8 log_ready; /* it takes records of the header's generation */
+    i64 log_at;   /* where the next one goes */
+    u64 last, synced; /* numbers of records */
+    u8 *log_read; /* what log_replay handed out */
+    i64 log_read_bytes;
+};
+
+u64 bytes_sum(const void *from, i64 bytes, u64 seed);
+/* Writes the header to both slots, one after the other; counts its generation. */
+FALLIBLE header_write(struct db_file *file, struct header *header, struct error *err);
+FALLIBLE file_damaged(const struct db_file *file, struct error *err, const char *what);
+/* The disk's answer to a sync: a failure is for good. */
+FALLIBLE sync_done(struct db_file *file, const char *path, i64 code, struct error *err);
+/* log.c: opens the log beside the file, where there is one. */
+FALLIBLE log_open(struct db_file *file, struct error *err);
+/* The header is read: it says whether there must be a log. A writer makes one, and says who it is. */
+FALLIBLE log_claim(struct db_file *file, struct error *err);
+/* After a save: what was in the log is not needed any more. */
+void log_restart(struct db_file *file);
+
+#endif

@@ -1,0 +1,272 @@
+/* log.c: the log: what was committed since the header's state was saved.
+ *
+ * A commit is one record; it is durable when the log has been synced behind it. Whoever waits for
+ * that first does it for all that have written by then (group commit). The checksum of a record is
+ * seeded with the database and the generation of its header, so what an older log left behind reads
+ * as nothing. A record says up to which number records were durable when it was written. So a
+ * reader that meets a torn record can tell a crash, which loses only what nobody was promised, from
+ * damage: a whole record behind it that was written after the torn one had been synced.
+ *
+ * Two slots at the start say whose log it is, written in turn, as the generation is even or odd. */
+#include "store/file_int.h"
+
+#include <errno.h>
+
+enum { RECORD_MARK = 0x31524657 }; /* "WFR1" */
+
+struct log_slot {
+    u8 magic[16];
+    u32 format;
+    u32 zero;
+    u64 id, generation;
+    u64 sum;
+};
+struct record {
+    u64 sum; /* of all behind it, payload included */
+    u32 mark;
+    u32 bytes;
+    u64 number;
+    u64 synced;
+};
+
+static u64 slot_sum(const struct log_slot *slot) {
+    return bytes_sum(slot, (i64)offsetof(struct log_slot, sum), 0);
+}
+
+static u64 record_seed(const struct db_file *file) {
+    return file->header.id ^ hash_u64(file->header.generation);
+}
+
+static u64 record_sum(const struct db_file *file, const struct record *record) {
+    return bytes_sum(&record->mark, (i64)sizeof *record - 8 + record->bytes, record_seed(file));
+}
+
+wf_status log_open(struct db_file *file, struct error *err) {
+    file->log = disk_now->open(file->log_path, file->read_only ? DISK_READ : DISK_WRITE);
+    return file->log >= 0 || file->log == -ENOENT
+               ? ERR_OK
+               : disk_failed(err, "open", file->log_path, file->log);
+}
+
+wf_status log_claim(struct db_file *file, struct error *err) {
+    if (file->log < 0 && file->header.flags & HEADER_LOG) {
+        error_set(err, ERR_DAMAGED, -1, "the log \"%.300s\" is missing", file->log_path);
+        error_hint(err, "Commits since the last checkpoint are in it. Put it back beside the "
+                        "database; nothing was written.");
+        return err->code;
+    }
+    if (file->read_only) {
+        return ERR_OK;
+    }
+    file->log = file->log >= 0 ? file->log : disk_now->open(file->log_path, DISK_CREATE);
+    if (file->log < 0) {
+        return disk_failed(err, "create", file->log_path, file->log);
+    }
+    char holder[HOLDER_BYTES] = "";
+    disk_holder(holder, HOLDER_BYTES);
+    i64 code = disk_write_all(file->log, holder, HOLDER_BYTES, HOLDER_AT);
+    return code ? disk_failed(err, "write", file->log_path, code) : ERR_OK;
+}
+
+/* The log takes records of the header's generation from here on. */
+static FALLIBLE write_slot(struct db_file *file, struct error *err) {
+    struct log_slot slot = {.format = FILE_FORMAT,
+                            .id = file->header.id,
+                            .generation = file->header.generation};
+    memcpy(slot.magic, LOG_MAGIC, sizeof slot.magic);
+    slot.sum = slot_sum(&slot);
+    i64 place = slot.generation % 2 ? PAGE_BYTES : 0;
+    i64 code = disk_write_all(file->log, &slot, (i64)sizeof slot, place);
+    if (code) {
+        return disk_failed(err, "write", file->log_path, code);
+    }
+    TRY(sync_done(file, file->log_path, disk_now->sync(file->log), err));
+    file->log_at = FILE_START;
+    file->log_ready = 1;
+    return ERR_OK;
+}
+
+void log_restart(struct db_file *file) {
+    mutex_lock(&file->lock);
+    file->synced = file->last; /* saved is as good */
+    cond_broadcast(&file->synced_more);
+    mutex_unlock(&file->lock);
+    mem_free(file->mem, file->log_read, file->log_read_bytes);
+    file->log_read = NULL;
+    file->log_ready = 0;
+    if (file->header.flags & HEADER_LOG) {
+        struct error ignored;
+        error_reset(&ignored);
+        (void)disk_now->resize(file->log, FILE_START);
+        if (write_slot(file, &ignored)) { /* the header expects a log that is not there */
+            mutex_lock(&file->lock);
+            file->failed = 1;
+            mutex_unlock(&file->lock);
+        }
+    }
+}
+
+/* The first record since the file was opened, or since it was saved for good: the header says from
+ * now on that there is a log, without which the file is not to be opened. */
+static FALLIBLE begin(struct db_file *file, struct error *err) {
+    struct header header = file->header;
+    header.flags |= HEADER_LOG;
+    TRY(sync_done(file, file->log_path, disk_now->sync_folder(file->log_path), err));
+    TRY(header_write(file, &header, err));
+    return write_slot(file, err);
+}
+
+wf_status log_append(struct db_file *file, const void *payload, i64 bytes, u64 *out_number,
+                     struct error *err) {
+    CHECK(bytes <= LOG_RECORD_MOST);
+    TRY(db_file_check(file, err));
+    TRY(file->log_ready ? ERR_OK : begin(file, err));
+    i64 whole = ALIGN_UP((i64)sizeof(struct record) + bytes, 8);
+    u8 *block = mem_alloc(file->mem, whole);
+    if (!block) {
+        return memory_refused(file->mem, err, whole);
+    }
+    struct record *record = (struct record *)(void *)block;
+    memset(block + whole - 8, 0, 8);
+    *record = (struct record){.mark = RECORD_MARK,
+                              .bytes = (u32)bytes,
+                              .number = file->last + 1};
+    mutex_lock(&file->lock);
+    record->synced = file->synced;
+    mutex_unlock(&file->lock);
+    memcpy(record + 1, payload, (size_t)bytes);
+    record->sum = record_sum(file, record);
+    i64 code = disk_write_all(file->log, block, whole, file->log_at);
+    mem_free(file->mem, block, whole);
+    if (code) {
+        return disk_failed(err, "write", file->log_path, code);
+    }
+    file->log_at += whole;
+    mutex_lock(&file->lock);
+    *out_number = ++file->last;
+    mutex_unlock(&file->lock);
+    return ERR_OK;
+}
+
+wf_status log_sync(struct db_file *file, u64 number, struct error *err) {
+    wf_status status = ERR_OK;
+    mutex_lock(&file->lock);
+    while (file->synced < number && !file->failed) {
+        if (file->syncing) {
+            cond_wait(&file->synced_more, &file->lock);
+            continue;
+        }
+        u64 upto = file->last;
+        file->syncing = 1;
+        mutex_unlock(&file->lock);
+        i64 code = disk_now->sync(file->log);
+        mutex_lock(&file->lock);
+        file->syncing = 0;
+        file->failed |= code != 0;
+        file->synced = code ? file->synced : MAX_OF(upto, file->synced);
+        status = code ? disk_failed(err, "sync", file->log_path, code) : ERR_OK;
+        cond_broadcast(&file->synced_more);
+    }
+    bool missed = file->synced < number;
+    mutex_unlock(&file->lock);
+    return status || !missed ? status : db_file_check(file, err);
+}
+
+i64 log_bytes(const struct db_file *file) {
+    return file->log_ready ? file->log_at - FILE_START : 0;
+}
+
+void log_remove(struct db_file *file) {
+    /* After a failure nobody knows what the header on the disk says. */
+    bool needed = file->failed || file->header.flags & HEADER_LOG;
+    if (file->log >= 0 && !file->read_only && !needed) {
+        disk_now->close(file->log);
+        file->log = -1;
+        (void)disk_now->remove(file->log_path);
+    }
+}
+
+/* reading */
+
+/* The record at a place of what was read; NULL: there is no whole one. */
+static const struct record *record_at(const struct db_file *file, i64 at) {
+    const struct record *record = (const struct record *)(const void *)(file->log_read + at);
+    i64 left = file->log_read_bytes - at - (i64)sizeof *record;
+    bool fits = left >= 0 && record->mark == RECORD_MARK && (i64)record->bytes <= left &&
+                record->bytes <= LOG_RECORD_MOST;
+    return fits && record->sum == record_sum(file, record) ? record : NULL;
+}
+
+/* Behind the end: nothing may follow that was written when `number` had been synced. */
+static bool is_cut(const struct db_file *file, i64 at, u64 number) {
+    bool cut = false;
+    for (at += 8; at + (i64)sizeof(struct record) <= file->log_read_bytes && !cut; at += 8) {
+        const struct record *later = record_at(file, at);
+        cut = later && later->synced >= number;
+    }
+    return cut;
+}
+
+static FALLIBLE read_all(struct db_file *file, i64 size, struct error *err) {
+    i64 bytes = ALIGN_UP(size, 8);
+    file->log_read = mem_alloc(file->mem, bytes);
+    if (!file->log_read) {
+        return memory_refused(file->mem, err, bytes);
+    }
+    memset(file->log_read + bytes - 8, 0, 8);
+    file->log_read_bytes = bytes;
+    i64 code = disk_read_all(file->log, file->log_read, size, 0);
+    return code ? disk_failed(err, "read", file->log_path, code) : ERR_OK;
+}
+
+static bool slot_is(const struct db_file *file, i64 at, u64 *out_generation) {
+    struct log_slot slot;
+    memcpy(&slot, file->log_read + at, sizeof slot);
+    *out_generation = slot.generation;
+    return memcmp(slot.magic, LOG_MAGIC, sizeof slot.magic) == 0 && slot.sum == slot_sum(&slot) &&
+           slot.id == file->header.id;
+}
+
+/* Whether the log is the header's; an older one has nothing that is not in the file. */
+static FALLIBLE find_slot(struct db_file *file, bool *out_current, struct error *err) {
+    u64 even, odd, generation = file->header.generation;
+    bool has_even = slot_is(file, 0, &even), has_odd = slot_is(file, PAGE_BYTES, &odd);
+    *out_current = (has_even && even == generation) || (has_odd && odd == generation);
+    bool newer = (has_even && even > generation) || (has_odd && odd > generation);
+    bool none = !has_even && !has_odd && file->header.flags & HEADER_LOG &&
+                file->log_read_bytes > FILE_START;
+    bool headless = !*out_current && record_at(file, FILE_START);
+    if (newer || none || headless) {
+        return file_damaged(file, err, newer ? "its log is newer than its header"
+                                             : "the start of its log cannot be read");
+    }
+    return ERR_OK;
+}
+
+wf_status log_replay(struct db_file *file, log_reader reader, void *arg, i64 *out_count,
+                     struct error *err) {
+    *out_count = 0;
+    i64 size = file->log >= 0 ? disk_now->size(file->log) : 0;
+    if (size < 0) {
+        return disk_failed(err, "read", file->log_path, size);
+    }
+    if (size <= FILE_START) {
+        return ERR_OK;
+    }
+    bool is_current = false;
+    TRY(read_all(file, size, err));
+    TRY(find_slot(file, &is_current, err));
+    i64 at = FILE_START;
+    const struct record *record = is_current ? record_at(file, at) : NULL;
+    while (record && record->number == file->last + 1) {
+        TRY(reader(arg, (const u8 *)(record + 1), record->bytes, err));
+        file->last = file->synced = record->number;
+        at += ALIGN_UP((i64)sizeof *record + record->bytes, 8);
+        ++*out_count;
+        record = record_at(file, at);
+    }
+    if (is_current && is_cut(file, at - (record ? 8 : 0), file->last + 1)) {
+        return file_damaged(file, err, "a committed record of its log cannot be read");
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,222 @@
+/* save.c: a state of the database to the file, beside the one that is there.
+ *
+ * Free is what the header in force does not reach: it is found anew for every save, from the list
+ * of its extents; there is no list of free pages on the disk. Small extents share pages with others
+ * of the same save, never with older ones, so no page that matters is written twice. The order is:
+ * extents, sync, header, sync. Until the second sync returns the old state is in force, and a save
+ * that gives up has changed nothing. */
+#include "store/file_int.h"
+
+enum { AREA_BYTES = 1 << 18 }; /* small extents are written together */
+
+struct save {
+    struct db_file *file;
+    u64 number;
+    struct spans gaps;
+    i64 end; /* behind it all is free */
+    u8 *area;
+    i64 area_at, area_cap, area_used; /* in the file; cap 0 = none */
+    struct extent **kept;             /* all extents of the new state */
+    i64 kept_count, kept_cap;
+};
+
+static _Atomic u64 last_number;
+
+u64 save_number(const struct save *save) {
+    return save->number;
+}
+
+/* What lies between the pages in use. */
+static bool find_gaps(struct save *save) {
+    const struct spans *used = &save->file->used;
+    i64 at = FILE_START;
+    bool fine = true;
+    for (i64 i = 0; i < used->count && fine; i++) {
+        i64 from = used->items[i].at / PAGE_BYTES * PAGE_BYTES;
+        i64 to = ALIGN_UP(used->items[i].at + used->items[i].bytes, PAGE_BYTES);
+        fine = from <= at || spans_push(&save->gaps, at, from - at);
+        at = MAX_OF(at, to);
+    }
+    save->end = at;
+    return fine;
+}
+
+wf_status save_open(struct db_file *file, struct save **out, struct error *err) {
+    TRY(db_file_check(file, err));
+    struct save *save = mem_alloc(file->mem, (i64)sizeof *save);
+    if (!save) {
+        return memory_refused(file->mem, err, (i64)sizeof *save);
+    }
+    *save = (struct save){
+        .file = file, .gaps.mem = file->mem, .number = atomic_fetch_add(&last_number, 1) + 1};
+    save->area = mem_alloc(file->mem, AREA_BYTES);
+    if (!save->area || !find_gaps(save)) {
+        save_close(save);
+        return memory_refused(file->mem, err, AREA_BYTES);
+    }
+    *out = save;
+    return ERR_OK;
+}
+
+void save_close(struct save *save) {
+    if (!save) {
+        return;
+    }
+    struct memory *mem = save->file->mem;
+    mem_free(mem, save->kept, save->kept_cap * (i64)sizeof *save->kept);
+    mem_free(mem, save->area, AREA_BYTES);
+    spans_fini(&save->gaps);
+    mem_free(mem, save, (i64)sizeof *save);
+}
+
+/* `bytes` of whole pages; *io_bytes may become more, up to `most`, where a gap has them. */
+static i64 take_pages(struct save *save, i64 bytes, i64 most, i64 *out_bytes) {
+    for (i64 i = 0; i < save->gaps.count; i++) {
+        struct span *gap = &save->gaps.items[i];
+        if (gap->bytes >= bytes) {
+            i64 at = gap->at;
+            *out_bytes = MIN_OF(gap->bytes, most);
+            gap->at += *out_bytes;
+            gap->bytes -= *out_bytes;
+            return at;
+        }
+    }
+    i64 at = save->end;
+    *out_bytes = most;
+    save->end += most;
+    return at;
+}
+
+static FALLIBLE write_at(struct save *save, const void *from, i64 bytes, i64 at,
+                         struct error *err) {
+    i64 code = disk_write_all(save->file->file, from, bytes, at);
+    return code ? disk_failed(err, "write", save->file->path, code) : ERR_OK;
+}
+
+/* What has gathered goes out; pages that were not needed are free again. */
+static FALLIBLE flush_area(struct save *save, struct error *err) {
+    i64 used = save->area_used, pages = ALIGN_UP(used, PAGE_BYTES);
+    if (save->area_cap == 0) {
+        return ERR_OK;
+    }
+    i64 at = save->area_at, left = save->area_cap - pages;
+    save->area_cap = save->area_used = 0;
+    if (left && at + pages + left == save->end) {
+        save->end -= left;
+    } else if (left && !spans_push(&save->gaps, at + pages, left)) {
+        return memory_refused(save->file->mem, err, PAGE_BYTES);
+    }
+    memset(save->area + used, 0, (size_t)(pages - used));
+    return used ? write_at(save, save->area, pages, at, err) : ERR_OK;
+}
+
+static FALLIBLE keep(struct save *save, struct extent *extent, struct error *err) {
+    if (save->kept_count == save->kept_cap) {
+        struct memory *mem = save->file->mem;
+        i64 cap = MAX_OF(save->kept_cap * 2, 256), item = (i64)sizeof *save->kept;
+        struct extent **grown = mem_alloc(mem, cap * item);
+        if (!grown) {
+            return memory_refused(mem, err, cap * item);
+        }
+        if (save->kept_count) {
+            memcpy(grown, save->kept, (size_t)(save->kept_count * item));
+        }
+        mem_free(mem, save->kept, save->kept_cap * item);
+        save->kept = grown;
+        save->kept_cap = cap;
+    }
+    save->kept[save->kept_count++] = extent;
+    return ERR_OK;
+}
+
+bool save_knows(const struct save *save, const struct extent *extent) {
+    return extent->stamp == save->file->stamp;
+}
+
+bool save_has(struct save *save, struct extent *extent) {
+    struct error ignored;
+    error_reset(&ignored);
+    return save_knows(save, extent) && !keep(save, extent, &ignored);
+}
+
+wf_status save_put(struct save *save, const void *from, i64 bytes, struct extent *out,
+                   struct error *err) {
+    *out = (struct extent){0, bytes, bytes_sum(from, bytes, 0), 0};
+    TRY(keep(save, out, err));
+    if (bytes == 0) {
+        return ERR_OK;
+    }
+    if (bytes > AREA_BYTES / 2) {
+        i64 pages = ALIGN_UP(bytes, PAGE_BYTES), got;
+        out->at = take_pages(save, pages, pages, &got);
+        return write_at(save, from, bytes, out->at, err);
+    }
+    if (save->area_used + bytes > save->area_cap) {
+        TRY(flush_area(save, err));
+        save->area_at =
+            take_pages(save, ALIGN_UP(bytes, PAGE_BYTES), AREA_BYTES, &save->area_cap);
+    }
+    out->at = save->area_at + save->area_used;
+    memcpy(save->area + save->area_used, from, (size_t)bytes);
+    i64 next = MIN_OF(ALIGN_UP(save->area_used + bytes, 64), save->area_cap);
+    memset(save->area + save->area_used + bytes, 0, (size_t)(next - save->area_used - bytes));
+    save->area_used = next;
+    return ERR_OK;
+}
+
+/* The list that the next save finds its gaps by. */
+static FALLIBLE list_used(struct save *save, struct spans *out, struct error *err) {
+    for (i64 i = 0; i < save->kept_count; i++) {
+        const struct extent *extent = save->kept[i];
+        if (extent->bytes && !spans_push(out, extent->at, extent->bytes)) {
+            return memory_refused(out->mem, err, out->cap * 32);
+        }
+    }
+    spans_sort(out);
+    return ERR_OK;
+}
+
+static FALLIBLE switch_to(struct save *save, const struct extent *root, bool is_last,
+                          struct error *err) {
+    struct db_file *file = save->file;
+    TRY(sync_done(file, file->path, disk_now->sync(file->file), err));
+    file->second_unsynced = 0;
+    struct header header = file->header;
+    header.root_at = root->at;
+    header.root_bytes = root->bytes;
+    header.root_sum = root->sum;
+    header.end = save->end;
+    header.last_record = file->last;
+    header.flags = is_last || !file->log_ready ? 0 : HEADER_LOG;
+    return header_write(file, &header, err);
+}
+
+wf_status save_finish(struct save *save, struct extent *root, bool is_last, struct error *err) {
+    struct db_file *file = save->file;
+    struct spans used = {.mem = file->mem};
+    TRY(flush_area(save, err));
+    i64 size = disk_now->size(file->file);
+    if (size >= 0 && size < save->end) { /* the last extent may not fill its page */
+        i64 code = disk_now->resize(file->file, save->end);
+        if (code) {
+            return disk_failed(err, "extend", file->path, code);
+        }
+    }
+    wf_status status = list_used(save, &used, err);
+    status = status ? status : switch_to(save, root, is_last, err);
+    if (status) {
+        spans_fini(&used);
+        return status;
+    }
+    spans_fini(&file->used);
+    file->used = used;
+    file->stamp++;
+    for (i64 i = 0; i < save->kept_count; i++) {
+        save->kept[i]->stamp = file->stamp;
+    }
+    if (size > save->end) {
+        (void)disk_now->resize(file->file, save->end); /* no matter where it does not work */
+    }
+    log_restart(file);
+    return ERR_OK;
+}

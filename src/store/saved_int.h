@@ -1,0 +1,56 @@
+/* saved_int.h: what the files share that turn tables into extents and back. */
+#ifndef WF_STORE_SAVED_INT_H
+#define WF_STORE_SAVED_INT_H
+
+#include "store/saved.h"
+#include "store/store_int.h"
+
+/* Where the parts of a segment lie in its extent. */
+struct segment_layout {
+    i64 data_bytes, valid_at, valid_bytes, bytes_at, total;
+};
+struct segment_layout segment_layout(const struct segment *seg, i64 rows, bool has_valid);
+
+/* Where a tablet lies in the file. */
+struct tablet_place {
+    struct extent meta;
+    struct extent cols[];
+};
+struct tablet_place *tablet_place_new(struct memory *mem, u32 col_count); /* NULL: refused */
+
+/* dict.c: puts the dictionary on the list, with what it has gained; its number in the file. */
+FALLIBLE dict_save(struct save *save, struct dict_list *list, struct dict *dict, u64 *out_id,
+                   struct error *err);
+/* Its extents in the file: the first (after NULL), the next; NULL = no more. */
+const struct extent *dict_saved_next(const struct dict *dict, const struct extent *extent);
+/* A dictionary as the file has it: entries of an extent behind those before. */
+FALLIBLE dict_load(struct dict *dict, struct db_file *file, const struct extent *extent,
+                   i32 count, struct error *err);
+void dict_set_saved(struct dict *dict, u64 id); /* its number there, though it may have no entries */
+
+void bits_save(struct blob *out, const u64 *bits, i64 rows, i64 count);
+/* Sets the bits that bits_save wrote; how many there are, whether set before or not. */
+u32 bits_load(struct blob_reader *from, u64 *bits, i64 rows);
+
+/* What a version is made of when it does not come from another one. */
+struct version_part {
+    u32 slot;
+    struct tablet *tablet;    /* borrowed */
+    struct plain_rows *plain; /* an open tail of these rows, instead of the tablet; or NULL */
+    struct buffer *deleted;   /* borrowed; NULL = none */
+};
+struct col_state { /* of a draft */
+    struct facts all;
+    struct sketch sketch;
+    i64 distinct;
+    b8 dict_on, has_str, sketch_changed;
+};
+/* A tail must be the last part. Dictionaries that `cols` has switched off stay off. */
+FALLIBLE version_restore(struct table *table, u32 next_slot, const struct version_part *parts,
+                         i64 count, const struct col_state *cols, struct table_version **out,
+                         struct error *err);
+/* change.c: rows [from, to) of a tablet, deleted or not, behind those that are there. */
+void plain_fill_all(struct plain_rows *out, const struct table *table, const struct tablet *tablet,
+                    i64 from, i64 to);
+
+#endif

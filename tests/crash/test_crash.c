@@ -1,0 +1,348 @@
+/* test_crash.c: the power goes at any moment, the disk fails at any call, a bit flips anywhere.
+ *
+ * A workload of definitions, loads, changes, checkpoints and vacuums runs over a recording disk. After
+ * every statement the whole database is written down as text. Then, for many points of the journal, the disk
+ * is made what a crash there may leave, and opened: the database must be as it was after the last
+ * statement that had returned, or after the one in flight; `check_database` must find nothing;
+ * it must take a change, and have it after another opening. Some crashes hit the recovery, too.
+ *
+ * CRASH_POINTS, BIT_FLIPS: how many (a few hundred; 10,000 is for by hand). CRASH_SEED: where the dice begin. */
+#include "../fault/fault.h"
+
+#include "recorder.h"
+
+#define PATH "paper.wf"
+
+static const char *const workload[] = {
+    "create table t (k integer primary key, s text, d decimal(9,2) default 1.5, f double precision)",
+    "insert into t values (1, 'one', 2.25, 0.5), (2, null, default, null), (3, 'three', null, -1)",
+    "create sequence q start 10",
+    "select nextval('q')",
+    "insert into t select i, 'row ' || i % 13, i / 4.0, i from generate_series(10, 60) i",
+    "update t set s = s || '!' where k % 3 = 0",
+    "delete from t where k between 20 and 30",
+    "create table big as select i a, i % 7 b, 'text ' || i c from generate_series(1, 3000) i",
+    "create view v as select k, s from t where k < 40",
+    "checkpoint",
+    "insert into t values (100, 'hundred', 100, 100)",
+    "alter table t add column n bigint default 7",
+    "update big set b = b + 1 where a % 10 = 0",
+    "create table kids (id integer generated always as identity, k integer references t (k) on delete cascade, "
+    "check (k > 0))",
+    "insert into kids (k) values (1), (2), (100)",
+    "begin; insert into kids (k) values (3); update t set n = 8 where k = 3; delete from t where k = 2; commit",
+    "select nextval('q'), nextval('q')",
+    "delete from big where a < 2500",
+    "begin; create schema z; create table z.w (m text unique); insert into z.w values ('a'), ('b'); commit",
+    "vacuum",
+    "comment on table t is 'a table'",
+    "alter table big drop column c",
+    "insert into big select i, i from generate_series(1, 20000) i",
+    "create unique index kids_id on kids (id)",
+    "alter table z.w rename to x",
+    "delete from t where k = 100",
+    "truncate z.x",
+    "call logiql('base(x, y) -> int(x), int(y). +base(1, 2). +base(2, 3). path(x, y) <- base(x, y). "
+    "path(x, z) <- path(x, y), base(y, z).')",
+    "begin; drop view v; drop table big; commit",
+    "checkpoint",
+    "insert into t select i, 'late' from generate_series(200, 230) i",
+    "delete from t where k > 215",
+};
+enum { STATEMENTS = sizeof workload / sizeof workload[0] };
+
+/* What a user can see of a database. */
+static const char *const questions[] = {
+    "select relname, relkind from pg_class where oid >= 16384 order by relname",
+    "select conname, contype from pg_constraint order by 1",
+    "select table_name, column_name, data_type, column_default from information_schema.columns "
+    "where table_schema in ('public', 'z') order by 1, ordinal_position",
+    "select k, s, d, f from t order by k",
+    "select sum(n), count(*), obj_description(min(c.oid)) from t, pg_class c where relname = 't'",
+    "select count(*), sum(a), sum(b) from big",
+    "select min(c), max(c) from big",
+    "select id, k from kids order by id",
+    "select k, s from v order by k",
+    "select last_value, is_called from q",
+    "select m from z.w order by m",
+    "select m from z.x order by m",
+    "select x, y from path order by x, y",
+};
+
+static char *append_text(char *all, size_t *io_len, const char *text) {
+    size_t len = strlen(text);
+    all = realloc(all, *io_len + len + 2);
+    memcpy(all + *io_len, text, len);
+    memcpy(all + *io_len + len, "\n", 2);
+    *io_len += len + 1;
+    return all;
+}
+
+static char *look(wf_connection *conn) {
+    static char text[100000];
+    char *all = NULL;
+    size_t len = 0;
+    for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {
+        wf_result *result = NULL;
+        if (wf_query(conn, questions[i], &result)) {
+            all = append_text(all, &len, wf_connection_error(conn)->sqlstate);
+        } else {
+            flatten(result, text, sizeof text);
+            all = append_text(all, &len, text);
+        }
+        wf_result_close(result);
+    }
+    return all;
+}
+
+static bool try_open(struct fault_db *f, const char *path, wf_error *error) {
+    wf_option options[] = {
+        {"device", "cpu"}, {"threads", "1"}, {"statement_cache", "off"}, {NULL, NULL}};
+    *f = (struct fault_db){NULL, NULL};
+    if (wf_open(path, options, &f->db, error)) {
+        return false;
+    }
+    assert_int_equal(wf_connect(f->db, &f->conn), WF_OK);
+    return true;
+}
+
+static struct fault_db must_open(const char *path) {
+    struct fault_db f;
+    wf_error error;
+    if (!try_open(&f, path, &error)) {
+        fprintf(stderr, "%s %s\n", error.sqlstate, error.message);
+        fail();
+    }
+    return f;
+}
+
+static i64 asked(const char *name, i64 otherwise) {
+    const char *given = getenv(name);
+    return given ? atoll(given) : otherwise;
+}
+
+static struct {
+    char *states[STATEMENTS + 1]; /* before the first statement, and after each */
+    i64 lines[STATEMENTS + 1];    /* of the journal then */
+    i64 closed;                   /* lines when it was closed */
+} story;
+
+static void tell_story(void) {
+    struct fault_db f = must_open(PATH);
+    story.states[0] = look(f.conn);
+    story.lines[0] = disk.count;
+    for (int i = 0; i < STATEMENTS; i++) {
+        run(f.conn, workload[i]);
+        story.lines[i + 1] = disk.count;
+        story.states[i + 1] = look(f.conn);
+    }
+    close_both(f);
+    story.closed = disk.count;
+}
+
+static void forget_story(void) {
+    for (int i = 0; i <= STATEMENTS; i++) {
+        free(story.states[i]);
+    }
+    disk_forget();
+}
+
+static int first_difference(const char *a, const char *b) {
+    int line = 1;
+    for (; *a && *a == *b; a++, b++) {
+        line += *a == '\n';
+    }
+    return line;
+}
+
+/* The database is as after `least` statements, or one more. */
+static void check_state(wf_connection *conn, int least, int most, i64 point) {
+    char *now = look(conn);
+    bool found = false;
+    for (int i = least; i <= most && !found; i++) {
+        found = strcmp(now, story.states[i]) == 0;
+    }
+    if (!found) {
+        fprintf(stderr, "crash behind line %lld, statement %d \"%.60s\": question %d\n%s\n--- should be\n%s\n",
+                (long long)point, least, workload[MIN_OF(least, STATEMENTS - 1)],
+                first_difference(now, story.states[least]), now, story.states[least]);
+    }
+    free(now);
+    assert_true(found);
+}
+
+static void check_clean(wf_connection *conn) {
+    wf_result *result = must(conn, "call check_database()");
+    char text[2000];
+    flatten(result, text, sizeof text);
+    wf_result_close(result);
+    if (strstr(text, "damaged")) {
+        fprintf(stderr, "%s\n", text);
+        fail();
+    }
+}
+
+/* A disk as after a crash, for a journal of its own; the story's is kept aside. */
+static void crash_once(i64 point, bool mild, bool twice) {
+    int least = 0;
+    while (least < STATEMENTS && story.lines[least + 1] <= point) {
+        least++;
+    }
+    int most = MIN_OF(least + 1, STATEMENTS);
+    crash_at(point, mild);
+    struct line *lines = disk.lines;
+    i64 count = disk.count, cap = disk.cap;
+    disk.lines = NULL;
+    disk.count = disk.cap = 0;
+    for (int i = 0; i < FILES; i++) { /* what is on the disk now is durable */
+        if (disk.files[i].exists) {
+            note(LINE_MAKE, &disk.files[i], 0, 0, NULL);
+            note(LINE_WRITE, &disk.files[i], 0, disk.files[i].size, disk.files[i].data);
+            note(LINE_SYNC, &disk.files[i], 0, 0, NULL);
+        }
+    }
+    note(LINE_FOLDER, &disk.files[0], 0, 0, NULL);
+    i64 before = disk.count;
+    struct fault_db f = must_open(PATH);
+    if (twice) { /* the power goes during the recovery, or just behind it */
+        i64 during = before + roll((u32)(disk.count - before) + 1);
+        close_both(f);
+        crash_at(during, false);
+        journal_drop(0);
+        f = must_open(PATH);
+    }
+    check_state(f.conn, least, most, point);
+    check_clean(f.conn);
+    run(f.conn, "create table after (a integer)");
+    run(f.conn, "insert into after values (42)");
+    close_both(f);
+    f = must_open(PATH);
+    expect(f.conn, "select a from after", "42;");
+    close_both(f);
+    journal_drop(0);
+    free(disk.lines);
+    disk.lines = lines;
+    disk.count = count;
+    disk.cap = cap;
+}
+
+static void test_crashes(void **state) {
+    UNUSED(state);
+    disk_now = &disk_paper;
+    dice = (u64)asked("CRASH_SEED", 1);
+    tell_story();
+    i64 points = asked("CRASH_POINTS", 120);
+    for (i64 i = 0; i < points; i++) {
+        i64 point = points >= story.closed && i < story.closed ? i : roll((u32)story.closed + 1);
+        crash_once(point, i % 4 == 0, i % 3 == 0);
+    }
+    forget_story();
+    disk_now = &disk_system;
+}
+
+/* The n-th call fails: the statement says so or does not mind, those that passed are there, also
+ * after another opening. A statement whose sync failed may be there as well. */
+static void fail_once(i64 nth, int error, bool fails_on) {
+    struct fault_db model = must_open(NULL), f;
+    wf_error why;
+    papers_clear();
+    disk.calls = 0;
+    disk.fail_at = nth;
+    disk.error = error;
+    disk.fails_on = fails_on;
+    const char *unsure = NULL;
+    if (try_open(&f, PATH, &why)) {
+        for (int i = 0; i < STATEMENTS; i++) {
+            if (wf_query(f.conn, workload[i], NULL)) {
+                const char *code = wf_connection_error(f.conn)->sqlstate;
+                bool disks = strcmp(code, "53100") == 0 || strcmp(code, "58030") == 0;
+                unsure = disks && !unsure ? workload[i] : unsure;
+                (void)wf_query(f.conn, "rollback", NULL);
+            } else {
+                run(model.conn, workload[i]);
+            }
+        }
+        close_both(f);
+    } else {
+        assert_true(strcmp(why.sqlstate, "53100") == 0 || strcmp(why.sqlstate, "58030") == 0);
+    }
+    disk.fail_at = 0;
+    f = must_open(PATH);
+    char *now = look(f.conn), *should = look(model.conn);
+    bool same = strcmp(now, should) == 0;
+    if (!same && unsure) {
+        (void)wf_query(model.conn, unsure, NULL);
+        char *more = look(model.conn);
+        same = strcmp(now, more) == 0;
+        free(more);
+    }
+    if (!same) {
+        fprintf(stderr, "call %lld fails: question %d\n%s\n---\n%s\n", (long long)nth,
+                first_difference(now, should), now, should);
+    }
+    assert_true(same);
+    check_clean(f.conn);
+    free(now);
+    free(should);
+    close_both(f);
+    close_both(model);
+    journal_drop(0);
+}
+
+static void test_failures(void **state) {
+    UNUSED(state);
+    disk_now = &disk_paper;
+    static const int errors[] = {ENOSPC, EIO};
+    i64 points = asked("CRASH_POINTS", 40);
+    i64 calls = story.closed; /* about as many */
+    for (i64 i = 0; i < MIN_OF(points, 2 * calls); i++) {
+        fail_once(1 + roll((u32)calls), errors[i % 2], i % 4 >= 2);
+    }
+    disk_forget();
+    disk_now = &disk_system;
+}
+
+/* One bit is another one: the file is refused, or all is as it was; a flip at the end of a log that
+ * a crash left may also read as a commit that was not finished. */
+static void test_flips(void **state) {
+    UNUSED(state);
+    disk_now = &disk_paper;
+    dice = (u64)asked("CRASH_SEED", 7);
+    tell_story();
+    i64 flips = asked("BIT_FLIPS", 60);
+    for (i64 i = 0; i < flips; i++) {
+        bool crashed = i % 3 == 0;
+        int after = (int)roll(STATEMENTS + 1);
+        crash_at(crashed ? story.lines[after] : story.closed, true);
+        struct paper *p = crashed && roll(2) ? paper_find(PATH ".log") : paper_find(PATH);
+        if (p->size == 0) {
+            continue;
+        }
+        i64 at = roll((u32)p->size);
+        p->data[at] ^= (u8)(1 << roll(8));
+        struct fault_db f;
+        wf_error error;
+        i64 lines = disk.count;
+        if (try_open(&f, PATH, &error)) {
+            int least = crashed ? after - (p != paper_find(PATH)) : STATEMENTS;
+            check_state(f.conn, MAX_OF(least, 0), crashed ? after : STATEMENTS, story.lines[after]);
+            close_both(f);
+        } else {
+            assert_true(strcmp(error.sqlstate, "XX001") == 0 ||
+                        strcmp(error.sqlstate, "42809") == 0 ||
+                        strcmp(error.sqlstate, "0A000") == 0);
+        }
+        journal_drop(lines);
+    }
+    forget_story();
+    disk_now = &disk_system;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crashes),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_flips),
+    };
+    return cmocka_run_group_tests_name("crash", tests, NULL, NULL);
+}
