@@ -353,6 +353,7 @@ FALLIBLE rank_run(struct exec *x, const struct step *step);
 /* window.c, fold.c */
 FALLIBLE window_run(struct exec *x, const struct step *step);
 FALLIBLE fold_run(struct exec *x, const struct step *step);
+FALLIBLE cliques_run(struct exec *x, const struct step *step); /* cliques.c */
 /* Whether two rows of a column are equal, as grouping sees it: NULL equals NULL, NaN equals NaN. */
 bool column_same(const struct column *col, i64 a, i64 b);
 

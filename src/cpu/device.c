@@ -184,6 +184,11 @@ static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const s
         TRY(fold_run(x, step));
         metric->rows_out += x->vars[step->dst].rows;
         return ERR_OK;
+    case STEP_CLIQUES:
+        metric->rows_in += x->vars[step->src].rows;
+        TRY(cliques_run(x, step));
+        metric->rows_out += 1;
+        return ERR_OK;
     case STEP_RANK:
         TRY(rank_run(x, step));
         metric->rows_in = metric->rows_out = x->vars[step->dst].rows;

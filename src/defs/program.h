@@ -202,8 +202,10 @@ enum step_kind {
     STEP_LIMIT,
     STEP_WINDOW,
     STEP_FOLD,
-    STEP_SPLIT
+    STEP_SPLIT,
+    STEP_CLIQUES
 };
+enum { CLIQUE_NODES = 16 }; /* at most, of STEP_CLIQUES */
 struct step {
     u8 kind; /* enum step_kind */
     u32 defer; /* deferral + 1 it belongs to; 0 = its faults are raised at once */
@@ -220,6 +222,9 @@ struct step {
      * for every window_fn. FOLD: src is sorted by column `col` (i64) and then as the aggregate asks; dst = one row
      * for every value of it: that value, and the aggregate `fold` (enum agg) of columns args; distinct: of
      * neighbours that are equal the first counts.
+     * CLIQUES: rows of src are edges, from column 0 to column 1, of nodes within key_range, which begins with 0; dst =
+     * one row: how many lists of col_count nodes there are of which every pair, the earlier node first, is an
+     * edge, once for every choice of rows.
      * SPLIT: src in place: a device may bring rows together whose keys, in column `col` (i64, within key_range), lie
      * near each other in the table they are looked up or kept in: the index dst2, or, NO_VAR, the one that is built
      * over src next, or, with `groups`, so many groups of `word_count` words.
@@ -256,7 +261,8 @@ struct step {
  * text that an aggregate puts together is the host's. */
 static inline bool step_orders(const struct step *step) {
     return step->kind == STEP_SORT || step->kind == STEP_WINDOW || step->kind == STEP_LIMIT ||
-           step->kind == STEP_SPLIT || (step->kind == STEP_FOLD && step->fold != AGG_STRING_AGG);
+           step->kind == STEP_SPLIT || step->kind == STEP_CLIQUES ||
+           (step->kind == STEP_FOLD && step->fold != AGG_STRING_AGG);
 }
 
 /* Steps whose faults count only where their result is used. A fault of theirs is kept in the literal and the others

@@ -552,6 +552,13 @@ static void add_split(struct piece *p, const struct program *program, const stru
     }
 }
 
+static void add_cliques(struct piece *p, const struct program *program, const struct step *step) {
+    add(p, "cliques   ");
+    add_var(p, program, step->dst);
+    add(p, " of %u nodes, edges ", step->col_count);
+    add_var(p, program, step->src);
+}
+
 static void print_primitive(struct text *out, const struct program *program,
                             const struct step *step) {
     struct piece p = {.len = 0};
@@ -580,6 +587,9 @@ static void print_primitive(struct text *out, const struct program *program,
         add_var(&p, program, step->src);
         add_limits(&p, program, step);
         add(&p, step->shares ? ", shared" : "");
+        break;
+    case STEP_CLIQUES:
+        add_cliques(&p, program, step);
         break;
     case STEP_FETCH:
         add_fetch(&p, program, step);

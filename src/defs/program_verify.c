@@ -482,6 +482,36 @@ static wf_status check_fetch(struct check *c, const struct step *step) {
     return ERR_OK;
 }
 
+static wf_status check_fold(struct check *c, const struct step *step) {
+    const struct program *program = c->program;
+    TRY(check_var_read(c, step->src, 1 << VAR_ROWS));
+    TRY(check_var(c, step->dst, 1 << VAR_ROWS));
+    NEED(step->col < program->vars[step->src].col_count &&
+             program->vars[step->src].kinds[step->col] == KIND_I64,
+         "a group's column is not i64");
+    NEED(program->vars[step->dst].col_count == 2, "a fold makes two columns");
+    for (u32 i = 0; i < 2; i++) {
+        NEED(step->args[i] == NO_VAR || step->args[i] < program->vars[step->src].col_count,
+             "a fold of a column that does not exist");
+    }
+    c->vars_set[step->dst] = 1;
+    return ERR_OK;
+}
+
+static wf_status check_cliques(struct check *c, const struct step *step) {
+    TRY(check_var_read(c, step->src, 1 << VAR_ROWS));
+    TRY(check_var(c, step->dst, 1 << VAR_ROWS));
+    const struct var *src = &c->program->vars[step->src], *dst = &c->program->vars[step->dst];
+    NEED(src->col_count == 2 && src->kinds[0] == KIND_I32 && src->kinds[1] == KIND_I32,
+         "edges are not two columns of i32");
+    NEED(dst->col_count == 1 && dst->kinds[0] == KIND_I64, "a number of cliques is not i64");
+    NEED(step->key_range.lo == 0 && step->key_range.hi < I32_MAX && step->key_range.hi >= 0,
+         "nodes are not numbered from 0 on");
+    NEED(step->col_count >= 2 && step->col_count <= CLIQUE_NODES, "cliques of too many nodes");
+    c->vars_set[step->dst] = 1;
+    return ERR_OK;
+}
+
 static bool is_i64_lit(const struct check *c, u32 lit) {
     return lit < c->program->lit_count && c->program->lit_kinds[lit] == KIND_I64;
 }
@@ -543,18 +573,9 @@ static wf_status check_primitive(struct check *c, const struct step *step) {
     case STEP_WINDOW:
         return check_window(c, step);
     case STEP_FOLD:
-        TRY(check_var_read(c, step->src, 1 << VAR_ROWS));
-        TRY(check_var(c, step->dst, 1 << VAR_ROWS));
-        NEED(step->col < program->vars[step->src].col_count &&
-                 program->vars[step->src].kinds[step->col] == KIND_I64,
-             "a group's column is not i64");
-        NEED(program->vars[step->dst].col_count == 2, "a fold makes two columns");
-        for (u32 i = 0; i < 2; i++) {
-            NEED(step->args[i] == NO_VAR || step->args[i] < program->vars[step->src].col_count,
-                 "a fold of a column that does not exist");
-        }
-        c->vars_set[step->dst] = 1;
-        return ERR_OK;
+        return check_fold(c, step);
+    case STEP_CLIQUES:
+        return check_cliques(c, step);
     case STEP_FETCH:
         return check_fetch(c, step);
     case STEP_RESULT:

@@ -106,6 +106,8 @@ set(WF_EMBEDDED
   sort_value.h=gpu/kernels/sort_value.h
   sort.h=gpu/kernels/sort.h
   window.h=gpu/kernels/window.h
+  defs/kcliques.h=defs/kcliques.h
+  cliques.h=gpu/kernels/cliques.h
   scan_u64.h=gpu/kernels/scan_u64.h
   split_words.h=gpu/kernels/split_words.h
   split_rows.h=gpu/kernels/split_rows.h

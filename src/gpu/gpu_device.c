@@ -147,6 +147,7 @@ static struct device_rates usable_rates(struct device *dev, struct exec *x) {
 
 #define WINDOW_ROW_BYTES 64 /* per function: sums, frames, the result */
 #define FOLD_ROW_BYTES 48   /* keys, marks, numbers */
+#define CLIQUE_ROW_BYTES 800 /* sorted, then looked at as often as a node has neighbours */
 
 static f64 order_bytes(const struct exec *x, const struct step *step, f64 rows) {
     const struct var *def = &x->program->vars[step->src];
@@ -156,6 +157,7 @@ static f64 order_bytes(const struct exec *x, const struct step *step, f64 rows) 
     }
     bool top = step->limit >= 0 && (f64)step->limit < rows / 4;
     f64 row = step->kind == STEP_FOLD    ? FOLD_ROW_BYTES
+              : step->kind == STEP_CLIQUES ? CLIQUE_ROW_BYTES
               : step->kind == STEP_WINDOW ? width + WINDOW_ROW_BYTES * (1.0 + step->window_count)
               : step->kind == STEP_LIMIT ? 0
               : step->kind == STEP_SPLIT ? 2 * width + (f64)sizeof(i64)
@@ -325,6 +327,9 @@ static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struc
     }
     if (step->kind == STEP_FOLD) {
         return gpu_run_fold(g, x, step_no, step);
+    }
+    if (step->kind == STEP_CLIQUES) {
+        return gpu_run_cliques(g, x, step_no, step);
     }
     FAIL(x->err, NOT_SUPPORTED, "this step does not run on the GPU");
 }

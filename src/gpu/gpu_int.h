@@ -901,6 +901,7 @@ FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct 
 FALLIBLE gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r);
 FALLIBLE gpu_run_split(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 /* How a segment looks to a kernel that loads it into a register of `kind`. */
 struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls);
 struct weave_col gpu_kind_form(u8 kind, bool nulls); /* a variable's column */

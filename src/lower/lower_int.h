@@ -425,6 +425,7 @@ u32 lower_rows_var(struct lower *l, const char *name, u32 count);
 
 /* join.c */
 struct builder *lower_meet(struct lower *l, const struct rel *rel); /* meet.c: it meets others */
+struct builder *lower_cliques(struct lower *l, const struct rel *rel); /* cliques.c */
 struct builder *lower_join(struct lower *l, const struct rel *rel);
 
 /* union.c: several pipelines into one variable; column i of each is cols[pipeline][i], made alike.

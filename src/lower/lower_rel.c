@@ -286,6 +286,9 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
     case REL_WORK:
         b = lower_work(l, rel);
         break;
+    case REL_CLIQUES:
+        b = lower_cliques(l, rel);
+        break;
     case REL_LIMIT:
         b = lower_limit(l, rel);
         break;

@@ -631,6 +631,9 @@ static void estimate_one(struct rel *rel, void *arg) {
     case REL_FUNC:
     case REL_WORK:
         break;
+    case REL_CLIQUES:
+        rel->rows = 1;
+        break;
     case REL_FIX:
         rel->rows = fix_rows(rel);
         break;

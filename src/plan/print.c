@@ -495,6 +495,10 @@ static void print_detail(struct text *out, const struct plan *plan, const struct
     case REL_WORK:
         print_work(out, &rel->work);
         break;
+    case REL_CLIQUES:
+        text_print(out, " of %u nodes", rel->cliques.nodes);
+        print_exprs(out, plan, &rel->cliques.ends, ", edges ");
+        break;
     case REL_SHARED:
         if (rel_input(rel)->kind == REL_FIX && rel_input(rel)->input_count > 2) {
             text_print(out, ", relation %u", rel->shared.relation + 1);

@@ -18,6 +18,8 @@ static i64 unit_cost(const struct exec *x, const struct step *step) {
         return 20;
     case STEP_WINDOW:
         return 40;
+    case STEP_CLIQUES:
+        return 400;
     case STEP_RESULT:
         return x->work.answer_cost;
     case STEP_LIMIT:

@@ -16,7 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define MANY 0xffffu /* several threads, all of them by atomics */
+/* Several threads, all of them by atomics; and where they are of one warp. */
+#define MANY 0xffffu
+#define MANY_OF(warp) (0x8000u | (warp))
 
 static void *zeroed(size_t bytes) {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -63,7 +65,7 @@ _Noreturn static void race(const struct access *access, u32 thread, const char *
     char here[512];
     char there[512];
     char who[32] = "others";
-    if (thread != MANY) {
+    if (thread < MANY_OF(0)) {
         snprintf(who, sizeof(who), "thread %u", thread);
     }
     line_of(here, sizeof(here), access->pc);
@@ -75,11 +77,16 @@ _Noreturn static void race(const struct access *access, u32 thread, const char *
         access->slot->block);
 }
 
+/* The warp of a thread, or of several; no warp where they are of different ones. */
+static inline u32 warp_of(u32 thread) {
+    return thread == MANY ? MANY : thread >= MANY_OF(0) ? thread - MANY_OF(0) : thread / SIMT_WARP;
+}
+
 /* Did an access by `thread` at `time` come before this one on every GPU? */
 static inline b8 ordered(const struct access *access, u32 thread, u32 time) {
     u32 self = access->fiber->self.thread_idx;
     return time < access->slot->barrier_time || thread == self ||
-           (thread / SIMT_WARP == self / SIMT_WARP &&
+           (warp_of(thread) == self / SIMT_WARP &&
             time < access->slot->warps[self / SIMT_WARP].sync_time);
 }
 
@@ -101,7 +108,9 @@ static inline void note_write(const struct access *access, struct simt_record *r
     b8 atomic = access->kind == SIMT_ATOMIC;
     b8 shared = atomic && record->write_atomic &&
                 !ordered(access, record->write_thread, record->write_time);
-    record->write_thread = (u16)(shared ? MANY : access->fiber->self.thread_idx);
+    u32 self = access->fiber->self.thread_idx;
+    u32 many = warp_of(record->write_thread) == self / SIMT_WARP ? MANY_OF(self / SIMT_WARP) : MANY;
+    record->write_thread = (u16)(shared ? many : self);
     record->write_time = access->slot->clock;
     record->write_pc = access->pc;
     record->write_atomic = atomic;

@@ -1,0 +1,353 @@
+/* gpu_cliques.c: STEP_CLIQUES on the card (kernels/cliques.h).
+ *
+ * Whether edges are all turned one way, or there in both directions, is counted; that none is repeated,
+ * and that every one has its opposite, is seen once they are sorted. Then nodes may be renamed: by
+ * ascending degree, of which a sample is enough, so that few edges lead away from any. Graphs that are
+ * neither are counted as they come, by a thread an edge. What a node's neighbours are is found by what
+ * suits their number; the heaviest nodes have a matrix of bits among each other, as large as edges make
+ * worth while. */
+#include "gpu/gpu_order.h"
+#include "prim/order.h"
+
+#include "defs/kcliques.h"
+
+_Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node");
+
+#define SAMPLED_ROWS (1LL << 22) /* from so many edges on a part of them tells degrees */
+#define SAMPLED_EVERY 8
+#ifdef WF_HARD
+#define HEAVY_DEGREE 3 /* of nodes of the matrix, at least */
+#define HEAVY_BITS 256
+#else
+#define HEAVY_DEGREE 64
+#define HEAVY_BITS 64 /* of the matrix, for every edge */
+#endif
+#define HEAVY_UNIT 128 /* nodes: rows are whole words of 16 bytes */
+#define PLAIN_EDGES (1LL << 17) /* of a launch, of any graph */
+#define SCRATCH_PART 8 /* of the budget, for matrices of neighbours */
+#define SHARED_OWN 1024 /* bytes that kernels have of their own */
+
+struct cliques {
+    struct order_step o;
+    const struct step *step;
+    struct kcliques args;
+    u64 report[CLIQUE_WORDS];
+    u64 words[2]; /* blocks: unsorted, sorted */
+    i64 heavy;    /* nodes of the matrix, at most */
+    u64 found;
+};
+
+static FALLIBLE start(struct cliques *c, enum kernel_no kernel, i64 rows) {
+    return order_start(&c->o, kernel, order_blocks(&c->o, rows), CLIQUE_THREADS, &c->args);
+}
+
+/* As many blocks as there is room for, but no more than `most`. */
+static FALLIBLE start_resident(struct cliques *c, enum kernel_no kernel, i64 most, i64 shared) {
+    struct gpu *g = c->o.g;
+    void *function = NULL;
+    i32 per_sm = 1;
+    TRY(exec_check(c->o.x));
+    TRY(gpu_kernel(g->card, kernel, c->o.x, &function, c->o.x->err));
+    TRY(gpu_blocks_per_sm(g, function, CLIQUE_THREADS, shared, &per_sm, c->o.x->err));
+    i64 blocks = MAX_OF(MIN_OF((i64)per_sm * g->card->sm_count, most), 1);
+    c->o.launches++;
+    return gpu_launch(g, function, (struct gpu_grid){blocks, CLIQUE_THREADS, shared}, g->streams[0],
+                      &c->args, c->o.x->err);
+}
+
+static FALLIBLE zeros(struct cliques *c, i64 bytes, u64 *out) {
+    struct gpu *g = c->o.g;
+    struct error *err = c->o.x->err;
+    TRY(order_block(&c->o, bytes, out));
+    CU(g->api->set_bytes(*out, 0, (size_t)bytes, g->streams[0]));
+    return ERR_OK;
+}
+
+static FALLIBLE look(struct cliques *c) {
+    return order_receive(&c->o, c->report, (u64)(size_t)c->args.report, CLIQUE_WORDS * 8);
+}
+
+static FALLIBLE open_edges(struct cliques *c) {
+    struct exec *x = c->o.x;
+    struct kcol cols[2];
+    u64 report = 0;
+    u64 degrees = 0;
+    for (u32 i = 0; i < 2; i++) {
+        TRY(gpu_var_col(c->o.g, x, c->step->src, i, &cols[i], &c->o.metric->bytes_moved));
+    }
+    c->args.from = (const u32 *)(const void *)cols[0].data;
+    c->args.ends = (const u32 *)(const void *)cols[1].data;
+    c->args.rows = x->vars[c->step->src].rows;
+    c->args.nodes = (u32)(c->step->key_range.hi + 1);
+    c->args.size = c->step->col_count;
+    c->args.every = c->args.rows >= SAMPLED_ROWS ? SAMPLED_EVERY : 1;
+    c->args.bits = 1;
+    while ((c->args.nodes - 1) >> c->args.bits) {
+        c->args.bits++;
+    }
+    TRY(zeros(c, CLIQUE_WORDS * 8, &report));
+    TRY(zeros(c, (i64)c->args.nodes * 4, &degrees));
+    c->args.report = DEV(u64 *, report);
+    c->args.degrees = DEV(u32 *, degrees);
+    TRY(start(c, KERNEL_CLIQUE_FACTS, c->args.rows));
+    TRY(look(c));
+    bool one_way = !c->report[CLIQUE_UP] || !c->report[CLIQUE_DOWN];
+    bool both = c->report[CLIQUE_UP] == c->report[CLIQUE_DOWN];
+    c->args.form = c->report[CLIQUE_LOOPS] ? CLIQUE_PLAIN
+                   : one_way               ? CLIQUE_TURNED
+                   : both                  ? CLIQUE_BOTH
+                                           : CLIQUE_PLAIN;
+    return ERR_OK;
+}
+
+/* The least degree of a class. */
+static i64 class_degree(const struct cliques *c, i64 class) {
+    i64 octave = (class - 32) / 32;
+    i64 degree = class < 32 ? class : (32 + (class - 32) % 32) << octave;
+    return degree * c->args.every;
+}
+
+/* Nodes get their places by degree; how many of them are heavy. */
+static FALLIBLE rank_nodes(struct cliques *c) {
+    u32 *classes = NEW_ARRAY(c->o.x->arena, u32, CLIQUE_CLASSES);
+    u64 addr = 0;
+    u64 rank = 0;
+    TRY(zeros(c, CLIQUE_CLASSES * 4, &addr));
+    TRY(order_block(&c->o, (i64)c->args.nodes * 4, &rank));
+    c->args.classes = DEV(u32 *, addr);
+    c->args.rank = DEV(u32 *, rank);
+    TRY(start(c, KERNEL_CLIQUE_CLASSES, c->args.nodes));
+    TRY(order_receive(&c->o, classes, addr, CLIQUE_CLASSES * 4));
+    u32 before = 0;
+    for (i64 i = 0; i < CLIQUE_CLASSES; i++) {
+        u32 count = classes[i];
+        classes[i] = before;
+        before += count;
+        c->heavy += class_degree(c, i) >= HEAVY_DEGREE ? (i64)count : 0;
+    }
+    TRY(order_send(&c->o, addr, classes, CLIQUE_CLASSES * 4));
+    return start(c, KERNEL_CLIQUE_RANKS, c->args.nodes / CLIQUE_RANKS + 1);
+}
+
+static FALLIBLE sort_words(struct cliques *c) {
+    struct exec *x = c->o.x;
+    i32 bits = (i32)(2 * c->args.bits) + (c->args.form == CLIQUE_BOTH);
+    struct prim_sort how = {.by = SORT_RADIX, .high_bit = (i32)ALIGN_UP(bits, 8)};
+    struct prim_payload none = {.count = 0};
+    struct prim_array keys[2];
+    for (i32 i = 0; i < 2; i++) {
+        keys[i] = (struct prim_array){
+            .type = ELEM_U64, .data = DEV(void *, c->words[i]), .count = c->args.rows};
+    }
+    struct prim_job job = prim_job_inside(x, &c->o.g->device);
+    TRY(prim_sort_array(&job, &how, keys[1], keys[0], &none));
+    TRY(order_work(&c->o, job.work_peak));
+    prim_job_go(&job, DEV(void *, c->o.work));
+    TRY(prim_sort_array(&job, &how, keys[1], keys[0], &none));
+    c->o.launches += job.launches;
+    c->args.words = DEV(u64 *, c->words[1]);
+    return ERR_OK;
+}
+
+/* Sorted edges of this form, and where those of every node are. */
+static FALLIBLE make_graph(struct cliques *c) {
+    if (c->args.form != CLIQUE_PLAIN) {
+        TRY(rank_nodes(c));
+    }
+    c->args.words = DEV(u64 *, c->words[0]);
+    TRY(start(c, KERNEL_CLIQUE_TURN, c->args.rows));
+    TRY(sort_words(c));
+    c->args.edges = c->args.form == CLIQUE_BOTH ? c->args.rows / 2 : c->args.rows;
+    TRY(start(c, KERNEL_CLIQUE_ENDS, c->args.edges));
+    return start(c, KERNEL_CLIQUE_OFFSETS, (i64)c->args.nodes + 1);
+}
+
+static FALLIBLE build_graph(struct cliques *c) {
+    u64 to = 0;
+    u64 offsets = 0;
+    for (i32 i = 0; i < 2; i++) {
+        TRY(order_block(&c->o, c->args.rows * 8, &c->words[i]));
+    }
+    TRY(order_block(&c->o, c->args.rows * 4, &to));
+    TRY(order_block(&c->o, ((i64)c->args.nodes + 1) * 4, &offsets));
+    c->args.to = DEV(u32 *, to);
+    c->args.offsets = DEV(u32 *, offsets);
+    TRY(make_graph(c));
+    TRY(look(c));
+    if (c->report[CLIQUE_ODD]) {
+        c->args.form = CLIQUE_PLAIN;
+        TRY(make_graph(c));
+    }
+    return ERR_OK;
+}
+
+/* --- counting --- */
+
+/* Any graph. */
+static FALLIBLE count_plain(struct cliques *c) {
+    for (i64 first = 0; first < c->args.edges; first += PLAIN_EDGES) {
+        c->args.first = first;
+        c->args.last = MIN_OF(first + PLAIN_EDGES, c->args.edges);
+        TRY(start(c, KERNEL_CLIQUE_PLAIN, PLAIN_EDGES));
+        TRY(look(c)); /* waits, so that a statement can be cancelled in between */
+    }
+    return ERR_OK;
+}
+
+/* A matrix of the heaviest nodes, as far as there is room. */
+static FALLIBLE make_matrix(struct cliques *c) {
+    struct gpu *g = c->o.g;
+    struct error *err = c->o.x->err;
+    i64 most = MIN_OF(c->heavy, (i64)c->args.nodes) / HEAVY_UNIT * HEAVY_UNIT;
+    i64 nodes = HEAVY_UNIT;
+    while (nodes * 2 <= most && 4 * nodes * nodes <= c->args.edges * HEAVY_BITS) {
+        nodes *= 2;
+    }
+    struct gpu_block *block = NULL;
+    for (; nodes <= most && !block && !g->card->broken; nodes = block ? nodes : nodes / 2) {
+        if (nodes < HEAVY_UNIT) {
+            return ERR_OK;
+        }
+        block = gpu_alloc_try(g, nodes * nodes / 8);
+    }
+    if (!block) {
+        return ERR_OK;
+    }
+    VEC_PUSH(c->o.x->arena, &c->o.temps, block);
+    CU(g->api->set_bytes(block->addr, 0, (size_t)(nodes * nodes / 8), g->streams[0]));
+    c->args.matrix = DEV(u32 *, block->addr);
+    c->args.row_words = (u32)(nodes / 32);
+    c->args.heavy = c->args.nodes - (u32)nodes;
+    return start(c, KERNEL_CLIQUE_MATRIX, c->args.edges);
+}
+
+static FALLIBLE list_nodes(struct cliques *c) {
+    u64 lists[2];
+    for (i32 i = 0; i < 2; i++) {
+        TRY(order_block(&c->o, (i64)c->args.nodes * 4, &lists[i]));
+    }
+    c->args.listed = DEV(u32 *, lists[0]);
+    c->args.listed_block = DEV(u32 *, lists[1]);
+    c->args.least = c->args.size == 3 ? CLIQUE_TINY + 1 : c->args.size - 1;
+    TRY(start(c, KERNEL_CLIQUE_LIST, c->args.nodes));
+    return look(c);
+}
+
+/* Bytes of a set of so many neighbours. */
+static i64 set_bytes(i64 count, bool places) {
+    i64 slots = CLIQUE_WARP_SLOTS;
+    while (slots < 2 * count) {
+        slots *= 2;
+    }
+    return 4 * ((places ? 2 : 1) * slots + count);
+}
+
+static bool has_shared(const struct cliques *c, i64 bytes) {
+    return bytes <= c->o.g->card->shared_max - SHARED_OWN;
+}
+
+static FALLIBLE count_triangles(struct cliques *c) {
+    i64 shared = set_bytes((i64)c->report[CLIQUE_LONGEST], false);
+    i64 few = (i64)c->report[CLIQUE_LISTED], many = (i64)c->report[CLIQUE_LISTED_BLOCK];
+    if (many && !has_shared(c, shared)) {
+        return count_plain(c);
+    }
+    TRY(start(c, KERNEL_CLIQUE_TINY, c->args.edges));
+    if (few) {
+        TRY(start_resident(c, KERNEL_CLIQUE_WARPS, few / CLIQUE_WARPS + 1, 0));
+    }
+    if (many) {
+        TRY(start_resident(c, KERNEL_CLIQUE_BLOCKS, many, shared));
+    }
+    if (c->args.matrix) {
+        TRY(start_resident(c, KERNEL_CLIQUE_HEAVY, c->args.nodes - c->args.heavy,
+                           (i64)c->args.row_words * 4));
+    }
+    return ERR_OK;
+}
+
+/* Blocks whose matrices of neighbours have room on the card. */
+static FALLIBLE take_scratch(struct cliques *c, i64 words, i64 *blocks) {
+    struct gpu *g = c->o.g;
+    *blocks = MIN_OF(*blocks, MAX_OF(g->card->heap.budget_bytes / SCRATCH_PART / (words * 4), 1));
+    struct gpu_block *block = gpu_alloc_try(g, *blocks * words * 4);
+    if (!block) {
+        *blocks = 1;
+        TRY(gpu_alloc(g, words * 4, &block, c->o.x->err));
+    }
+    VEC_PUSH(c->o.x->arena, &c->o.temps, block);
+    c->args.scratch = DEV(u32 *, block->addr);
+    c->args.scratch_words = (u64)words;
+    return ERR_OK;
+}
+
+static FALLIBLE count_deep(struct cliques *c) {
+    i64 longest = (i64)c->report[CLIQUE_LONGEST];
+    i64 blocks = (i64)c->report[CLIQUE_LISTED_BLOCK];
+    i64 words = (longest + 31) / 32;
+    i64 all = longest * words + CLIQUE_WARPS * (i64)(c->args.size - 3) * words;
+    i64 shared = set_bytes(longest, true);
+    if (!blocks) {
+        return ERR_OK;
+    }
+    if (!has_shared(c, shared)) {
+        return count_plain(c);
+    }
+    if (has_shared(c, shared + 4 * all)) {
+        shared += 4 * all;
+    } else {
+        blocks = MIN_OF(blocks, c->o.g->card->sm_count * 4LL);
+        TRY(take_scratch(c, all, &blocks));
+    }
+    return start_resident(c, KERNEL_CLIQUE_DEEP, blocks, shared);
+}
+
+static FALLIBLE sum_up(struct cliques *c) {
+    bool over = c->report[CLIQUE_OVER] != 0;
+    c->found = c->report[CLIQUE_FOUND];
+    for (u64 i = 2; c->args.form == CLIQUE_BOTH && i <= c->args.size; i++) { /* in any order */
+        over = over || __builtin_mul_overflow(c->found, i, &c->found);
+    }
+    if (over || c->found > I64_MAX) {
+        FAIL(c->o.x->err, OUT_OF_RANGE, "bigint out of range");
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE count_all(void *arg) {
+    struct cliques *c = arg;
+    TRY(open_edges(c));
+    TRY(build_graph(c));
+    c->args.heavy = c->args.nodes;
+    if (c->args.form == CLIQUE_PLAIN) {
+        TRY(count_plain(c));
+    } else if (c->args.size == 3) {
+        TRY(make_matrix(c));
+        TRY(list_nodes(c));
+        TRY(count_triangles(c));
+    } else {
+        TRY(list_nodes(c));
+        TRY(count_deep(c));
+    }
+    TRY(look(c));
+    return sum_up(c);
+}
+
+wf_status gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    struct cliques c = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step};
+    i64 rows = x->vars[step->src].rows;
+    wf_status status = rows > 0 ? order_timed(&c.o, count_all, &c) : ERR_OK;
+    order_end(&c.o, status);
+    TRY(status);
+    variable_reset(&x->vars[step->dst]);
+    struct chunk *out = chunk_new(x, &x->program->vars[step->dst], 1, false);
+    if (!out) {
+        return memory_refused(x->mem, x->err, 16);
+    }
+    ((i64 *)out->cols[0].data)[0] = (i64)c.found;
+    variable_append(x, step->dst, out);
+    c.o.metric->rows_in += rows;
+    c.o.metric->rows_out += 1;
+    c.o.metric->bytes_read += rows * 8;
+    return ERR_OK;
+}

@@ -1,0 +1,636 @@
+/* cliques.h: counts cliques: edges turned by degree, then common neighbours behind every node.
+ *
+ * Triangles of a node are pairs of its neighbours that are an edge. A thread takes an edge of a node
+ * with few neighbours; a warp or a block keeps those of others in shared memory, as a list and as a hash
+ * set, and lays end to end what its neighbours have to look at: for each the cheaper of two, its own
+ * neighbours, looked up in the set, or the node's behind it, looked up in the matrix of the heaviest
+ * nodes. Among these, rows of the matrix are ANDed. Larger cliques: the neighbours of a node get a matrix
+ * of their own, and a warp goes down in it, node by node. */
+#include "prelude.h"
+
+#include "defs/kcliques.h"
+
+#define CLIQUE_EACH(i, n)                                                              \
+    for (i64 i = (i64)t_block() * CLIQUE_THREADS + (i64)t_id(); i < (i64)(n);         \
+         i += (i64)t_blocks() * CLIQUE_THREADS)
+#define CLIQUE_FREE 0xffffffffu
+
+FN void clique_add(u64 *to, u64 x) {
+    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
+        x += w_xor_u64(x, mask);
+    }
+    if (t_lane() == 0 && x) {
+        atom_add_u64(to, x);
+    }
+}
+
+/* Which way edges go; degrees of a sample of them. */
+KERNEL(k_clique_facts, struct kcliques, 256) {
+    u64 up = 0;
+    u64 down = 0;
+    u64 loops = 0;
+    CLIQUE_EACH(i, args.rows) {
+        const u32 a = args.from[i];
+        const u32 b = args.ends[i];
+        up += a < b;
+        down += a > b;
+        loops += a == b;
+        if ((u64)i / CLIQUE_GROUP % args.every == 0) {
+            atom_add_u32(&args.degrees[a], 1);
+            atom_add_u32(&args.degrees[b], 1);
+        }
+    }
+    clique_add(&args.report[CLIQUE_UP], up);
+    clique_add(&args.report[CLIQUE_DOWN], down);
+    clique_add(&args.report[CLIQUE_LOOPS], loops);
+}
+
+/* Classes of degrees, ascending: 32 an octave. */
+FN u32 clique_class(u32 degree) {
+    if (degree < 32u) {
+        return degree;
+    }
+    const u32 octave = 63u - zeros_above_u64(degree);
+    const u32 at = 32u + (octave - 5u) * 32u + (degree >> (octave - 5u) & 31u);
+    return at < CLIQUE_CLASSES ? at : CLIQUE_CLASSES - 1u;
+}
+
+KERNEL(k_clique_classes, struct kcliques, 256) {
+    SHARED(u32, s_count, CLIQUE_CLASSES);
+    for (u32 i = t_id(); i < CLIQUE_CLASSES; i += CLIQUE_THREADS) {
+        s_count[i] = 0;
+    }
+    b_sync();
+    CLIQUE_EACH(i, args.nodes) {
+        atom_add_u32(&s_count[clique_class(args.degrees[i])], 1);
+    }
+    b_sync();
+    for (u32 i = t_id(); i < CLIQUE_CLASSES; i += CLIQUE_THREADS) {
+        if (s_count[i]) {
+            atom_add_u32(&args.classes[i], s_count[i]);
+        }
+    }
+}
+
+/* classes[] holds where the next node of each goes. */
+KERNEL(k_clique_ranks, struct kcliques, 256) {
+    SHARED(u32, s_count, CLIQUE_CLASSES);
+    const i64 tile = CLIQUE_THREADS * CLIQUE_RANKS;
+    for (i64 first = (i64)t_block() * tile; first < (i64)args.nodes;
+         first += (i64)t_blocks() * tile) {
+        u32 of[CLIQUE_RANKS];
+        u32 at[CLIQUE_RANKS];
+        for (u32 i = t_id(); i < CLIQUE_CLASSES; i += CLIQUE_THREADS) {
+            s_count[i] = 0;
+        }
+        b_sync();
+        UNROLL for (u32 k = 0; k < CLIQUE_RANKS; k++) {
+            const i64 i = first + (i64)(k * CLIQUE_THREADS + t_id());
+            of[k] = i < (i64)args.nodes ? clique_class(args.degrees[i]) : 0u;
+            at[k] = i < (i64)args.nodes ? atom_add_u32(&s_count[of[k]], 1) : 0u;
+        }
+        b_sync();
+        for (u32 i = t_id(); i < CLIQUE_CLASSES; i += CLIQUE_THREADS) {
+            s_count[i] = s_count[i] ? atom_add_u32(&args.classes[i], s_count[i]) : 0u;
+        }
+        b_sync();
+        UNROLL for (u32 k = 0; k < CLIQUE_RANKS; k++) {
+            const i64 i = first + (i64)(k * CLIQUE_THREADS + t_id());
+            if (i < (i64)args.nodes) {
+                args.rank[i] = s_count[of[k]] + at[k];
+            }
+        }
+        b_sync();
+    }
+}
+
+KERNEL(k_clique_turn, struct kcliques, 256) {
+    CLIQUE_EACH(i, args.rows) {
+        const u32 a = args.from[i];
+        const u32 b = args.ends[i];
+        if (args.form == CLIQUE_PLAIN) {
+            args.words[i] = (u64)a << args.bits | b;
+        } else {
+            const u32 x = args.rank[a];
+            const u32 y = args.rank[b];
+            const u64 word = x < y ? (u64)x << args.bits | y : (u64)y << args.bits | x;
+            args.words[i] = args.form == CLIQUE_BOTH ? word << 1 | (u64)(a < b) : word;
+        }
+    }
+}
+
+FN u64 clique_word(const struct kcliques *a, u64 edge) {
+    return a->form == CLIQUE_BOTH ? a->words[2 * edge] >> 1 : a->words[edge];
+}
+
+/* The ends of sorted edges, and whether these are what the form says. */
+KERNEL(k_clique_ends, struct kcliques, 256) {
+    u64 odd = 0;
+    CLIQUE_EACH(i, args.edges) {
+        const u64 word = clique_word(&args, (u64)i);
+        args.to[i] = (u32)(word & (((u64)1 << args.bits) - 1u));
+        if (args.form != CLIQUE_PLAIN) {
+            odd += i > 0 && clique_word(&args, (u64)i - 1u) == word;
+        }
+        if (args.form == CLIQUE_BOTH) {
+            odd += args.words[2 * i + 1] != (args.words[2 * i] | 1u) || (args.words[2 * i] & 1u);
+        }
+    }
+    clique_add(&args.report[CLIQUE_ODD], odd);
+}
+
+/* By search: a thread that filled the offsets of nodes without neighbours might fill them all. */
+KERNEL(k_clique_offsets, struct kcliques, 256) {
+    CLIQUE_EACH(v, (i64)args.nodes + 1) {
+        const u64 least = (u64)v << args.bits;
+        u64 from = 0;
+        u64 end = (u64)args.edges;
+        NO_UNROLL while (from < end) {
+            const u64 middle = (from + end) / 2u;
+            const u32 less = clique_word(&args, middle) < least;
+            from = less ? middle + 1u : from;
+            end = less ? end : middle;
+        }
+        args.offsets[v] = (u32)from;
+    }
+}
+
+KERNEL(k_clique_matrix, struct kcliques, 256) {
+    const i64 first = args.offsets[args.heavy];
+    CLIQUE_EACH(i, args.edges - first) {
+        const u32 u = (u32)(clique_word(&args, (u64)(first + i)) >> args.bits) - args.heavy;
+        const u32 v = args.to[first + i] - args.heavy;
+        atom_or_u32(&args.matrix[(u64)u * args.row_words + (v >> 5)], 1u << (v & 31u));
+    }
+}
+
+/* Whether w is among the neighbours of v: how often, where edges may be repeated. */
+FN u32 clique_seek(const struct kcliques *a, u32 v, u32 w) {
+    u32 from = a->offsets[v];
+    u32 end = a->offsets[v + 1];
+    NO_UNROLL while (from < end) {
+        const u32 middle = from + (end - from) / 2u;
+        const u32 less = a->to[middle] < w;
+        from = less ? middle + 1u : from;
+        end = less ? end : middle;
+    }
+    return from;
+}
+FN u32 clique_has(const struct kcliques *a, u32 v, u32 w) {
+    const u32 at = clique_seek(a, v, w);
+    return at < a->offsets[v + 1] && a->to[at] == w;
+}
+FN u32 clique_times(const struct kcliques *a, u32 v, u32 w) {
+    return clique_seek(a, v, w + 1u) - clique_seek(a, v, w);
+}
+FN u32 clique_bit(const struct kcliques *a, u32 v, u32 w) {
+    v -= a->heavy;
+    w -= a->heavy;
+    return a->matrix[(u64)v * a->row_words + (w >> 5)] >> (w & 31u) & 1u;
+}
+
+/* Triangles of nodes with few neighbours: a thread an edge. */
+KERNEL(k_clique_tiny, struct kcliques, 256) {
+    u64 found = 0;
+    CLIQUE_EACH(i, args.offsets[args.heavy]) {
+        const u32 u = (u32)(clique_word(&args, (u64)i) >> args.bits);
+        const u32 end = args.offsets[u + 1];
+        const u32 v = args.to[i];
+        if (end - args.offsets[u] > CLIQUE_TINY) {
+            continue;
+        }
+        if (v < args.heavy && args.offsets[v] == args.offsets[v + 1]) {
+            continue;
+        }
+        NO_UNROLL for (u32 k = (u32)i + 1u; k < end; k++) {
+            const u32 w = args.to[k];
+            found += v >= args.heavy ? clique_bit(&args, v, w) : clique_has(&args, v, w);
+        }
+    }
+    clique_add(&args.report[CLIQUE_FOUND], found);
+}
+
+/* Lists the other nodes before the heavy ones, by the number of their neighbours. */
+KERNEL(k_clique_list, struct kcliques, 256) {
+    for (u32 first = t_block() * CLIQUE_THREADS; first < args.heavy;
+         first += t_blocks() * CLIQUE_THREADS) {
+        const u32 u = first + t_id();
+        const u32 count = u < args.heavy ? args.offsets[u + 1] - args.offsets[u] : 0u;
+        const u32 is = count < args.least ? 0u : count > CLIQUE_WARP || args.size > 3u ? 2u : 1u;
+        UNROLL for (u32 k = 1; k < 3; k++) {
+            const u32 mask = w_ballot(is == k);
+            u64 base = 0;
+            if (mask && t_lane() == 0) {
+                base = atom_add_u64(&args.report[CLIQUE_LISTED + k - 1u], bits_set_u32(mask));
+            }
+            base = w_from_u64(base, 0);
+            if (is == k) {
+                const u32 at = (u32)base + bits_set_u32(mask & ((1u << t_lane()) - 1u));
+                (k == 1 ? args.listed : args.listed_block)[at] = u;
+            }
+        }
+        if (is) {
+            atom_max_u64(&args.report[CLIQUE_LONGEST], count);
+        }
+    }
+}
+
+/* --- sets of neighbours ---------------------------------------------------------------------- */
+
+FN u32 clique_hash(u32 x) {
+    x *= 0x9e3779b1u;
+    return x ^ x >> 15;
+}
+FN u32 clique_put(u32 *slots, u32 mask, u32 x) {
+    u32 at = clique_hash(x) & mask;
+    NO_UNROLL while (atom_cas_u32(&slots[at], CLIQUE_FREE, x) != CLIQUE_FREE) {
+        at = (at + 1u) & mask;
+    }
+    return at;
+}
+FN u32 clique_find(const u32 *slots, u32 mask, u32 x, u32 *out_at) {
+    u32 at = clique_hash(x) & mask;
+    u32 held = slots[at];
+    NO_UNROLL while (held != CLIQUE_FREE && held != x) {
+        at = (at + 1u) & mask;
+        held = slots[at];
+    }
+    *out_at = at;
+    return held == x;
+}
+
+struct clique_set { /* in shared memory */
+    u32 *list;
+    u32 *slots;
+    u32 *places; /* by slot: where in the list; or 0 */
+    u32 count, mask;
+};
+
+/* Bits of a matrix among the neighbours of a node, by their places; or 0. */
+struct clique_rows {
+    u32 *rows;
+    u32 words;
+};
+
+/* What 32 neighbours from place p0 on have to look at, laid end to end over the warp. Counts pairs that
+ * are edges, or notes them. */
+FN u64 clique_chunk(const struct kcliques *a, const struct clique_set *set,
+                    const struct clique_rows *into, u32 p0) {
+    const u32 p = p0 + t_lane();
+    u32 length = 0;
+    u32 start = 0;
+    u32 way = 0; /* 0: its own neighbours in the set; 1: those behind it in the matrix; 2: in its own */
+    u32 v = 0;
+    if (p + 1u < set->count) {
+        const u32 behind = set->count - 1u - p;
+        v = set->list[p];
+        start = a->offsets[v];
+        const u32 own = a->offsets[v + 1] - start;
+        if (v >= a->heavy) {
+            way = behind <= own;
+        } else {
+            const u32 steps = 2u * (64u - zeros_above_u64(own));
+            way = own && (u64)behind * steps < own ? 2u : 0u;
+        }
+        length = way ? behind : own;
+    }
+    u32 upto = length;
+    UNROLL for (u32 by = 1; by < 32; by *= 2) {
+        const u32 before = w_up_u32(upto, by);
+        upto += t_lane() >= by ? before : 0u;
+    }
+    const u32 all = w_from_u32(upto, 31);
+    const u32 first = upto - length;
+    u64 found = 0;
+    NO_UNROLL for (u32 base = 0; base < all; base += 32u) {
+        const u32 no = base + t_lane();
+        u32 owner = 0;
+        UNROLL for (u32 by = 16; by > 0; by /= 2) {
+            owner += w_from_u32(first, owner + by) <= no ? by : 0u;
+        }
+        const u32 k = no - w_from_u32(first, owner);
+        const u32 from = w_from_u32(start, owner);
+        const u32 how = w_from_u32(way, owner);
+        const u32 of = w_from_u32(v, owner);
+        if (no < all) {
+            u32 place = p0 + owner + 1u + k;
+            u32 is = 0;
+            if (how == 0) {
+                is = clique_find(set->slots, set->mask, a->to[from + k], &place);
+                place = is && set->places ? set->places[place] : place;
+            } else {
+                const u32 w = set->list[place];
+                is = how == 1 ? clique_bit(a, of, w) : clique_has(a, of, w);
+            }
+            found += is;
+            if (is && into) {
+                atom_or_u32(&into->rows[(p0 + owner) * into->words + (place >> 5)],
+                            1u << (place & 31u));
+            }
+        }
+    }
+    return found;
+}
+
+KERNEL(k_clique_warps, struct kcliques, 256) {
+    SHARED(u32, s_lists, CLIQUE_WARPS * CLIQUE_WARP);
+    SHARED(u32, s_slots, CLIQUE_WARPS * CLIQUE_WARP_SLOTS);
+    const u32 warp = t_id() / 32u;
+    const u64 count = args.report[CLIQUE_LISTED];
+    struct clique_set set = {s_lists + warp * CLIQUE_WARP, s_slots + warp * CLIQUE_WARP_SLOTS,
+                             (u32 *)0, 0, 0};
+    u64 found = 0;
+    for (;;) {
+        u64 ticket = t_lane() == 0 ? atom_add_u64(&args.report[CLIQUE_TICKETS], 4) : 0u;
+        ticket = w_from_u64(ticket, 0);
+        if (ticket >= count) {
+            break;
+        }
+        NO_UNROLL for (u64 no = ticket; no < ticket + 4u && no < count; no++) {
+            const u32 u = args.listed[no];
+            const u32 from = args.offsets[u];
+            set.count = args.offsets[u + 1] - from;
+            set.mask = set.count <= 32u ? CLIQUE_WARP_SLOTS / 2u - 1u : CLIQUE_WARP_SLOTS - 1u;
+            for (u32 i = t_lane(); i <= set.mask; i += 32u) {
+                set.slots[i] = CLIQUE_FREE;
+            }
+            w_sync();
+            for (u32 i = t_lane(); i < set.count; i += 32u) {
+                set.list[i] = args.to[from + i];
+                clique_put(set.slots, set.mask, args.to[from + i]);
+            }
+            w_sync();
+            NO_UNROLL for (u32 p = 0; p + 1u < set.count; p += 32u) {
+                found += clique_chunk(&args, &set, (const struct clique_rows *)0, p);
+            }
+            w_sync();
+        }
+    }
+    clique_add(&args.report[CLIQUE_FOUND], found);
+}
+
+/* Slots for a set of `count`. */
+FN u32 clique_slots(u32 count) {
+    u32 slots = CLIQUE_WARP_SLOTS;
+    while (slots < 2u * count) {
+        slots *= 2u;
+    }
+    return slots;
+}
+
+/* The neighbours of a node in the block's memory. */
+FN struct clique_set b_clique_set(const struct kcliques *a, u32 u, u32 *s, u32 places) {
+    const u32 from = a->offsets[u];
+    struct clique_set set;
+    set.count = a->offsets[u + 1] - from;
+    const u32 slots = clique_slots(set.count);
+    set.mask = slots - 1u;
+    set.slots = s;
+    set.places = places ? s + slots : (u32 *)0;
+    set.list = s + (places ? 2u : 1u) * slots;
+    for (u32 i = t_id(); i < slots; i += CLIQUE_THREADS) {
+        set.slots[i] = CLIQUE_FREE;
+    }
+    b_sync();
+    for (u32 i = t_id(); i < set.count; i += CLIQUE_THREADS) {
+        const u32 w = a->to[from + i];
+        const u32 at = clique_put(set.slots, set.mask, w);
+        set.list[i] = w;
+        if (places) {
+            set.places[at] = i;
+        }
+    }
+    b_sync();
+    return set;
+}
+
+/* The block's next node of `count`, in *s_ticket; what warps take is counted in s_ticket[1]. */
+FN u32 b_clique_next(u64 *tickets, u32 *s_ticket) {
+    b_sync();
+    if (t_id() == 0) {
+        s_ticket[0] = (u32)atom_add_u64(tickets, 1);
+        s_ticket[1] = 0;
+        s_ticket[2] = 0;
+    }
+    b_sync();
+    return s_ticket[0];
+}
+FN u32 w_clique_take(u32 *s_at, u32 by) {
+    const u32 at = t_lane() == 0 ? atom_add_u32(s_at, by) : 0u;
+    return w_from_u32(at, 0);
+}
+
+KERNEL(k_clique_blocks, struct kcliques, 256) {
+    SHARED_BYTES(s_bytes);
+    SHARED(u32, s_ticket, 3);
+    const u32 count = (u32)args.report[CLIQUE_LISTED_BLOCK];
+    u64 found = 0;
+    for (;;) {
+        const u32 no = b_clique_next(&args.report[CLIQUE_TICKETS + 1], s_ticket);
+        if (no >= count) {
+            break;
+        }
+        const struct clique_set set =
+            b_clique_set(&args, args.listed_block[no], (u32 *)s_bytes, 0);
+        for (;;) {
+            const u32 p = w_clique_take(&s_ticket[1], 32);
+            if (p + 1u >= set.count) {
+                break;
+            }
+            found += clique_chunk(&args, &set, (const struct clique_rows *)0, p);
+        }
+    }
+    clique_add(&args.report[CLIQUE_FOUND], found);
+}
+
+/* Triangles of heavy nodes: a node's row in shared memory, ANDed with those of its neighbours from these on. */
+KERNEL(k_clique_heavy, struct kcliques, 256) {
+    SHARED_BYTES(s_bytes);
+    SHARED(u32, s_ticket, 3);
+    const u32 vecs = args.row_words / 4u;
+    u64 found = 0;
+    for (;;) {
+        const u32 u = b_clique_next(&args.report[CLIQUE_TICKETS + 2], s_ticket);
+        if (u >= args.nodes - args.heavy) {
+            break;
+        }
+        const u32 from = args.offsets[args.heavy + u];
+        const u32 count = args.offsets[args.heavy + u + 1] - from;
+        if (count < 2u) {
+            continue;
+        }
+        const u32 *row = args.matrix + (u64)u * args.row_words;
+        for (u32 i = ((args.to[from] - args.heavy) >> 7) + t_id(); i < vecs; i += CLIQUE_THREADS) {
+            store16(s_bytes + 16u * i, load16(row + 4u * i));
+        }
+        b_sync();
+        for (;;) {
+            const u32 first = w_clique_take(&s_ticket[1], 4);
+            if (first + 1u >= count) {
+                break;
+            }
+            NO_UNROLL for (u32 p = first; p < first + 4u && p + 1u < count; p++) {
+                const u32 v = args.to[from + p] - args.heavy;
+                const u32 *other = args.matrix + (u64)v * args.row_words;
+                if (count - 1u - p < vecs - (v >> 7)) { /* bit by bit */
+                    for (u32 k = p + 1u + t_lane(); k < count; k += 32u) {
+                        const u32 w = args.to[from + k] - args.heavy;
+                        found += other[w >> 5] >> (w & 31u) & 1u;
+                    }
+                    continue;
+                }
+                for (u32 i = (v >> 7) + t_lane(); i < vecs; i += 32u) {
+                    const vec16 x = load16(other + 4u * i);
+                    const vec16 y = load16(s_bytes + 16u * i);
+                    UNROLL for (u32 k = 0; k < 4; k++) {
+                        found += bits_set_u32(x.w[k] & y.w[k]);
+                    }
+                }
+            }
+        }
+    }
+    clique_add(&args.report[CLIQUE_FOUND], found);
+}
+
+/* --- larger cliques -------------------------------------------------------------------------- */
+
+/* Cliques of `missing` more nodes among the bits at masks[0], by a warp: masks[d] are those that d nodes
+ * more have in common. */
+FN u64 w_clique_deep(const u32 *rows, u32 words, u32 *masks, u32 missing) {
+    u64 found = 0;
+    u32 depth = 0;
+    u32 cursor[CLIQUE_DEPTH]; /* the bit to go on with */
+    cursor[0] = 0;
+    for (;;) {
+        const u32 *mask = masks + depth * words;
+        u32 next = 0xffffffffu;
+        for (u32 first = cursor[depth] / 32u; first < words && next == 0xffffffffu; first += 32u) {
+            const u32 at = first + t_lane();
+            u32 bits = at < words ? mask[at] : 0u;
+            bits &= at == cursor[depth] / 32u ? 0xffffffffu << (cursor[depth] & 31u) : 0xffffffffu;
+            const u32 some = w_ballot(bits != 0);
+            if (some) {
+                const u32 lane = first_set_u32(some);
+                next = (first + lane) * 32u + first_set_u32(w_from_u32(bits, lane));
+            }
+        }
+        if (next == 0xffffffffu) {
+            if (depth == 0) {
+                return found;
+            }
+            depth--;
+            continue;
+        }
+        cursor[depth] = next + 1u;
+        const u32 *row = rows + next * words;
+        const u32 last = depth + 2u == missing;
+        for (u32 i = t_lane(); i < words; i += 32u) {
+            const u32 both = mask[i] & row[i];
+            if (last) {
+                found += bits_set_u32(both);
+            } else {
+                masks[(depth + 1u) * words + i] = both;
+            }
+        }
+        if (!last) {
+            w_sync();
+            depth++;
+            cursor[depth] = next + 1u;
+        }
+    }
+}
+
+/* Of more than three nodes: a matrix of the neighbours of every node, in shared memory or, where it has
+ * no room there, in the block's part of `scratch`; behind it masks for every warp. */
+KERNEL(k_clique_deep, struct kcliques, 256) {
+    SHARED_BYTES(s_bytes);
+    SHARED(u32, s_ticket, 3);
+    const u32 count = (u32)args.report[CLIQUE_LISTED_BLOCK];
+    const u32 depths = args.size - 3u;
+    u64 found = 0;
+    for (;;) {
+        const u32 no = b_clique_next(&args.report[CLIQUE_TICKETS + 1], s_ticket);
+        if (no >= count) {
+            break;
+        }
+        const u32 u = args.listed_block[no];
+        const struct clique_set set = b_clique_set(&args, u, (u32 *)s_bytes, 1);
+        struct clique_rows rows;
+        rows.words = (set.count + 31u) / 32u;
+        rows.rows = args.scratch ? args.scratch + t_block() * args.scratch_words
+                                 : set.list + set.count;
+        for (u32 i = t_id(); i < set.count * rows.words; i += CLIQUE_THREADS) {
+            rows.rows[i] = 0;
+        }
+        b_sync();
+        for (;;) {
+            const u32 p = w_clique_take(&s_ticket[1], 32);
+            if (p + 1u >= set.count) {
+                break;
+            }
+            (void)clique_chunk(&args, &set, &rows, p);
+        }
+        mem_fence();
+        b_sync();
+        u32 *masks = rows.rows + set.count * rows.words + t_id() / 32u * depths * rows.words;
+        for (;;) {
+            const u32 p = w_clique_take(&s_ticket[2], 1);
+            if (p >= set.count) {
+                break;
+            }
+            for (u32 i = t_lane(); i < rows.words; i += 32u) {
+                masks[i] = rows.rows[p * rows.words + i];
+            }
+            w_sync();
+            found += w_clique_deep(rows.rows, rows.words, masks, args.size - 2u);
+            w_sync();
+        }
+    }
+    clique_add(&args.report[CLIQUE_FOUND], found);
+}
+
+/* --- any graph ------------------------------------------------------------------------------- */
+
+/* Edges as they come: a thread takes an edge, and goes through the neighbours of its first node for
+ * all further ones. Equal edges count as often as they are there. */
+KERNEL(k_clique_plain, struct kcliques, 256) {
+    u64 found = 0;
+    u64 over = 0; /* what a word cannot hold */
+    CLIQUE_EACH(no, args.last - args.first) {
+        const u64 edge = (u64)(args.first + no);
+        const u32 u = (u32)(clique_word(&args, edge) >> args.bits);
+        const u32 end = args.offsets[u + 1];
+        u32 node[CLIQUE_DEPTH];
+        u32 at[CLIQUE_DEPTH];
+        u64 weight[CLIQUE_DEPTH];
+        u32 depth = 1; /* nodes that were chosen behind u */
+        node[0] = args.to[edge];
+        weight[0] = 1;
+        at[1] = args.offsets[u];
+        NO_UNROLL while (depth > 0) {
+            if (at[depth] >= end) {
+                depth--;
+                continue;
+            }
+            const u32 w = args.to[at[depth]++];
+            u64 times = weight[depth - 1u];
+            NO_UNROLL for (u32 k = 0; k < depth && times; k++) {
+                const u64 more = clique_times(&args, node[k], w);
+                over += mul_high_u64(times, more) != 0;
+                times *= more;
+            }
+            if (times && depth + 2u == args.size) {
+                over += found + times < found;
+                found += times;
+            } else if (times) {
+                node[depth] = w;
+                weight[depth] = times;
+                depth++;
+                at[depth] = args.offsets[u];
+            }
+        }
+    }
+    over += found >> 58 != 0; /* so that a block's threads can be summed up */
+    clique_add(&args.report[CLIQUE_FOUND], found);
+    clique_add(&args.report[CLIQUE_OVER], over);
+}
