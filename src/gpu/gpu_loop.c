@@ -55,6 +55,7 @@ struct looping {
     i64 launches;
     b8 went;   /* rounds were queued */
     b8 inside; /* of a round some pipelines were, others not */
+    b8 settled; /* relations and literals are as the card left them */
     u32 ran;   /* the last one that was, if what it made has not been noted; pipe_count = none */
 };
 
@@ -497,16 +498,19 @@ static void settle(struct looping *l) {
         }
     }
     l->r->count = (i64)l->seen.rounds - (l->seen.stopped != 0);
+    l->settled = 1;
 }
 
 /* The step that stopped may have met a fault. */
 static FALLIBLE look_at_fault(struct looping *l) {
     struct gpu *g = l->g;
     struct error *err = l->x->err;
-    u64 report[REPORT_WORDS];
     const struct loop_pipe *p = &l->pipes[l->seen.stopped - 1];
-    CU(g->api->copy_to_host(report, report_of(p), sizeof report, g->streams[0]));
+    /* To memory that is still there where the wait fails and the copy comes later. */
+    CU(g->api->copy_to_host(g->reports.host, report_of(p), REPORT_WORDS * 8, g->streams[0]));
     CU(gpu_sync(g, g->streams[0]));
+    u64 report[REPORT_WORDS];
+    memcpy(report, g->reports.host, sizeof report);
     u64 fault = report[REPORT_FAULT];
     if (fault == ELSEWHERE_WORD) { /* the host runs it from now on */
         atomic_store(&p->job.kept->elsewhere, 1);
@@ -597,6 +601,9 @@ static FALLIBLE run_loop(struct looping *l) {
 static FALLIBLE recover(struct looping *l) {
     struct gpu *g = l->g;
     struct error *err = l->x->err;
+    if (l->settled) { /* it was a look at what is left */
+        return l->seen.stopped ? look_at_fault(l) : ERR_OK;
+    }
     if (l->ran < l->pipe_count) {
         TRY(queue_turn(l, l->ran, l->pipe_count));
     }
