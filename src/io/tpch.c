@@ -6,7 +6,7 @@
  * decimal; sizes are rounded down.
  *
  * Text of few values goes in as dictionary codes. Of the columns, `unread` marks those that none of
- * the 22 queries reads: some comments, clerks, retail prices, numbers of lines. */
+ * the 22 queries reads: some comments, clerks, retail prices. */
 #include "io/tpch_int.h"
 
 #include <stdio.h>
@@ -116,7 +116,7 @@ static const struct gen_column orders_cols[] = {
     COMMENT("o_comment", TPCH_ORDER_COMMENT)};
 static const struct gen_column lineitem_cols[] = {
     NUMBER("l_orderkey", ORDER_KEY),    NUMBER("l_partkey", KEY),
-    NUMBER("l_suppkey", KEY),           {"l_linenumber", "integer", NULL, 0, 1, 0},
+    NUMBER("l_suppkey", KEY),           NUMBER("l_linenumber", "integer"),
     NUMBER("l_quantity", MONEY),        NUMBER("l_extendedprice", MONEY),
     NUMBER("l_discount", MONEY),        NUMBER("l_tax", MONEY),
     WORD("l_returnflag", flag_word),    WORD("l_linestatus", line_status_word),
