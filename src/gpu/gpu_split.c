@@ -6,7 +6,7 @@
  * and the inputs of a large aggregation, are split by the upper bits of their places, in one pass
  * after one read that counts. Nobody relies on it: where the table turns out to be small, or the card
  * has no room for a second copy of the rows, they are left as they are. The variable's columns are
- * replaced when everything has worked. See decision 0034. */
+ * replaced when everything has worked. See decision 0036. */
 #include "gpu/gpu_order.h"
 
 enum {

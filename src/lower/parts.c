@@ -5,28 +5,23 @@
  * splitting them by key and reading them again, the pipeline is cut before the lookup: either side of
  * a join, or the inputs of an aggregation, become variables that STEP_SPLIT brings into the order of
  * the table's places. The lookup itself is the same opcode as ever, so that every kind of join and
- * aggregate has it. What is compared are bytes that memory could have delivered in sequence. See decision 0034. */
+ * aggregate has it. What is compared are bytes that memory could have delivered in sequence. See decision 0036. */
 #include "lower/lower_int.h"
 
-/* A place in memory, a place in the cache, and the same for what is read, changed and written; of a hash
- * table, which is searched meanwhile, more. As measured on an H200, where 4 bytes take a picosecond. */
-enum { FAR_READ = 110, NEAR_READ = 45, FAR_CHANGE = 240, FAR_HASH = 560, NEAR_CHANGE = 50 };
-enum { FAR_TIMES = 3 }; /* a table is so many times what a cache holds, or most of it is there */
+/* A place in memory, a place in the cache, and the same for what is read, changed and written. As
+ * measured on an H200, where 4 bytes take a picosecond. */
+enum { FAR_READ = 110, NEAR_READ = 45, FAR_CHANGE = 240, NEAR_CHANGE = 50 };
+enum { FAR_TIMES = 3 };     /* a table is so many times what a cache holds, or most of it is there */
+enum { GROUPS_MOST = 10 };  /* and of groups no more times: splitting lost where they were 30 times */
+enum { GROUP_ROWS = 8 };    /* rows of a group: splitting lost where there was one */
+enum { DIRECT_SPAN = 4 };   /* keys of a range of so many for a row are places in a table */
 enum { KEY_BYTES = 8 };
 static const f64 STEP_BYTES = 5e8;  /* what else a step costs */
 static const f64 GAIN_LEAST = 1.3;  /* what is expected of rows may be wrong */
 static const f64 FOUND_LEAST = 0.5; /* fewer: a bitmap before the table answers most lookups */
 
-/* An index over `rows` keys of a range, about as devices make it. */
-static bool is_hashed(struct range range, f64 rows) {
-    return (f64)range.hi - (f64)range.lo + 1 > 256 * rows;
-}
-static f64 index_bytes(struct range range, f64 rows) {
-    f64 span = (f64)range.hi - (f64)range.lo + 1;
-    return span <= 4 * rows         ? span * 4
-           : !is_hashed(range, rows) ? span / 4 + rows * 4
-           : span <= 4294967296.0   ? 3 * rows * 8
-                                    : 3 * rows * 16;
+static f64 span_of(struct range range) {
+    return (f64)range.hi - (f64)range.lo + 1;
 }
 
 static bool may_split(const struct lower *l, const struct builder *b) {
@@ -39,44 +34,48 @@ static bool pays(f64 rows, f64 far, f64 near) {
     return (rows * near + STEP_BYTES) * GAIN_LEAST < rows * far;
 }
 
+/* Only tables by key that lead to columns: hashed ones and sets were slower for it wherever measured. */
 struct parts_sides parts_for_join(const struct lower *l, const struct builder *left,
                                   const struct parts_join *join) {
     f64 cache = (f64)l->limits->near_bytes;
     f64 rows = (f64)join->rows;
     f64 payload = KEY_BYTES * (f64)join->payload_count;
     f64 carried = KEY_BYTES * (1.0 + (f64)join->carried_count);
-    f64 index = index_bytes(join->range, rows);
+    f64 span = span_of(join->range);
+    f64 index = span * 4;
     f64 reads = (index > cache ? 1 : 0) + (f64)join->payload_count * join->found;
-    f64 change = is_hashed(join->range, rows) ? FAR_HASH : FAR_CHANGE;
     if (!may_split(l, left)) {
         return (struct parts_sides){0, 0};
     }
     if (l->limits->partition == PARTITION_ON) {
         return (struct parts_sides){1, 1};
     }
-    bool large = cache > 0 && index + rows * payload > FAR_TIMES * cache;
+    bool large = cache > 0 && span <= DIRECT_SPAN * rows && join->payload_count > 0 &&
+                 index + rows * payload > FAR_TIMES * cache;
     return (struct parts_sides){
         .built = large && index > FAR_TIMES * cache && !join->built_sorted &&
-                 pays(rows, change, 2 * (KEY_BYTES + payload) + KEY_BYTES + NEAR_CHANGE),
+                 pays(rows, FAR_CHANGE, 2 * (KEY_BYTES + payload) + KEY_BYTES + NEAR_CHANGE),
         .probing = large && !join->sorted && join->found >= FOUND_LEAST &&
                    pays((f64)join->probes, reads * FAR_READ,
                         4 * carried + KEY_BYTES + reads * NEAR_READ)};
 }
 
+/* Only states by key, somewhat more than a cache holds, that many rows go into. */
 bool parts_for_groups(const struct lower *l, const struct builder *b,
                       const struct parts_groups *of) {
     f64 cache = (f64)l->limits->near_bytes;
     f64 rows = (f64)of->rows;
     f64 groups = (f64)MIN_OF(of->groups, of->rows);
-    f64 span = (f64)of->range.hi - (f64)of->range.lo + 1;
-    f64 state = KEY_BYTES * (1.0 + (f64)of->word_count);
-    f64 table = span <= 4 * groups ? span * (state - KEY_BYTES) : 3 * groups * state;
+    f64 span = span_of(of->range);
+    f64 table = span * KEY_BYTES * (f64)of->word_count;
     f64 near = 4 * KEY_BYTES * (1.0 + (f64)of->input_count) + KEY_BYTES + NEAR_CHANGE;
     if (!may_split(l, b) || b->together) {
         return false;
     }
+    bool far = cache > 0 && table > FAR_TIMES * cache && table <= GROUPS_MOST * cache;
     return l->limits->partition == PARTITION_ON ||
-           (cache > 0 && table > FAR_TIMES * cache && pays(rows, FAR_CHANGE, near));
+           (far && span <= DIRECT_SPAN * groups && rows >= GROUP_ROWS * groups &&
+            pays(rows, FAR_CHANGE, near));
 }
 
 struct step *parts_step(struct lower *l, u32 var, struct range range) {

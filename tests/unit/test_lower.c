@@ -806,29 +806,54 @@ static void joins_by_kind(void **state) {
     check_join(JOIN_FULL, false, false, "PBPPPR", OP_MATCH, 0);
 }
 
-/* Rows and keys of both sides of a join, or of groups (right 0), and what a cache holds. */
-static void check_parts(i64 left, i64 right, i64 near_bytes, i32 partition, const char *steps) {
+enum parts_of { PARTS_DIRECT, PARTS_HASHED, PARTS_SET };
+
+/* Rows and keys of both sides of a join, and what a cache holds. */
+static void check_parts(i64 left, i64 right, enum parts_of of, i64 near_bytes, i32 partition,
+                        const char *steps) {
     struct fixture *fx = fx_open();
     fx->near_bytes = near_bytes;
     fx->partition = partition;
+    i64 times = of == PARTS_HASHED ? 1000000007 : 1;
     const struct fx_col l[] = {
-        {.name = "a", .type = BIG, .lo = 1, .hi = MAX_OF(left, right), .distinct = left},
+        {.name = "a", .type = BIG, .lo = 1, .hi = MAX_OF(left, right) * times, .distinct = left},
         {.name = "b", .type = BIG, .lo = 0, .hi = 99}};
     const struct fx_col r[] = {
-        {.name = "c", .type = BIG, .lo = 1, .hi = right, .distinct = right, .unique = 1},
+        {.name = "c", .type = BIG, .lo = 1, .hi = right * times, .distinct = right, .unique = 1},
         {.name = "d", .type = BIG, .lo = 0, .hi = 99}};
-    struct rel *input = fx_scan(fx, 1, "l", left, l, COUNT_OF(l));
+    struct rel *asking = fx_scan(fx, 1, "l", left, l, COUNT_OF(l));
+    struct rel *built = fx_scan(fx, 2, "r", right, r, COUNT_OF(r));
+    struct rel *input = rel_join(&fx->plan, of == PARTS_SET ? JOIN_SEMI : JOIN_INNER, asking, built);
+    struct expr *same = fx_cmp(fx, FUNC_EQ, fx_col(fx, "a"), fx_col(fx, "c"));
+    VEC_PUSH(&fx->arena, &input->join.conds, same);
     struct expr *sum = fx_col(fx, "b");
-    if (right) {
-        struct rel *scan = fx_scan(fx, 2, "r", right, r, COUNT_OF(r));
-        input = fx_join(fx, input, scan, fx_cmp(fx, FUNC_EQ, fx_col(fx, "a"), fx_col(fx, "c")));
+    if (of != PARTS_SET) {
         sum = fx_call(fx, FUNC_ADD, BIG, sum, fx_col(fx, "d"));
     }
-    struct rel *agg = right ? fx_agg(fx, input, 0) : fx_agg(fx, input, 1, fx_col(fx, "a"));
+    struct rel *agg = fx_agg(fx, input, 0);
     fx_agg_call(fx, agg, "s", AGG_SUM, sum, type_decimal(38, 0));
     fx_lower(fx, agg, true);
     if (strcmp(fx_steps(fx), steps) != 0) {
-        fail_msg("%lld with %lld: %s", (long long)left, (long long)right, fx_steps(fx));
+        fail_msg("%lld with %lld, %d: %s", (long long)left, (long long)right, (int)of, fx_steps(fx));
+    }
+    fx_close(fx);
+}
+
+static void check_groups(i64 rows, i64 groups, i64 times, i64 near_bytes, i32 partition,
+                         const char *steps) {
+    struct fixture *fx = fx_open();
+    fx->near_bytes = near_bytes;
+    fx->partition = partition;
+    const struct fx_col cols[] = {
+        {.name = "a", .type = BIG, .lo = 1, .hi = groups * times, .distinct = groups},
+        {.name = "b", .type = BIG, .lo = 0, .hi = 99}};
+    struct rel *scan = fx_scan(fx, 1, "l", rows, cols, COUNT_OF(cols));
+    struct rel *agg = fx_agg(fx, scan, 1, fx_col(fx, "a"));
+    fx_agg_call(fx, agg, "s", AGG_SUM, fx_col(fx, "b"), type_decimal(38, 0));
+    fx_agg_call(fx, agg, "n", AGG_COUNT_STAR, NULL, BIG);
+    fx_lower(fx, agg, true);
+    if (strcmp(fx_steps(fx), steps) != 0) {
+        fail_msg("%lld in %lld groups: %s", (long long)rows, (long long)groups, fx_steps(fx));
     }
     fx_close(fx);
 }
@@ -837,16 +862,23 @@ static void rows_are_split_for_large_tables(void **state) {
     (void)state;
     const i64 large = 100 * 1000 * 1000;
     const i64 cache = 50 * 1000 * 1000;
-    check_parts(large, large, cache, PARTITION_AUTO, "PXBPXPPR");
-    check_parts(large, large, cache, PARTITION_OFF, "PBPPR");
-    check_parts(large, large, 0, PARTITION_AUTO, "PBPPR");
-    check_parts(large, large / 2, cache, PARTITION_AUTO, "PXBPPR"); /* half of them find a row */
-    check_parts(large, large / 100, cache, PARTITION_AUTO, "PBPPR"); /* lies in the cache */
-    check_parts(1000, 100, cache, PARTITION_ON, "PXBPXPPR");
-    check_parts(large, 0, cache, PARTITION_AUTO, "PXPPR");
-    check_parts(large, 0, cache, PARTITION_OFF, "PPR");
-    check_parts(large / 100, 0, cache, PARTITION_AUTO, "PPR");
-    check_parts(1000, 0, 0, PARTITION_ON, "PXPPR");
+    check_parts(large, large, PARTS_DIRECT, cache, PARTITION_AUTO, "PXBPXPPR");
+    check_parts(large, large, PARTS_DIRECT, cache, PARTITION_OFF, "PBPPR");
+    check_parts(large, large, PARTS_DIRECT, 0, PARTITION_AUTO, "PBPPR");
+    check_parts(large, large / 2, PARTS_DIRECT, cache, PARTITION_AUTO, "PXBPPR"); /* half find a row */
+    check_parts(large, large / 100, PARTS_DIRECT, cache, PARTITION_AUTO, "PBPPR"); /* in the cache */
+    check_parts(1000, 100, PARTS_DIRECT, cache, PARTITION_ON, "PXBPXPPR");
+    check_parts(large, large, PARTS_HASHED, cache, PARTITION_AUTO, "PBPPR");
+    check_parts(large, large, PARTS_HASHED, cache, PARTITION_ON, "PXBPXPPR");
+    check_parts(large, large, PARTS_SET, cache, PARTITION_AUTO, "PBPPR");
+    check_parts(large, large, PARTS_SET, cache, PARTITION_ON, "PXBPXPPR");
+    check_groups(large, large / 10, 1, cache, PARTITION_AUTO, "PXPPR");
+    check_groups(large, large / 10, 1, cache, PARTITION_OFF, "PPR");
+    check_groups(large, large / 10, 1000000007, cache, PARTITION_AUTO, "PPR"); /* hashed */
+    check_groups(large, large, 1, cache, PARTITION_AUTO, "PPR");               /* a row each */
+    check_groups(10 * large, large, 1, cache, PARTITION_AUTO, "PPR");          /* too many */
+    check_groups(large, large / 100, 1, cache, PARTITION_AUTO, "PPR");
+    check_groups(1000, 1000, 1, 0, PARTITION_ON, "PXPPR");
 }
 
 int main(void) {
