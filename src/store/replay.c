@@ -113,6 +113,7 @@ struct replay {
     struct table *table;
     struct table_version *base;
     u32 next_slot;
+    b8 mixed; /* the last record gave an order of its own */
     VEC(struct replay_slot) slots;
 };
 
@@ -131,6 +132,7 @@ struct replay *replay_new(struct arena *arena, struct table *table, struct table
     replay->table = table_retain(table);
     replay->base = version_retain(base);
     replay->next_slot = base->next_slot;
+    replay->mixed = base->mixed;
     for (i64 t = 0; t < base->tablet_count; t++) {
         struct replay_slot slot = {.slot = base->slots[t],
                                    .base_rows = base->tablet_rows[t],
@@ -241,6 +243,7 @@ static void order_read(struct replay *replay, struct blob_reader *from) {
 
 wf_status replay_read(struct replay *replay, struct blob_reader *from, struct error *err) {
     replay->next_slot = read_u32(from);
+    replay->mixed = 0;
     for (u8 what = read_u8(from); what && !from->bad; what = read_u8(from)) {
         if (what == 1) {
             TRY(slot_read(replay, from, err));
@@ -252,6 +255,7 @@ wf_status replay_read(struct replay *replay, struct blob_reader *from, struct er
             }
         } else if (what == 3) {
             order_read(replay, from);
+            replay->mixed = 1;
         } else {
             from->bad = 1;
         }
@@ -405,7 +409,7 @@ static FALLIBLE replay_apply(struct replay *replay, struct replay_out *out, stru
     return ERR_OK;
 }
 
-/* Slots in their order, unless a record said another. */
+/* Slots ascend: so they must where the last record did not give another order. */
 static bool in_order(const struct replay *replay) {
     u32 last = 0;
     bool fine = true;
@@ -424,7 +428,7 @@ wf_status replay_finish(struct replay *replay, struct table_version **out, struc
                                .sealed = NEW_ARRAY(replay->arena, struct tablet *, most),
                                .cols = NEW_ARRAY(replay->arena, struct col_state,
                                                  table->col_count + 1)};
-    ASSERT(replay->base->mixed || in_order(replay));
+    ASSERT(replay->mixed || in_order(replay));
     wf_status status = arena_check(replay->arena, err);
     status = status ? status : replay_apply(replay, &parts, err);
     status = status ? status
