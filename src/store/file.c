@@ -226,8 +226,10 @@ static FALLIBLE read_headers(struct db_file *file, struct error *err) {
         error_hint(err, "The file was not touched. Open it with a newer Warpfox.");
         return err->code;
     }
-    if (size < file->header.end) {
-        return file_damaged(file, err, "it is shorter than its header says");
+    if (size < file->header.end) { /* the first header: its creation was interrupted */
+        return file->header.generation == 1 && !file->read_only
+                   ? create(file, err)
+                   : file_damaged(file, err, "it is shorter than its header says");
     }
     if (takes_first && !file->read_only && memcmp(&start.first, &second, sizeof second) != 0) {
         write_second(file);
