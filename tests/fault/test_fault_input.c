@@ -343,10 +343,90 @@ static void test_files(void **state) {
     refuse(f.conn, sql, "58P01", NULL);
     refuse(f.conn, "select * from 'data.parquet'", "0A000", "Parquet");
     refuse(f.conn, "select * from 'no such data.csv'", "58P01", "no such data.csv");
+}
+
+static void refuse_open(const char *path, const wf_option *options, const char *sqlstate,
+                        const char *part) {
     wf_database *db = NULL;
     wf_error error;
-    assert_int_equal(wf_open("file.wf", NULL, &db, &error), WF_ERROR);
-    assert_string_equal(error.sqlstate, "0A000");
+    assert_int_equal(wf_open(path, options, &db, &error), WF_ERROR);
+    assert_null(db);
+    assert_string_equal(error.sqlstate, sqlstate);
+    assert_non_null(strstr(error.message, part));
+}
+
+/* Changes the byte at this place and gives what it was. */
+static int change_byte(const char *path, long at, int byte) {
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    int was = fgetc(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_equal(fputc(byte, file), byte);
+    assert_int_equal(fclose(file), 0);
+    return was;
+}
+
+static void cut_file(const char *path) {
+    static char start[8000];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fread(start, 1, sizeof start, file), sizeof start);
+    assert_int_equal(fclose(file), 0);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(start, 1, sizeof start, file), sizeof start);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* What is no database, or none that can be opened: refused, and as it was. */
+static void test_database_files(void **state) {
+    (void)state;
+    const wf_option reads[] = {{"readonly", "on"}, {NULL, NULL}};
+    char path[300];
+    char log[310];
+    char text[40] = "";
+    scratch_path(path, "file.wf");
+    snprintf(log, sizeof log, "%s.log", path);
+    refuse_open("data.parquet", NULL, "0A000", "Parquet");
+    refuse_open("/no/such/folder/file.wf", NULL, "58P01", "/no/such/folder/file.wf");
+    refuse_open("/tmp", NULL, "42809", "/tmp");
+    refuse_open(path, reads, "58P01", path);
+    assert_null(fopen(path, "r"));
+    write_csv(path, 1);
+    refuse_open(path, NULL, "42809", path);
+    refuse_open(path, reads, "42809", path);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    assert_int_equal(fgetc(file), EOF);
+    assert_int_equal(fclose(file), 0);
+    assert_string_equal(text, "0,0,text 0\n");
+    remove(path);
+    wf_database *db = NULL;
+    wf_connection *conn = NULL;
+    assert_int_equal(wf_open(path, NULL, &db, NULL), WF_OK);
+    refuse_open(path, NULL, "55006", path);
+    assert_int_equal(wf_connect(db, &conn), WF_OK);
+    run(conn, "create table t as select 1 a");
+    wf_disconnect(conn);
+    wf_close(db);
+    int first = change_byte(path, 100, 'x'); /* in the header, of which there are two */
+    int second = change_byte(path, 4096 + 100, 'x');
+    refuse_open(path, NULL, "XX001", path);
+    refuse_open(path, reads, "XX001", path);
+    assert_int_equal(change_byte(path, 4096 + 100, second), 'x');
+    assert_int_equal(change_byte(path, 100, first), 'x');
+    assert_int_equal(wf_open(path, reads, &db, NULL), WF_OK);
+    assert_int_equal(wf_connect(db, &conn), WF_OK);
+    expect(conn, "select a from t", "1;");
+    refuse(conn, "insert into t values (2)", "25006", path);
+    wf_disconnect(conn);
+    wf_close(db);
+    cut_file(path);
+    refuse_open(path, NULL, "XX001", "shorter");
+    remove(path);
+    remove(log);
 }
 
 /* What PostgreSQL parses and we do not do yet names itself. */
@@ -400,6 +480,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_bytes, check_after),
         cmocka_unit_test_teardown(test_csv, check_after),
         cmocka_unit_test_teardown(test_files, check_after),
+        cmocka_unit_test_teardown(test_database_files, check_after),
         cmocka_unit_test_teardown(test_unsupported, check_after),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
