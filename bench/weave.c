@@ -135,8 +135,8 @@ enum {
     COL_ROWS_IN = 7,
     COL_READ = 9,
     COL_WRITTEN,
-    COL_PEAK = 14,
-    COL_REGISTERS = 16
+    COL_PEAK = 15,
+    COL_REGISTERS = 17
 };
 enum { FEW_ROWS = 16 }; /* of what becomes of scalar subqueries */
 

@@ -47,7 +47,24 @@ static void shape_of(const struct prim_compact *c, struct shape *s) {
     CHECK(used < (i32)sizeof s->defines);
 }
 
-wf_status gpu_compact(struct prim_job *job, const struct prim_compact *c) {
+/* Whatever column rows are kept by comes first: it has been read then, and is not read again. */
+static struct prim_compact key_to_front(const struct prim_compact *c) {
+    struct prim_compact out = *c;
+    for (i32 i = 1; i < c->column_count && c->keep.kind != KEEP_FLAGS; i++) {
+        if (c->in[i].data && c->in[i].data == c->keep.by.data) {
+            out.in[0] = c->in[i];
+            out.in[i] = c->in[0];
+            out.out[0] = c->out[i];
+            out.out[i] = c->out[0];
+            break;
+        }
+    }
+    return out;
+}
+
+wf_status gpu_compact(struct prim_job *job, const struct prim_compact *as_given) {
+    struct prim_compact columns = key_to_front(as_given);
+    const struct prim_compact *c = &columns;
     const struct prim_keep *keep = &c->keep;
     struct shape shape;
     if (gpu_cub_compacts(c) && gpu_cub_picks(job, c->ordered ? CUB_COMPACT : CUB_COMPACT_UNORDERED,
