@@ -13,40 +13,12 @@ enum {
 #else
     ROOM_MIN = 1 << 12,
 #endif
-    SLOTS_MIN = 64,
     ROWS_PER_CHECK = STOP_EVERY(1 << 16)
 };
 
 static i64 run_room(const struct hash_slot *slot) {
     i64 rows = (i64)slot->hi - slot->lo;
     return rows > 1 ? 1LL << (64 - __builtin_clzll((u64)rows - 1)) : rows;
-}
-
-/* Twice as many slots as there may be keys. */
-static FALLIBLE make_slots(struct exec *x, struct index *index, i64 keys) {
-    struct hash_slot *old = index->slots;
-    i64 old_count = index->slot_count;
-    i64 count = MAX_OF(old_count, (i64)SLOTS_MIN);
-    while (count < 2 * keys) {
-        count *= 2;
-    }
-    if (old && count == old_count) {
-        return ERR_OK;
-    }
-    struct hash_slot *slots = mem_alloc(x->mem, count * (i64)sizeof *slots);
-    if (!slots) {
-        return memory_refused(x->mem, x->err, count * (i64)sizeof *slots);
-    }
-    memset(slots, 0, (size_t)count * sizeof *slots);
-    index->slots = slots;
-    index->slot_count = count;
-    for (i64 i = 0; i < old_count; i++) {
-        if (!slot_free(&old[i])) {
-            *slot_walk(slots, (u64)count - 1, slot_of(index, old[i].key), old[i].key) = old[i];
-        }
-    }
-    mem_free(x->mem, old, old_count * (i64)sizeof *old);
-    return ERR_OK;
 }
 
 /* The runs side by side again, with room for `more`. */
@@ -101,7 +73,7 @@ static FALLIBLE move_run(struct exec *x, struct index *index, struct hash_slot *
 static FALLIBLE add_rows(struct exec *x, struct index *index, const struct column *keys, i64 from,
                          i64 to) {
     const i64 *key = keys->data;
-    TRY(make_slots(x, index, index->key_count + to - from));
+    TRY(index_slots(x, index, index->key_count + to - from));
     for (i64 i = from; i < to; i++) {
         if (keys->nulls && keys->nulls[i]) {
             continue;
@@ -128,7 +100,7 @@ wf_status index_grow(struct exec *x, const struct step *step) {
         variable_reset(to);
         to->index = index_new(x);
         to->index->form = INDEX_HASH;
-        TRY(make_slots(x, to->index, 0));
+        TRY(index_slots(x, to->index, 0));
         TRY(make_room(x, to->index, 0));
     }
     if (from->rows >= 0xffffffffLL) {

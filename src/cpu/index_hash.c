@@ -16,6 +16,7 @@ enum {
     PARTS_BITS_MAX = 10,
     FEW_KEYS = 4096,
     FEW_ROOM = 8,
+    GROWN_MIN = 64, /* slots of an index that grows */
     FILTER_KEYS_FEW = 4096, /* a bitmap before a table of so few keys */
     FILTER_BITS_FEW = 1 << 24,
     FILTER_BITS_MAX = 1 << 26, /* ... and before others */
@@ -363,4 +364,30 @@ wf_status hash_build(struct build *b, bool set) {
     TRY(build_table(&h));
     index->unique = !h.runs;
     return add_filter(b);
+}
+
+wf_status index_slots(struct exec *x, struct index *index, i64 keys) {
+    struct hash_slot *old = index->slots;
+    i64 old_count = index->slot_count;
+    i64 count = MAX_OF(old_count, (i64)GROWN_MIN);
+    while (count < 2 * keys) {
+        count *= 2;
+    }
+    if (old && count == old_count) {
+        return ERR_OK;
+    }
+    struct hash_slot *slots = mem_alloc(x->mem, count * (i64)sizeof *slots);
+    if (!slots) {
+        return memory_refused(x->mem, x->err, count * (i64)sizeof *slots);
+    }
+    memset(slots, 0, (size_t)count * sizeof *slots);
+    index->slots = slots;
+    index->slot_count = count;
+    for (i64 i = 0; i < old_count; i++) {
+        if (!slot_free(&old[i])) {
+            *slot_walk(slots, (u64)count - 1, slot_of(index, old[i].key), old[i].key) = old[i];
+        }
+    }
+    mem_free(x->mem, old, old_count * (i64)sizeof *old);
+    return ERR_OK;
 }

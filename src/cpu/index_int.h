@@ -32,6 +32,8 @@ static inline const i64 *build_keys(const struct build *b, i64 chunk, const b8 *
 FALLIBLE build_scan(struct build *b, struct exec *x, struct chunk **chunks, i64 count, u32 col);
 /* index_hash.c: with `set` one row a key is kept and duplicates are no matter. */
 FALLIBLE hash_build(struct build *b, bool set);
+/* Of an index that grows: at least twice as many slots as there may be keys, those it has among them. */
+FALLIBLE index_slots(struct exec *x, struct index *index, i64 keys);
 
 /* The index of what build_scan saw, in its best form: index_build.c, index_set.c. */
 FALLIBLE index_form(struct build *b);

@@ -12,8 +12,7 @@
 
 enum {
     BITS_MIN = 1 << 24, /* slots that are always affordable: 2 MiB */
-    BITS_PER_ROW = 256, /* a hash table takes 192 bits a row and more */
-    GROWN_MIN = 64      /* slots of a set that grows */
+    BITS_PER_ROW = 256  /* a hash table takes 192 bits a row and more */
 };
 
 static FALLIBLE bits_build(struct build *b) {
@@ -108,40 +107,13 @@ static bool add_bit(struct index *index, i64 key) {
     return added;
 }
 
-/* Room for `keys` keys, twice as many slots. */
-static FALLIBLE make_room(struct exec *x, struct index *index, i64 keys) {
-    struct hash_slot *old = index->slots;
-    i64 old_count = index->slot_count;
-    i64 count = MAX_OF(old_count, (i64)GROWN_MIN);
-    while (count < 2 * keys) {
-        count *= 2;
-    }
-    if (old && count == old_count) {
-        return ERR_OK;
-    }
-    struct hash_slot *slots = mem_alloc(x->mem, count * (i64)sizeof *slots);
-    if (!slots) {
-        return memory_refused(x->mem, x->err, count * (i64)sizeof *slots);
-    }
-    memset(slots, 0, (size_t)count * sizeof *slots);
-    index->slots = slots;
-    index->slot_count = count;
-    for (i64 i = 0; i < old_count; i++) {
-        if (!slot_free(&old[i])) {
-            add_key(index, old[i].key);
-        }
-    }
-    mem_free(x->mem, old, old_count * (i64)sizeof *old);
-    return ERR_OK;
-}
-
 /* The bits' keys in a hash table. */
 static FALLIBLE bits_to_hash(struct exec *x, struct index *index) {
     struct index bits = *index;
     index->form = INDEX_HASH;
     index->heads = NULL;
     index->head_count = index->slot_count = index->key_lo = 0;
-    wf_status status = make_room(x, index, index->row_count);
+    wf_status status = index_slots(x, index, index->row_count);
     for (i64 i = 0; !status && i < bits.head_count; i++) {
         for (u32 word = bits.heads[i]; word; word &= word - 1) {
             add_key(index, (i64)((u64)bits.key_lo + (u64)i * 32 + (u64)__builtin_ctz(word)));
@@ -163,7 +135,7 @@ static FALLIBLE add_keys(struct exec *x, struct index *index, const i64 *keys, c
         TRY(fits ? ERR_OK : bits_to_hash(x, index));
     }
     if (index->form == INDEX_HASH) {
-        TRY(make_room(x, index, index->row_count + count));
+        TRY(index_slots(x, index, index->row_count + count));
     }
     for (i64 i = 0; i < count; i++) {
         if (!(nulls && nulls[i])) {
@@ -194,7 +166,7 @@ static FALLIBLE set_grow(struct exec *x, const struct step *step) {
     }
     to->rows = from->rows;
     if (index->form == INDEX_HASH) {
-        TRY(make_room(x, index, index->row_count));
+        TRY(index_slots(x, index, index->row_count));
     } else if (!index->heads) { /* a bit to ask for, though there is no key */
         bool fits;
         TRY(bits_cover(x, index, (struct span){0, 0}, 0, &fits));

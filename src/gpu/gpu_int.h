@@ -818,6 +818,9 @@ FALLIBLE gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *ou
 /* That a lookup may go to. */
 i64 gpu_index_bytes(const struct gpu_var *gv);
 FALLIBLE gpu_var_fetch(struct gpu *g, struct exec *x, u32 var);
+/* The columns become those that were made of them; what the host has of them is old. */
+void gpu_var_replace(struct gpu_card *card, struct variable *v, struct gpu_var *gv,
+                     const struct gpu_col *made);
 /* Rows of a variable without NULLs that are on the host already, columns `stride` bytes apart: its
  * chunk. */
 FALLIBLE gpu_var_take_few(struct gpu *g, struct exec *x, u32 var, i64 rows, const u8 *from,

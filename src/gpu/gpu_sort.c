@@ -761,18 +761,8 @@ static FALLIBLE sort_keys(struct sorter *s) {
 
 /* Columns that nobody wants any more have no address. */
 static void replace(struct sorter *s) {
-    struct gpu_card *card = s->o.g->card;
     struct variable *v = &s->x->vars[s->step->src];
-    for (u32 c = 0; c < s->gv->col_count; c++) {
-        gpu_heap_free(card, s->gv->cols[c].data);
-        gpu_heap_free(card, s->gv->cols[c].nulls);
-        s->gv->cols[c] = s->made[c];
-    }
-    for (i64 i = 0; i < v->chunks.count; i++) {
-        chunk_release(v->chunks.items[i]);
-    }
-    v->chunks.count = 0;
-    v->on_host = 0;
+    gpu_var_replace(s->o.g->card, v, s->gv, s->made);
     v->rows = s->gv->rows = s->want;
 }
 

@@ -192,18 +192,7 @@ static FALLIBLE move_rows(void *arg) {
 }
 
 static void replace(struct splitter *s) {
-    struct gpu_card *card = s->o.g->card;
-    struct variable *v = &s->x->vars[s->step->src];
-    for (u32 c = 0; c < s->gv->col_count; c++) {
-        gpu_heap_free(card, s->gv->cols[c].data);
-        gpu_heap_free(card, s->gv->cols[c].nulls);
-        s->gv->cols[c] = s->made[c];
-    }
-    for (i64 i = 0; i < v->chunks.count; i++) {
-        chunk_release(v->chunks.items[i]);
-    }
-    v->chunks.count = 0;
-    v->on_host = 0;
+    gpu_var_replace(s->o.g->card, &s->x->vars[s->step->src], s->gv, s->made);
     s->gv->capacity = s->args.rows;
 }
 

@@ -282,6 +282,20 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
 
 /* --- to the host --- */
 
+void gpu_var_replace(struct gpu_card *card, struct variable *v, struct gpu_var *gv,
+                     const struct gpu_col *made) {
+    for (u32 c = 0; c < gv->col_count; c++) {
+        gpu_heap_free(card, gv->cols[c].data);
+        gpu_heap_free(card, gv->cols[c].nulls);
+        gv->cols[c] = made[c];
+    }
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        chunk_release(v->chunks.items[i]);
+    }
+    v->chunks.count = 0;
+    v->on_host = 0;
+}
+
 /* A chunk in one block of the result pool: columns one after the other, each padded. */
 static struct chunk *pinned_chunk(struct gpu *g, struct exec *x, const struct var *def, i64 rows,
                                   const struct fetch_col *cols, i64 *out_bytes) {
