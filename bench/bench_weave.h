@@ -64,12 +64,14 @@ struct weave_cost weave_library_run(struct weave_library *lib, int percent,
                                     struct weave_sum *check);
 void weave_library_close(struct weave_library *lib);
 
-/* The same by relational algebra on packed tuples; has: whether there are operators for it. */
+/* The same by relational algebra on packed tuples; has: whether there are operators for it.
+ * `staged`: what an operator computes is gathered by another kernel, as in the thesis. */
 struct weave_algebra;
 bool weave_algebra_has(enum weave_pattern pattern);
 struct weave_algebra *weave_algebra_open(wf_prim *prim, wf_place place, enum weave_pattern pattern,
                                          int64_t rows);
-struct weave_cost weave_algebra_run(struct weave_algebra *a, int percent, struct weave_sum *check);
+struct weave_cost weave_algebra_run(struct weave_algebra *a, bool staged, int percent,
+                                    struct weave_sum *check);
 void weave_algebra_close(struct weave_algebra *a);
 
 #endif

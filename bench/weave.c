@@ -4,8 +4,10 @@
  * Fused, a pattern is a query, run by woven kernels or by the CPU's pipelines, whose answer stays
  * where it was made: steps that read it afterwards do not count. Unfused, it is a sequence of the
  * library's operators on columns of the same values, each of which writes its result
- * (weave_library.c), and once more of its relational algebra on packed tuples, the operators of
- * the thesis (weave_algebra.c; of (e), which has none, the former). Time is that of kernels on a
+ * (weave_library.c), and twice more of its relational algebra on packed tuples (weave_algebra.c; of
+ * (e), which has none, the former): in one pass an operator, and as the thesis has them, partition,
+ * compute, gather. These are given relations in the order of their keys, so what they are compared with
+ * reads tables in that order, too. Time is that of kernels on a
  * GPU, without transfers, and that of the steps on the CPU. Bytes are those operators read and
  * write; fusion cannot gain more than their ratio unless what it saves is more than bytes. Sizes
  * are those of the tuples, 16 bytes a row. Answers of the smallest size are compared with those
@@ -23,7 +25,7 @@ enum { TUPLE_BYTES = 16, PERCENT = 50, SERIES_MAX = 16, LEAST_ROWS = 1000 };
  * which no pipeline does at once, so that it is kept where it was made. */
 static const struct {
     const char *name, *text;
-    const char *sql;    /* the tables it makes; %1$d: the border */
+    const char *sql;    /* the tables it makes; %1$d: the border, %2$s: behind names of tables */
     const char *reads;  /* a query of them that keeps them from being fused into it */
     const char *checks; /* the number of their rows, and the sum of all values */
 } patterns[WEAVE_PATTERNS] = {
@@ -34,14 +36,14 @@ static const struct {
          "(select count(*) from q), (select sum(v) from q)"},
     [WEAVE_JOINS] =
         {"b", "two JOINs",
-         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s on r.k = s.k "
-         "join u on r.k = u.k)",
+         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s%2$s s on r.k = s.k "
+         "join u%2$s u on r.k = u.k)",
          "(select v from q limit 1), max(v), max(v2), max(v3) from q",
          "(select count(*) from q), (select sum(v::bigint + v2 + v3) from q)"},
     [WEAVE_SELECTED] =
         {"c", "JOINs of three selected tables",
-         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s on r.k = s.k "
-         "join u on r.k = u.k where r.a < %1$d and s.d < %1$d and u.e < %1$d)",
+         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s%2$s s on r.k = s.k "
+         "join u%2$s u on r.k = u.k where r.a < %1$d and s.d < %1$d and u.e < %1$d)",
          "(select v from q limit 1), max(v), max(v2), max(v3) from q",
          "(select count(*) from q), (select sum(v::bigint + v2 + v3) from q)"},
     [WEAVE_SHARED] =
@@ -62,6 +64,12 @@ static const struct {
                     "(select count(*) from q), (select sum(v) from q)"},
 };
 
+/* What the fused form is compared with. */
+enum other { UNFUSED, TUPLES, STAGES, OTHERS };
+static const char *const other_names[OTHERS] = {"unfused", "tuples", "stages"};
+static const char *const other_texts[OTHERS] = {
+    "operators on columns", "operators on packed tuples", "partition, compute, gather"};
+
 struct weave {
     const struct bench_options *options;
     struct bench_db db;
@@ -72,8 +80,7 @@ struct weave {
     int wrong;
     struct plot_series series[SERIES_MAX];
     int series_count;
-    double logs[2][WEAVE_PATTERNS]; /* of speedups, by side */
-    double tuple_logs[2][WEAVE_PATTERNS]; /* of those over packed tuples */
+    double logs[2][WEAVE_PATTERNS][OTHERS]; /* of speedups, by side */
     int log_count[2][WEAVE_PATTERNS];
 };
 
@@ -99,18 +106,26 @@ static void make_tables(struct weave *w) {
     make_table(w, "r", R_K, 2);
     make_table(w, "s", S_K, 2);
     make_table(w, "u", U_K, 2);
+    bench_run(&w->db, "create table s_sorted as select * from s order by k");
+    bench_run(&w->db, "create table u_sorted as select * from u order by k");
 }
 
 static void drop_tables(struct weave *w) {
-    bench_run(&w->db, "drop table t, f, r, s, u");
+    bench_run(&w->db, "drop table t, f, r, s, u, s_sorted, u_sorted");
 }
 
+struct query {
+    enum weave_pattern pattern;
+    int percent;
+    bool sorted; /* tables in the order of their keys */
+};
+
 /* The pattern's tables, and `select` with what is read of them. */
-static void query_text(enum weave_pattern pattern, int percent, const char *before,
-                       const char *reads, char *out, size_t cap) {
+static void query_text(const struct query *q, const char *before, const char *reads, char *out,
+                       size_t cap) {
     size_t used = (size_t)snprintf(out, cap, "%s with ", before);
-    used +=
-        (size_t)snprintf(out + used, cap - used, patterns[pattern].sql, (int)weave_border(percent));
+    used += (size_t)snprintf(out + used, cap - used, patterns[q->pattern].sql,
+                             (int)weave_border(q->percent), q->sorted ? "_sorted" : "");
     snprintf(out + used, cap - used, " select %s", reads);
 }
 
@@ -171,13 +186,13 @@ static void add_step(struct weave_cost *cost, const wf_batch *batch, int64_t row
     }
 }
 
-static struct weave_cost fused_once(struct weave *w, enum weave_pattern pattern, int percent,
-                                    bool gpu) {
+static struct weave_cost fused_once(struct weave *w, const struct query *q, bool gpu) {
+    enum weave_pattern pattern = q->pattern;
     struct weave_cost cost = {0};
     char sql[1200];
     wf_result *result = NULL;
     const wf_batch *batch;
-    query_text(pattern, percent, "explain (steps)", patterns[pattern].reads, sql, sizeof sql);
+    query_text(q, "explain (steps)", patterns[pattern].reads, sql, sizeof sql);
     if (wf_query(w->db.conn, sql, &result) != WF_OK) {
         fail(w, sql);
     }
@@ -208,11 +223,11 @@ static struct weave_cost fused_once(struct weave *w, enum weave_pattern pattern,
 }
 
 /* The answer's rows and sum. */
-static struct weave_sum fused_sum(struct weave *w, enum weave_pattern pattern, int percent) {
+static struct weave_sum fused_sum(struct weave *w, const struct query *q) {
     char sql[1200];
     wf_result *result = NULL;
     const wf_batch *batch;
-    query_text(pattern, percent, "", patterns[pattern].checks, sql, sizeof sql);
+    query_text(q, "", patterns[q->pattern].checks, sql, sizeof sql);
     if (wf_query(w->db.conn, sql, &result) != WF_OK ||
         wf_result_next_batch(result, &batch) != WF_OK || !batch) {
         fail(w, sql);
@@ -249,46 +264,67 @@ static void use_side(struct weave *w, const struct bench_side *side) {
 }
 
 struct pair {
-    struct weave_cost fused, unfused, tuples; /* tuples.seconds 0: not asked for */
+    struct weave_cost fused, by_key; /* by_key: of tables in the order of their keys */
+    struct weave_cost others[OTHERS]; /* seconds 0: there is none */
 };
 
-static struct weave_cost measure_tuples(struct weave *w, const struct bench_side *side,
-                                        enum weave_pattern pattern, int percent) {
-    struct weave_cost best = {.seconds = 1e30};
-    struct weave_sum sum;
+static void take_best(struct weave_cost *best, int run, struct weave_cost cost) {
+    if (run > 0 && (best->seconds == 0 || cost.seconds < best->seconds)) {
+        *best = cost;
+    }
+}
+
+static void measure_tuples(struct weave *w, const struct bench_side *side,
+                           enum weave_pattern pattern, int percent, struct pair *out) {
     struct weave_algebra *a = weave_algebra_open(w->prim, side->place, pattern, w->rows);
-    for (int i = 0; i <= w->options->runs; i++) {
-        struct weave_cost cost = weave_algebra_run(a, percent, w->check && i == 0 ? &sum : NULL);
-        best = i > 0 && cost.seconds < best.seconds ? cost : best;
+    for (int other = TUPLES; other <= STAGES; other++) {
+        struct weave_sum sum;
+        for (int i = 0; i <= w->options->runs; i++) {
+            bool check = w->check && i == 0;
+            take_best(&out->others[other], i,
+                      weave_algebra_run(a, other == STAGES, percent, check ? &sum : NULL));
+        }
+        if (w->check) {
+            check_sum(w, pattern, other_texts[other], sum);
+        }
     }
     weave_algebra_close(a);
+}
+
+static struct weave_cost measure_fused(struct weave *w, const struct bench_side *side,
+                                       const struct query *q) {
+    struct weave_cost best = {.seconds = 0};
     if (w->check) {
-        check_sum(w, pattern, "the algebra's answer", sum);
+        check_sum(w, q->pattern, "the query's answer", fused_sum(w, q));
+    }
+    for (int i = 0; i <= w->options->runs; i++) {
+        take_best(&best, i, fused_once(w, q, side->place == WF_ON_GPU));
     }
     return best;
 }
 
 static struct pair measure(struct weave *w, const struct bench_side *side,
                            enum weave_pattern pattern, int percent) {
-    struct pair best = {{.seconds = 1e30}, {.seconds = 1e30}, {.seconds = 0}};
-    bool gpu = side->place == WF_ON_GPU;
+    struct pair best = {.fused = {.seconds = 0}};
+    struct query query = {pattern, percent, false};
     struct weave_sum sum;
     struct weave_library *lib = weave_library_open(w->prim, side->place, pattern, w->rows);
     for (int i = 0; i <= w->options->runs; i++) {
-        struct weave_cost cost = weave_library_run(lib, percent, w->check && i == 0 ? &sum : NULL);
-        best.unfused = i > 0 && cost.seconds < best.unfused.seconds ? cost : best.unfused;
+        bool check = w->check && i == 0;
+        take_best(&best.others[UNFUSED], i, weave_library_run(lib, percent, check ? &sum : NULL));
     }
     weave_library_close(lib);
-    if (weave_algebra_has(pattern)) {
-        best.tuples = measure_tuples(w, side, pattern, percent);
-    }
     if (w->check) {
         check_sum(w, pattern, "the library's answer", sum);
-        check_sum(w, pattern, "the query's answer", fused_sum(w, pattern, percent));
     }
-    for (int i = 0; i <= w->options->runs; i++) {
-        struct weave_cost cost = fused_once(w, pattern, percent, gpu);
-        best.fused = i > 0 && cost.seconds < best.fused.seconds ? cost : best.fused;
+    if (weave_algebra_has(pattern)) {
+        measure_tuples(w, side, pattern, percent, &best);
+    }
+    best.fused = measure_fused(w, side, &query);
+    best.by_key = best.fused;
+    if (pattern == WEAVE_JOINS || pattern == WEAVE_SELECTED) {
+        query.sorted = true;
+        best.by_key = measure_fused(w, side, &query);
     }
     return best;
 }
@@ -356,6 +392,17 @@ static void print_line(const struct weave *w, const struct line *l, const struct
            c->memory / 1e6, c->registers, c->shared_bytes, c->occupancy);
 }
 
+/* How many times as fast the fused form is as another, and how many times the bytes that moves. */
+static void print_ratio(const struct weave *w, enum other other, const struct weave_cost *fused,
+                        const struct weave_cost *than) {
+    double speedup = than->seconds / fused->seconds, ratio = than->bytes / fused->bytes;
+    if (!w->options->json && !w->options->markdown) {
+        printf("%-21s  fused %.2f times as fast as %s, which moves %.2f times the bytes: %.0f%% of "
+               "that\n",
+               "", speedup, other_names[other], ratio, 100 * speedup / ratio);
+    }
+}
+
 static void print_pair(struct weave *w, int side, enum weave_pattern pattern, int percent,
                        const struct pair *p) {
     struct line line = {patterns[pattern].name,
@@ -365,53 +412,57 @@ static void print_pair(struct weave *w, int side, enum weave_pattern pattern, in
                         (double)w->rows * TUPLE_BYTES / 1e6,
                         w->sides[side].copy_gbs};
     print_line(w, &line, &p->fused);
-    line.way = "unfused";
-    print_line(w, &line, &p->unfused);
-    const struct weave_cost *tuples = p->tuples.seconds > 0 ? &p->tuples : &p->unfused;
-    line.way = "tuples";
-    if (p->tuples.seconds > 0) {
-        print_line(w, &line, &p->tuples);
+    line.way = "by key";
+    if (pattern == WEAVE_JOINS || pattern == WEAVE_SELECTED) {
+        print_line(w, &line, &p->by_key);
     }
-    double speedup = p->unfused.seconds / p->fused.seconds;
-    double ratio = p->unfused.bytes / p->fused.bytes;
-    if (!w->options->json && !w->options->markdown) {
-        printf("%-8s %-4s %7s  fused %.2f times as fast; unfused moves %.2f times the bytes: "
-               "%.0f%% of that\n",
-               "", "", "", speedup, ratio, 100 * speedup / ratio);
-        if (p->tuples.seconds > 0) {
-            printf("%-8s %-4s %7s  fused %.2f times as fast as packed tuples, which move %.2f times the bytes\n", "",
-                   "", "", tuples->seconds / p->fused.seconds, tuples->bytes / p->fused.bytes);
+    for (int other = 0; other < OTHERS; other++) {
+        line.way = other_names[other];
+        if (p->others[other].seconds > 0) {
+            print_line(w, &line, &p->others[other]);
+        }
+    }
+    w->log_count[side][pattern] += !percent;
+    for (int other = 0; other < OTHERS; other++) {
+        bool has = p->others[other].seconds > 0;
+        const struct weave_cost *fused = other == UNFUSED ? &p->fused : &p->by_key;
+        const struct weave_cost *than = &p->others[has ? other : UNFUSED];
+        if (has) {
+            print_ratio(w, (enum other)other, fused, than);
+        }
+        if (!percent) {
+            w->logs[side][pattern][other] += log(than->seconds / fused->seconds);
         }
     }
     fflush(stdout);
     char name[64];
     snprintf(name, sizeof name, "%s, %s", line.pattern, line.on);
     if (!percent) {
-        plot_point(w, name, line.mb * 1e6, speedup);
-        w->logs[side][pattern] += log(speedup);
-        w->tuple_logs[side][pattern] += log(tuples->seconds / p->fused.seconds);
-        w->log_count[side][pattern]++;
+        plot_point(w, name, line.mb * 1e6, p->others[UNFUSED].seconds / p->fused.seconds);
     }
 }
 
 static void print_means(const struct weave *w) {
     for (int s = 0; s < 2 && !w->options->json; s++) {
-        double logs = 0, tuple_logs = 0;
+        double logs[OTHERS] = {0};
         int count = 0;
         for (int p = 0; p < WEAVE_PAIR; p++) {
-            if (w->log_count[s][p]) {
-                double mean = w->logs[s][p] / w->log_count[s][p];
-                printf("%s(%s) %s on %s: %.2f times as fast fused, on average of the sizes\n",
-                       count ? "" : "\n", patterns[p].name, patterns[p].text, w->sides[s].name,
-                       exp(mean));
-                logs += mean;
-                tuple_logs += w->tuple_logs[s][p] / w->log_count[s][p];
-                count++;
+            if (!w->log_count[s][p]) {
+                continue;
             }
+            printf("%s(%s) %s on %s, on average of the sizes, fused is as fast as", count ? "" : "\n",
+                   patterns[p].name, patterns[p].text, w->sides[s].name);
+            for (int other = 0; other < OTHERS; other++) {
+                double mean = w->logs[s][p][other] / w->log_count[s][p];
+                logs[other] += mean;
+                printf("%s %s %.2f times", other ? "," : "", other_names[other], exp(mean));
+            }
+            printf("\n");
+            count++;
         }
-        if (count > 1) {
-            printf("geometric mean of the patterns on %s: %.2f; against packed tuples: %.2f\n",
-                   w->sides[s].name, exp(logs / count), exp(tuple_logs / count));
+        for (int other = 0; other < OTHERS && count > 1; other++) {
+            printf("geometric mean of the patterns on %s, against %s: %.2f\n", w->sides[s].name,
+                   other_texts[other], exp(logs[other] / count));
         }
     }
 }

@@ -1,13 +1,16 @@
-/* weave_algebra.c: the patterns of `bench weave` by the library's relational algebra, the thesis' own
- * operators: relations of packed tuples, sorted by their key; every operator partitions its input,
- * computes and gathers, and writes whole tuples. Tuples have 16 bytes, as there, but those of r and s,
- * which fit 8. That relations come sorted is given, and costs nothing here. */
+/* weave_algebra.c: the patterns of `bench weave` by the library's relational algebra on packed tuples,
+ * sorted by their key; every operator writes whole tuples. Tuples have 16 bytes, as in the thesis, but
+ * those of r and s, which fit 8. That relations come sorted is given, and costs nothing here.
+ *
+ * Two ways: `tuples`, where an operator computes and gathers in one pass, and `stages`, the operators
+ * of the thesis: blocks compute into pages of their own, and a kernel behind them gathers what the
+ * pages hold. PROJECT keeps every tuple and gathers nothing. */
 #include "bench_weave.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { RELATIONS = 3, TEMPS = 5, FIELD_BITS = 32 };
+enum { RELATIONS = 3, TEMPS = 5, FIELD_BITS = 32, PAGE_ROWS = 4096 };
 
 struct weave_algebra {
     wf_prim *prim;
@@ -15,6 +18,9 @@ struct weave_algebra {
     enum weave_pattern pattern;
     wf_relation in[RELATIONS]; /* t, or r, s and u */
     wf_relation temp[TEMPS];
+    wf_relation pages; /* what a stage leaves to the next */
+    bool staged;
+    double page_memory;
     struct weave_cost cost;
 };
 
@@ -42,6 +48,18 @@ static wf_relation room(struct weave_algebra *a, wf_elem word, int64_t count) {
     must(a->prim, wf_prim_alloc(a->prim, a->place, count * word_bytes(&out) + 16, &out.data));
     a->cost.memory += (double)(count * word_bytes(&out));
     return out;
+}
+
+/* Pages for as many tuples, of any word. */
+static void make_pages(struct weave_algebra *a, int64_t count) {
+    wf_relation *p = &a->pages;
+    int64_t pages = count / PAGE_ROWS + 1, bytes = pages * PAGE_ROWS * 16;
+    void *fills = NULL;
+    *p = (wf_relation){.form = WF_PAGED, .page_rows = PAGE_ROWS, .room = pages};
+    must(a->prim, wf_prim_alloc(a->prim, a->place, bytes, &p->data));
+    must(a->prim, wf_prim_alloc(a->prim, a->place, pages * 4 + 16, &fills));
+    p->fills = fills;
+    a->page_memory = (double)(bytes + pages * 4);
 }
 
 /* A tuple of two or four fields, of which the first lies at the top. */
@@ -97,11 +115,13 @@ struct weave_algebra *weave_algebra_open(wf_prim *prim, wf_place place, enum wea
         }
         a->temp[3] = room(a, WF_ELEM_U128, a->in[0].count);
         a->temp[4] = room(a, WF_ELEM_U128, a->in[0].count);
+        make_pages(a, a->in[0].count);
     } else {
         fill(a, 0, T_K, 4, rows);
         a->temp[0] = room(a, WF_ELEM_U128, rows);
         a->temp[1] = room(a, WF_ELEM_U128, rows);
         a->temp[2] = room(a, WF_ELEM_U32, rows);
+        make_pages(a, rows);
     }
     return a;
 }
@@ -113,6 +133,8 @@ void weave_algebra_close(struct weave_algebra *a) {
     for (int i = 0; i < TEMPS; i++) {
         wf_prim_free(a->prim, a->temp[i].data);
     }
+    wf_prim_free(a->prim, a->pages.data);
+    wf_prim_free(a->prim, a->pages.fills);
     free(a);
 }
 
@@ -131,11 +153,29 @@ static void count_cost(struct weave_algebra *a, int64_t bytes) {
     }
 }
 
+/* Where an operator that makes `out` computes to. */
+static wf_relation *computed(struct weave_algebra *a, wf_relation *out) {
+    a->pages.word = out->word;
+    return a->staged ? &a->pages : out;
+}
+
+/* After an operator that read so many bytes. */
+static void gather(struct weave_algebra *a, wf_relation *out, int64_t read) {
+    wf_relation *from = computed(a, out);
+    int64_t bytes = from->count * word_bytes(from);
+    count_cost(a, read + bytes);
+    if (from != out) {
+        must(a->prim, wf_prim_rel_convert(a->prim, a->place, out, from, NULL));
+        count_cost(a, 2 * bytes);
+    }
+}
+
 static void select_below(struct weave_algebra *a, wf_relation *out, const wf_relation *in, int field,
                          int32_t border) {
     wf_term term = {.field = field, .compare = WF_COMPARE_LT, .value = (uint64_t)border};
-    must(a->prim, wf_prim_rel_select(a->prim, a->place, out, in, &term, 1, 0, NULL));
-    count_cost(a, (in->count + out->count) * word_bytes(in));
+    must(a->prim,
+         wf_prim_rel_select(a->prim, a->place, computed(a, out), in, &term, 1, 0, NULL));
+    gather(a, out, in->count * word_bytes(in));
 }
 
 static void project(struct weave_algebra *a, wf_relation *out, const wf_relation *in, int field) {
@@ -146,8 +186,8 @@ static void project(struct weave_algebra *a, wf_relation *out, const wf_relation
 static void join(struct weave_algebra *a, wf_relation *out, const wf_relation *x,
                  const wf_relation *y) {
     wf_rel_join how = {.kind = WF_REL_INNER, .stage = WF_STAGE_MERGE};
-    must(a->prim, wf_prim_rel_join(a->prim, a->place, &how, out, x, y, NULL));
-    count_cost(a, x->count * word_bytes(x) + y->count * word_bytes(y) + out->count * word_bytes(out));
+    must(a->prim, wf_prim_rel_join(a->prim, a->place, &how, computed(a, out), x, y, NULL));
+    gather(a, out, x->count * word_bytes(x) + y->count * word_bytes(y));
 }
 
 /* The fields `from` and on of all tuples. */
@@ -180,9 +220,12 @@ static void run_joins(struct weave_algebra *a, int32_t border, struct weave_sum 
     }
 }
 
-struct weave_cost weave_algebra_run(struct weave_algebra *a, int percent, struct weave_sum *check) {
+struct weave_cost weave_algebra_run(struct weave_algebra *a, bool staged, int percent,
+                                    struct weave_sum *check) {
     int32_t border = weave_border(percent);
-    a->cost = (struct weave_cost){.memory = a->cost.memory};
+    double memory = a->cost.memory;
+    a->staged = staged;
+    a->cost = (struct weave_cost){.memory = memory};
     if (check) {
         *check = (struct weave_sum){0, 0};
     }
@@ -204,5 +247,7 @@ struct weave_cost weave_algebra_run(struct weave_algebra *a, int percent, struct
             add_sum(a, &a->temp[2], 0, 0, check);
         }
     }
-    return a->cost;
+    struct weave_cost cost = a->cost;
+    cost.memory += staged ? a->page_memory : 0;
+    return cost;
 }
