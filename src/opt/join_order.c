@@ -395,9 +395,20 @@ static struct expr *member_of(const struct class *class, i64 leaf) {
     return NULL;
 }
 
+/* The leaf whose rows the others are joined to: what it has is there before anything is looked up. */
+static i64 first_leaf(const struct group *g, const struct rel *rel) {
+    for (;; rel = rel_left(rel)) {
+        for (i64 i = 0; i < g->leaves.count; i++) {
+            if (g->leaves.items[i] == rel) {
+                return i;
+            }
+        }
+    }
+}
+
 /* One equality of a class's columns on both sides: between the leaves that have columns of most of
  * the classes that meet here, whose keys may be of several columns; of a single class the one that
- * is written. */
+ * is written, with the first leaf's column in place of another one that is looked up. */
 static void place_class(struct group *g, const struct class *class, struct rel *join, u64 left,
                         u64 right) {
     struct expr *a = member_in(class, left);
@@ -420,6 +431,8 @@ static void place_class(struct group *g, const struct class *class, struct rel *
         a = forth ? e->a : back ? e->b : a;
         b = forth ? e->b : back ? e->a : b;
     }
+    struct expr *first = meeting > 1 ? NULL : member_of(class, first_leaf(g, rel_left(join)));
+    a = first ? first : a;
     VEC_PUSH(g->o->plan->arena, &join->join.left_keys, a);
     VEC_PUSH(g->o->plan->arena, &join->join.right_keys, b);
     VEC_PUSH(g->o->plan->arena, &join->join.null_safe, (b8)0);
