@@ -127,6 +127,17 @@ static f64 places_of(const struct gpu *g, const struct exec *x, const struct pip
 #define KERNELS_REACH 0.8
 #define STEP_LAUNCHES 4 /* and copies that are waited for like them */
 #define STEP_HOST_NS 5000
+#define QUEUED_LAUNCH_NS 2000 /* that nobody waits for */
+
+/* A step of a program that ran before and has no loops is queued behind those before it, most likely. */
+static bool expects_queue(const struct exec *x, const struct step *step) {
+    bool pipe = step->kind == STEP_PIPELINE;
+    bool may = x->settings->gpu_queue > 0 && (pipe || step->kind == STEP_BUILD);
+    for (u32 b = 0; may && b < x->program->block_count; b++) {
+        may = !x->program->blocks[b].loop_count;
+    }
+    return may && exec_expects(x, pipe ? step->pipeline->sinks[0].var : step->dst) >= 0;
+}
 
 /* Where one could not be measured: those of a card of today. */
 static struct device_rates usable_rates(struct device *dev, struct exec *x) {
@@ -173,7 +184,9 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
                         const struct expected *vars) {
     struct gpu *g = dev->self;
     struct device_rates rates = usable_rates(dev, x);
-    f64 ns = STEP_HOST_NS + STEP_LAUNCHES * rates.launch_ns;
+    bool queued = expects_queue(x, step);
+    f64 ns = STEP_HOST_NS +
+             STEP_LAUNCHES * (queued ? MIN_OF(QUEUED_LAUNCH_NS, rates.launch_ns) : rates.launch_ns);
     f64 read = 0;
     f64 places = 0;
     if (step->kind == STEP_BUILD) {

@@ -18,6 +18,7 @@ enum { REVISIONS_MOST = 8 };
 /* Rows of the host lie in memory that the driver does not know: it copies them first. */
 #define PAGEABLE 8
 #define HASH_SLOT_BYTES 16
+#define QUEUE_NS 15e3 /* of the host, to prepare a step and hand it to a device */
 /* About as the host builds its indexes: ranks, and a bitmap before a hash table, up to such spans. */
 #define RANKS_PER_ROW 64
 #define RANKS_LEAST (1LL << 20)
@@ -320,9 +321,9 @@ static void describe_times(struct describing *d, u32 s, struct place_step *out) 
     const struct step *step = d->p->steps[s];
     struct noted *note = &d->p->notes[s];
     *note = (struct noted){.can = 1};
+    bool host = choose_host_always(x, step) || choose_expects_few(x, step, d->p->rows);
     for (u32 i = 1; i < d->p->place_count; i++) {
         struct device *device = d->devices->list[d->p->numbers[i]];
-        bool host = choose_host_always(x, step);
         const char *refusal = host || !device->refuses ? NULL : device->refuses(device, x, step);
         note->can = (u8)(note->can | (host || refusal ? 0u : 1u << i));
         note->refused = refusal ? device : note->refused;
@@ -603,7 +604,11 @@ void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32
         const struct device_rates *rates = &p->rates[place];
         f64 moved = over((f64)(m->bytes_moved - m->bytes_fetched), rates->bus_bytes_per_ns) +
                     over((f64)m->bytes_fetched, rates->bus_down_bytes_per_ns);
-        past_took(x->past, step_no, place, p->running_ns, MAX_OF((f64)ns - moved, (f64)ns / 10));
+        f64 took = MAX_OF((f64)ns - moved, (f64)ns / 10);
+        if (place && m->device_ns && queue_may(x, step)) { /* nobody will wait for it */
+            took = MIN_OF(took, (f64)m->device_ns + QUEUE_NS);
+        }
+        past_took(x->past, step_no, place, p->running_ns, took);
     }
     p->running_ns = 0;
 }

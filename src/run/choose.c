@@ -91,6 +91,37 @@ static bool has_few(const struct exec *x, const struct step *step) {
     return few.few;
 }
 
+/* The same before the step's inputs are there, by the rows they had when the program ran last. */
+struct few_expected {
+    const struct exec *x;
+    const i64 *rows;
+    bool few;
+};
+static void expects_few(void *arg, u32 var) {
+    struct few_expected *f = arg;
+    bool seen = past_rows(f->x->past, var) >= 0;
+    f->few = f->few && seen && f->rows[var] < f->x->settings->host_rows;
+}
+
+bool choose_expects_few(const struct exec *x, const struct step *step, const i64 *rows) {
+    struct few_expected few = {x, rows, step->kind != STEP_BUILD && step->kind != STEP_RANK};
+    const struct pipeline *pipe = step->pipeline;
+    if (few.few && step->kind == STEP_PIPELINE) {
+        bool table = pipe->source.kind == SOURCE_TABLE;
+        few.few = table ? x->versions[pipe->source.ref]->rows < x->settings->host_rows
+                        : pipe->source.kind == SOURCE_VAR;
+    }
+    for (u32 i = 0; few.few && step->kind == STEP_PIPELINE && i < pipe->sink_count; i++) {
+        if (pipe->sinks[i].kind == SINK_MARK) {
+            expects_few(&few, pipe->sinks[i].rows_var);
+        }
+    }
+    if (few.few) {
+        step_inputs(x->program, step, expects_few, &few);
+    }
+    return few.few;
+}
+
 /* Windows that make text, or call what remembers the call before. */
 static bool host_window(const struct step *step) {
     bool host = false;

@@ -41,18 +41,31 @@ static struct queue *queue_of(struct exec *x) {
     return x->queue;
 }
 
+/* Loops have their own way. */
+static bool has_loops(const struct program *program) {
+    bool loops = false;
+    for (u32 b = 0; b < program->block_count; b++) {
+        loops = loops || program->blocks[b].loop_count;
+    }
+    return loops;
+}
+
+static bool is_queued_kind(const struct step *step) {
+    return (step->kind == STEP_PIPELINE || step->kind == STEP_BUILD) && !step->defer;
+}
+
+bool queue_may(const struct exec *x, const struct step *step) {
+    return x->past && x->settings->gpu_queue > 0 && is_queued_kind(step) && !has_loops(x->program);
+}
+
 /* EXPLAIN ANALYZE tells of every step how long it took; shares and records of launches are of single
- * steps. Loops have their own way. */
+ * steps. */
 static bool may_queue(struct exec *x) {
     struct queue *q = queue_of(x);
     if (!q->asked) {
-        bool loops = false;
-        for (u32 b = 0; b < x->program->block_count; b++) {
-            loops = loops || x->program->blocks[b].loop_count;
-        }
         q->asked = 1;
-        q->may = !loops && x->settings->gpu_queue > 0 && !x->counts_rows && !x->profiles && !x->capture &&
-                 !x->whole && past_may_queue(x->past);
+        q->may = !has_loops(x->program) && x->settings->gpu_queue > 0 && !x->counts_rows && !x->profiles &&
+                 !x->capture && !x->whole && past_may_queue(x->past);
     }
     return q->may;
 }
@@ -104,8 +117,7 @@ static bool fits(struct exec *x, const struct run_devices *devices, const struct
 wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step_no,
                      const struct step *step, bool *out_done) {
     *out_done = false;
-    bool kind = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD;
-    if (!kind || step->defer || devices->count < 2 || !may_queue(x) || step_no < x->queue->held) {
+    if (!is_queued_kind(step) || devices->count < 2 || !may_queue(x) || step_no < x->queue->held) {
         return ERR_OK;
     }
     struct queue *q = x->queue;

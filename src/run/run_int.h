@@ -43,6 +43,8 @@ FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, u32 st
                        const struct step *step, struct chosen *out);
 /* Whether only the host ever runs it, wherever its rows lie. */
 bool choose_host_always(const struct exec *x, const struct step *step);
+/* Whether it will be the calling thread's, having few rows, where variables have `rows` of them. */
+bool choose_expects_few(const struct exec *x, const struct step *step, const i64 *rows);
 
 /* auto.c: where steps run when the session names no device. */
 void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
@@ -85,6 +87,8 @@ void past_queued(struct past *past, bool good);
 
 #define NO_STEP (~0u)
 /* queue.c: steps that run one behind the other on a device before anybody waits for them. */
+/* Whether steps like this one are queued when the program runs again. */
+bool queue_may(const struct exec *x, const struct step *step);
 /* Whether the step was queued; then it is not to be run. */
 FALLIBLE queue_step(struct exec *x, const struct run_devices *devices, u32 step_no,
                     const struct step *step, bool *out_done);
