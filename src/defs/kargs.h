@@ -403,9 +403,9 @@ struct kfetch {
 
 /* A loop whose rounds are queued before anybody knows how many there will be: what it reads and makes
  * is known to the device alone. Once a step could not go on, those behind it find no rows. */
-#define LOOP_RELS 8u
+#define LOOP_RELS 24u /* a lane of a warp each, as the others */
 #define LOOP_PARTS 16u
-#define LOOP_STEPS 16u
+#define LOOP_STEPS 24u
 enum { LOOP_DELTA, LOOP_OLD, LOOP_ALL };
 struct kloop_rel {
     u64 rows, taken;               /* that it has, and that a round has taken */
@@ -421,6 +421,7 @@ struct kloop_step {
     u64 read_before, made_before;
     const u64 *counts; /* EXPLAIN ANALYZE: LOOP_COUNTS words that a pipeline counts in, */
     u64 *counts_before;
+    u64 longest; /* of an index that grows: the run of a key that has most rows */
 };
 #define LOOP_COUNTS (COUNT_COPIES * COUNT_PLACES)
 struct kloop {
@@ -432,7 +433,8 @@ struct kloop {
     struct kloop_part parts[LOOP_PARTS];
     struct kloop_step steps[LOOP_STEPS];
 };
-/* Between two pipelines: what the one before made, what the one behind reads. */
+/* Between two steps: what the one before made, what the one behind reads. One that adds to an index reads
+ * the rows of relation next_source - 1 that its own, the index, has not. */
 struct kturn {
     struct kloop *loop;
     const u64 *took; /* the report of the one before; 0 = none */
@@ -444,8 +446,28 @@ struct kturn {
     u32 took_rel, took_step, next_rel, next_step, next_part;
     u32 rel_count, part_count;
     u32 step_count; /* of those whose counts are kept; 0 = nobody counts */
+    u32 loop_count; /* of the relations, those whose new rows make another round */
+    u32 next_source;
     u32 pad;
     u8 part_rels[LOOP_PARTS], part_forms[LOOP_PARTS]; /* LOOP_DELTA, … */
+};
+
+/* Rows added to an index, see k_grow_count. */
+enum { GROW_USED, GROW_KEYS, GROW_WORDS };
+struct kgrow {
+    const i64 *key;
+    const b8 *nulls; /* or 0 */
+    const struct krange *range; /* of the rows that are added */
+    u64 slot_count;  /* a power of two */
+    u64 key_limit;   /* more keys than these, and those that are being added, it has no slots for */
+    u64 *slots;      /* as those of KINDEX_RUNS */
+    u32 *owners;     /* per slot: a row that has its key, + 1; 0 = free */
+    u32 *more;       /* per slot: rows that its run is to get; 0 between two steps */
+    u32 *touched;    /* slots that get some; REPORT_GROUPS of them */
+    u32 *rows;
+    u64 row_room;
+    u64 *words;  /* GROW_USED: places of `rows` that runs got, now or before; GROW_KEYS */
+    u64 *report; /* REPORT_ROWS: that the index has; REPORT_COUNTS: the longest run */
 };
 
 #define KEYS_APART 2u

@@ -663,6 +663,9 @@ void gpu_build_close(struct build *b, wf_status status) {
 
 wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct build b;
+    if (step->grow) {
+        return gpu_run_grow(g, x, step_no, step);
+    }
     TRY(build_open(g, x, step_no, step, &b));
     wf_status status = build_and_wait(&b);
     gpu_build_close(&b, status);
@@ -677,7 +680,7 @@ wf_status gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const stru
     *out = NULL;
     TRY(arena_check(x->arena, x->err));
     TRY(build_open(g, x, step_no, step, b));
-    if (!b->before.key || walked(b, step)) { /* it may be otherwise than one would think */
+    if (!b->before.key || step->grow || walked(b, step)) { /* it may be otherwise than one would think */
         return ERR_OK;
     }
     b->queued = 1;

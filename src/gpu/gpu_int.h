@@ -795,6 +795,9 @@ struct gpu_var {
     i64 set_places;   /* ... places of a table of keys, a power of two; see keys_add */
     u8 set_best;      /* enum key_best */
     i64 most_matches; /* of one key */
+    struct gpu_block *grow; /* INDEX: what it takes to add rows to it, see gpu_grow.c; NULL = none are added */
+    i64 grown_rows; /* that it has; more than there are: nobody knows which */
+    i64 grown_keys; /* that it has slots for */
     f64 share;        /* of lookups that are expected to find their key */
     struct weave_field field; /* that the filter is of */
     struct gpu_block *lut;
@@ -887,6 +890,18 @@ FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 FALLIBLE gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 /* The same without waiting; *out = NULL: it has to be run. `at`: where its report is looked at. */
+/* The same of an index to which rows are added (gpu_grow.c). */
+FALLIBLE gpu_run_grow(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+/* The index over what there is of `step`'s rows, with room for `capacity` of them, and what adds more:
+ * three kernels, whose range and report the caller sets. */
+enum { GROW_KERNELS = 3 };
+struct gpu_growth {
+    void *kernels[GROW_KERNELS];
+    struct gpu_grid grid;
+    struct kgrow args;
+};
+FALLIBLE gpu_grow_ready(struct gpu *g, struct exec *x, const struct step *step, i64 capacity,
+                        struct gpu_growth *out);
 FALLIBLE gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
                          struct build **out);
 struct krelay gpu_build_relay(const struct build *b);

@@ -316,7 +316,8 @@ FALLIBLE gpu_job_sink_settle(struct job *j, const i64 *rows);
 /* gpu_run.c */
 /* The woven kernel of a layout; NULL when it is not there and nobody waits for it. */
 FALLIBLE gpu_job_woven(struct job *j, struct sig *sig, void **out);
-FALLIBLE gpu_job_open(struct job *j); /* the step's plan, and the indexes it looks into */
+FALLIBLE gpu_job_open(struct job *j);    /* the step's plan */
+FALLIBLE gpu_job_indexes(struct job *j); /* that it looks into */
 void gpu_job_init(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct job *out);
 /* All launches, without a look at what they give. *out_done = false: it has to be run. */
 FALLIBLE gpu_job_queue(struct job *j, bool *out_done);
@@ -330,6 +331,8 @@ FALLIBLE gpu_job_ready(struct job *j, u64 range, struct gpu_block **args, struct
 FALLIBLE gpu_job_ready_code(struct job *j, struct job_ready *out); /* the best there is by now */
 /* Whether one launch may take so many rows. */
 bool gpu_job_takes(const struct job *j, i64 rows);
+/* Anew, where indexes have changed. */
+void gpu_job_count_matches(struct job *j);
 FALLIBLE gpu_job_counts(struct job *j); /* that all launches made so far, for EXPLAIN ANALYZE */
 const char *gpu_job_code(const struct job *j); /* which code ran */
 

@@ -1,11 +1,12 @@
 /* gpu_loop.c: rounds of a recursion that the host queues before it knows whether they are needed
  * (docs/decisions/0029).
  *
- * A loop fits when its steps cut parts of relations and run pipelines over them which add to relations.
- * How many rows a relation has and which of them a round reads is then known to the card alone
- * (struct kloop): between two pipelines a warp notes what the first made and what the second reads
- * (k_turn), and a pipeline without rows leaves at once. The host queues a number of rounds, then looks:
- * a few words tell whether rounds found anything new, ran out of room or met a fault.
+ * A loop fits when its steps cut parts of relations, run pipelines over them which add to relations, or to
+ * rows that are kept for an index, and add those to the index (gpu_grow.c). How many rows a relation has
+ * and which of them a round reads is then known to the card alone (struct kloop): between two steps a warp
+ * notes what the first made and what the second reads (k_turn), and a step without rows leaves at once. The
+ * host queues a number of rounds, then looks: a few words tell whether rounds found anything new, ran out of
+ * room or met a fault.
  *
  * Where the card cannot go on, the loop is left as if the round had not begun, and the runtime runs
  * that round step by step, which makes room, raises errors and moves to other devices. A relation with a
@@ -19,11 +20,15 @@
 #define LOOP_ROWS_MOST (1LL << 32) /* a list names the rows of a launch by 32 bits */
 #define LOOK_NS 20000000           /* the host looks at least as often, rounds permitting */
 
+/* A relation; behind those, rows that are kept for an index, and indexes: what has a number of rows that
+ * steps of a round add to. */
 struct loop_rel {
     u32 var, lit;
     b8 has_set;
-    b8 cut; /* a step cuts a part of it and notes how far it got */
+    b8 cut;     /* a step cuts a part of it and notes how far it got */
+    b8 index;   /* of the rows of `of` */
     u8 key_bits;
+    u32 of;     /* rows of an index: as many as this one has at most */
     struct gpu_var *rows;
 };
 
@@ -32,8 +37,9 @@ struct loop_part {
     u8 rel, form;
 };
 
-struct loop_pipe {
+struct loop_pipe { /* or, with `growth`, a step that adds to an index */
     struct job job;
+    struct gpu_growth *growth;
     struct job_ready ready;
     struct gpu_block *args;
     struct gpu_block *counts; /* as they were when the round began; NULL: nobody counts */
@@ -48,11 +54,14 @@ struct looping {
     struct loop_rel rels[LOOP_RELS];
     struct loop_part parts[LOOP_PARTS];
     struct loop_pipe *pipes;
+    struct gpu_growth *growths; /* by pipe */
     u32 rel_count, part_count, pipe_count;
+    u32 loop_count; /* of the relations, those of the recursion */
     struct gpu_block *block; /* struct kloop */
     void *turn;
     struct kloop seen; /* as of the last look */
     i64 launches;
+    b8 counts; /* pipelines count rows */
     b8 went;   /* rounds were queued */
     b8 inside; /* of a round some pipelines were, others not */
     b8 settled; /* relations and literals are as the card left them */
@@ -94,15 +103,59 @@ static bool add_part(struct looping *l, const struct step *step, u32 step_no) {
     return delta || old || all;
 }
 
-/* Whether nothing that the opcodes refer to changes from round to round. */
+/* Whether nothing that the opcodes refer to changes from round to round, but for indexes that grow and
+ * their rows. */
 static bool reads_only_its_rows(const struct looping *l, const struct pipeline *pipe) {
     bool only = true;
     for (u32 i = 0; i < pipe->op_count; i++) {
         u32 var = op_variable(&pipe->ops[i]);
         only = only && (var == NO_VAR ||
-                        (rel_of(l, var) == l->rel_count && part_of(l, var) == l->part_count));
+                        (rel_of(l, var) >= l->loop_count && part_of(l, var) == l->part_count));
     }
     return only;
+}
+
+/* The relations, and rows of theirs that are kept for indexes; false: there are too many. */
+static bool add_relations(struct looping *l) {
+    const struct block *block = l->r->block;
+    u32 count = block->loop_count;
+    for (u32 i = 0; i < block->loop_count; i++) {
+        count += block->loop_vars[i].fresh_count;
+    }
+    if (count > LOOP_RELS) {
+        return false;
+    }
+    for (u32 i = 0; i < block->loop_count; i++) {
+        const struct loop_var *v = &block->loop_vars[i];
+        l->rels[l->rel_count++] = (struct loop_rel){.var = v->var, .lit = v->lit};
+    }
+    l->loop_count = l->rel_count;
+    for (u32 i = 0; i < block->loop_count; i++) {
+        const struct loop_var *v = &block->loop_vars[i];
+        for (u32 k = 0; k < v->fresh_count; k++) {
+            l->rels[l->rel_count++] = (struct loop_rel){.var = v->fresh[k], .of = i};
+        }
+    }
+    return true;
+}
+
+static bool add_build(struct looping *l, const struct step *step, u32 step_no) {
+    u32 of = rel_of(l, step->src);
+    bool fit = step->grow && !step->defer && of >= l->loop_count && of < l->rel_count &&
+               l->rel_count < LOOP_RELS && l->pipe_count < LOOP_STEPS &&
+               rel_of(l, step->dst) == l->rel_count;
+    if (fit) {
+        struct loop_pipe *p = &l->pipes[l->pipe_count++];
+        *p = (struct loop_pipe){.rel = l->rel_count, .step_no = step_no};
+        p->growth = &l->growths[l->pipe_count - 1];
+        p->job = (struct job){.g = l->g,
+                              .x = l->x,
+                              .step = step,
+                              .metric = &l->x->metrics[step_no],
+                              .capacity = I64_MAX};
+        l->rels[l->rel_count++] = (struct loop_rel){.var = step->dst, .of = of, .index = 1};
+    }
+    return fit;
 }
 
 static bool add_pipe(struct looping *l, const struct step *step, u32 step_no) {
@@ -136,22 +189,19 @@ static bool add_pipe(struct looping *l, const struct step *step, u32 step_no) {
 
 static bool fits(struct looping *l) {
     const struct block *block = l->r->block;
-    bool fit = block->loop_count <= LOOP_RELS && l->x->settings->gpu_rounds > 0 && !l->x->capture;
-    for (u32 i = 0; fit && i < block->loop_count; i++) {
-        const struct loop_var *v = &block->loop_vars[i];
-        l->rels[l->rel_count++] = (struct loop_rel){.var = v->var, .lit = v->lit};
-    }
+    bool fit = l->x->settings->gpu_rounds > 0 && !l->x->capture && add_relations(l);
     for (u32 s = 0; fit && s < block->step_count; s++) {
         const struct step *step = &block->steps[s];
         u32 step_no = l->r->first_step + s;
         fit = step->kind == STEP_LIMIT      ? add_part(l, step, step_no)
               : step->kind == STEP_PIPELINE ? add_pipe(l, step, step_no)
+              : step->kind == STEP_BUILD    ? add_build(l, step, step_no)
                                             : false;
     }
-    for (u32 i = 0; fit && i < l->rel_count; i++) {
+    for (u32 i = 0; fit && i < l->loop_count; i++) {
         fit = l->rels[i].cut;
     }
-    fit = fit && (!block->stop_var || rel_of(l, block->stop_var - 1) < l->rel_count);
+    fit = fit && (!block->stop_var || rel_of(l, block->stop_var - 1) < l->loop_count);
     return fit && l->pipe_count > 0;
 }
 
@@ -160,6 +210,9 @@ static FALLIBLE open_pipes(struct looping *l, bool *out_fits) {
     *out_fits = true;
     for (u32 i = 0; *out_fits && i < l->pipe_count; i++) {
         struct job *j = &l->pipes[i].job;
+        if (l->pipes[i].growth) {
+            continue;
+        }
         TRY(gpu_job_open(j));
         const struct gpu_plan *plan = &j->plan;
         *out_fits = !plan->has_text && !plan->interns.count && !plan->makes &&
@@ -178,7 +231,8 @@ static FALLIBLE open_pipes(struct looping *l, bool *out_fits) {
 static bool has_nulls(const struct looping *l, u32 rel, u32 col) {
     bool nulls = false;
     for (u32 i = 0; i < l->pipe_count; i++) {
-        const struct sink *sink = l->pipes[i].rel == rel ? l->pipes[i].job.plan.sink : NULL;
+        bool adds = l->pipes[i].rel == rel && !l->pipes[i].growth;
+        const struct sink *sink = adds ? l->pipes[i].job.plan.sink : NULL;
         nulls = nulls || (sink && sink->cols[col].null_reg != NO_REG);
     }
     return nulls;
@@ -197,6 +251,10 @@ static i64 wanted_room(const struct looping *l, const struct loop_rel *rel, i64 
     const struct variable *v = &l->x->vars[rel->var];
     const struct var *def = &l->x->program->vars[rel->var];
     i64 width = 0;
+    if (rel >= l->rels + l->loop_count) {
+        *out_least = l->rels[rel->of].rows->capacity;
+        return *out_least;
+    }
     for (u32 c = 0; c < def->col_count; c++) {
         width += kind_bytes[def->kinds[c]] + 1;
     }
@@ -306,12 +364,34 @@ static FALLIBLE make_room(struct looping *l, u32 at) {
 
 /* --- rounds --- */
 
+/* The report of a step that adds to an index. */
+static FALLIBLE ready_growth(struct looping *l, struct loop_pipe *p) {
+    struct gpu *g = l->g;
+    struct error *err = l->x->err;
+    const struct gpu_var *index = l->x->vars[l->rels[p->rel].var].copy;
+    u64 report[REPORT_WORDS] = {[REPORT_FAULT] = ~0ULL, [REPORT_COUNTS] = (u64)index->most_matches};
+    TRY(gpu_alloc_here(g, sizeof report, &p->args, err));
+    TRY(gpu_pinned_reserve(g, &g->reports, sizeof report, err));
+    memcpy(g->reports.host, report, sizeof report);
+    CU(g->api->copy_to_device(p->args->addr, g->reports.host, sizeof report, g->streams[0]));
+    CU(gpu_sync(g, g->streams[0]));
+    p->job.reports_at = 0;
+    p->growth->args.report = DEV(u64 *, p->args->addr);
+    p->growth->args.range =
+        DEV(const struct krange *, l->block->addr + offsetof(struct kloop, now));
+    return ERR_OK;
+}
+
 static FALLIBLE ready_pipes(struct looping *l) {
     struct gpu *g = l->g;
     struct error *err = l->x->err;
     for (u32 i = 0; i < l->pipe_count; i++) {
         struct loop_pipe *p = &l->pipes[i];
         struct job *j = &p->job;
+        if (p->growth) {
+            TRY(ready_growth(l, p));
+            continue;
+        }
         j->out = l->rels[p->rel].rows;
         j->capacity = j->out->capacity;
         if (j->plan.sink->set_var) {
@@ -324,6 +404,7 @@ static FALLIBLE ready_pipes(struct looping *l) {
         p->row_bytes = j->source_bytes / rows;
         if (j->plan.count_places) {
             TRY(gpu_alloc_here(g, LOOP_COUNTS * 8, &p->counts, err));
+            l->counts = 1;
             CU(g->api->set_bytes(p->counts->addr, 0, LOOP_COUNTS * 8, g->streams[0]));
         }
         CU(gpu_sync(g, g->streams[0])); /* the next one's arguments take their place */
@@ -347,10 +428,15 @@ static FALLIBLE send_state(struct looping *l) {
     for (u32 i = 0; i < l->rel_count; i++) {
         struct kloop_rel *rel = &l->seen.rels[i];
         rel->rows = rel->rows_before = (u64)l->x->vars[l->rels[i].var].rows;
-        rel->taken = rel->taken_before = (u64)l->x->lits[l->rels[i].lit].i64;
+        if (i < l->loop_count) {
+            rel->taken = rel->taken_before = (u64)l->x->lits[l->rels[i].lit].i64;
+        }
     }
-    for (u32 i = 0; i < l->pipe_count && l->pipes[i].counts; i++) {
+    for (u32 i = 0; i < l->pipe_count; i++) {
         const struct loop_pipe *p = &l->pipes[i];
+        if (!p->counts) {
+            continue;
+        }
         l->seen.steps[i].counts = DEV(const u64 *, counts_of(p));
         l->seen.steps[i].counts_before = DEV(u64 *, p->counts->addr);
     }
@@ -371,8 +457,9 @@ static FALLIBLE queue_turn(struct looping *l, u32 took, u32 next) {
                          .stop_rel = l->r->stop_rows < 0 ? 0 : rel_of(l, block->stop_var - 1) + 1,
                          .stop_rows = l->r->stop_rows,
                          .rel_count = l->rel_count,
+                         .loop_count = l->loop_count,
                          .part_count = l->part_count,
-                         .step_count = l->pipes[0].counts ? l->pipe_count : 0};
+                         .step_count = l->counts ? l->pipe_count : 0};
     for (u32 i = 0; i < l->part_count; i++) {
         turn.part_rels[i] = l->parts[i].rel;
         turn.part_forms[i] = l->parts[i].form;
@@ -388,10 +475,26 @@ static FALLIBLE queue_turn(struct looping *l, u32 took, u32 next) {
         turn.next_rel = behind->rel;
         turn.next_step = next;
         turn.next_part = behind->part;
+        turn.next_source = behind->growth ? l->rels[behind->rel].of + 1 : 0;
     }
     l->launches++;
     struct gpu_grid grid = {1, turn.step_count ? 256 : 32, 0};
     return gpu_launch(l->g, l->turn, grid, l->g->streams[0], &turn, l->x->err);
+}
+
+static FALLIBLE queue_pipe(struct looping *l, struct loop_pipe *p) {
+    const struct job_ready *ready = &p->ready;
+    const struct gpu_growth *growth = p->growth;
+    void *stream = l->g->streams[0];
+    for (i32 k = 0; growth && k < GROW_KERNELS; k++) {
+        TRY(gpu_launch(l->g, growth->kernels[k], growth->grid, stream, &growth->args, l->x->err));
+        p->job.metric->launches++;
+    }
+    if (!growth) {
+        TRY(gpu_launch(l->g, ready->function, ready->grid, stream, &ready->args, l->x->err));
+        p->job.metric->launches++;
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE queue_rounds(struct looping *l, i64 count) {
@@ -399,15 +502,12 @@ static FALLIBLE queue_rounds(struct looping *l, i64 count) {
     for (i64 k = 0; k < count; k++) {
         for (u32 i = 0; i < l->pipe_count; i++) {
             u32 before = i ? i - 1 : k ? l->pipe_count - 1 : none;
-            const struct job_ready *ready = &l->pipes[i].ready;
             TRY(queue_turn(l, before, i));
             l->ran = none;
             l->inside = 1;
-            TRY(gpu_launch(l->g, ready->function, ready->grid, l->g->streams[0], &ready->args,
-                           l->x->err));
+            TRY(queue_pipe(l, &l->pipes[i]));
             l->ran = i;
             l->inside = i + 1 < l->pipe_count;
-            l->pipes[i].job.metric->launches++;
         }
     }
     TRY(queue_turn(l, l->pipe_count - 1, none));
@@ -441,10 +541,13 @@ static FALLIBLE look(struct looping *l, i64 count, i64 *out_ns) {
 static bool goes_on(const struct looping *l) {
     bool fresh = false;
     bool taken = true;
-    for (u32 i = 0; i < l->rel_count; i++) {
+    for (u32 i = 0; i < l->loop_count; i++) {
         fresh = fresh || l->seen.rels[i].rows > l->seen.rels[i].taken;
     }
     for (u32 i = 0; i < l->pipe_count; i++) {
+        if (l->pipes[i].growth) {
+            continue;
+        }
         const struct loop_part *part = &l->parts[l->pipes[i].part];
         const struct kloop_rel *rel = &l->seen.rels[part->rel];
         u64 before = part->form == LOOP_DELTA ? rel->taken : 0;
@@ -452,6 +555,28 @@ static bool goes_on(const struct looping *l) {
         taken = taken && gpu_job_takes(&l->pipes[i].job, (i64)(end - before));
     }
     return fresh && taken && !l->seen.stopped && !l->seen.over;
+}
+
+/* What indexes have become decides how many rows a launch may take, and the work of a pipeline whether it
+ * is worth a kernel of its own. */
+static void note_indexes(struct looping *l) {
+    i64 rows = 0;
+    bool grows = false;
+    for (u32 i = 0; i < l->pipe_count; i++) {
+        const struct loop_rel *rel = &l->rels[l->pipes[i].rel];
+        rows = MAX_OF(rows, (i64)l->seen.rels[l->pipes[i].rel].rows);
+        if (l->pipes[i].growth) {
+            struct gpu_var *gv = l->x->vars[rel->var].copy;
+            gv->most_matches = MAX_OF((i64)l->seen.steps[i].longest, gv->most_matches);
+            grows = true;
+        }
+    }
+    for (u32 i = 0; grows && i < l->pipe_count; i++) {
+        if (!l->pipes[i].growth) {
+            l->pipes[i].job.range_rows = MAX_OF(l->pipes[i].job.range_rows, rows);
+            gpu_job_count_matches(&l->pipes[i].job);
+        }
+    }
 }
 
 static FALLIBLE go_round(struct looping *l) {
@@ -464,9 +589,10 @@ static FALLIBLE go_round(struct looping *l) {
         total_ns += ns;
         bool slow = ns > LOOK_NS && !l->g->api->is_simt; /* its times say nothing */
         count = slow ? MAX_OF(count / 2, 1) : MIN_OF(2 * count, l->x->settings->gpu_rounds);
+        note_indexes(l);
         for (u32 i = 0; i < l->pipe_count; i++) {
             struct job *j = &l->pipes[i].job;
-            if (!j->sigs[0].function) { /* the woven kernel may have come */
+            if (!l->pipes[i].growth && !j->sigs[0].function) { /* the woven kernel may have come */
                 TRY(gpu_job_ready_code(j, &l->pipes[i].ready));
             }
         }
@@ -479,6 +605,15 @@ static FALLIBLE go_round(struct looping *l) {
 
 /* --- what is left --- */
 
+/* An index may have rows of a round that could not go on, or part of what was added to it: the step that
+ * adds to it in that round, before anybody looks into it, makes it anew. */
+static void settle_index(struct variable *v, i64 rows, bool back) {
+    struct gpu_var *gv = v->copy;
+    gv->rows = v->rows = rows;
+    gv->grown_rows = back ? I64_MAX : rows;
+    v->on_host = 0;
+}
+
 /* Relations and literals as after the last round, or as before the one that could not go on. */
 static void settle(struct looping *l) {
     struct exec *x = l->x;
@@ -487,10 +622,16 @@ static void settle(struct looping *l) {
         const struct kloop_rel *seen = &l->seen.rels[i];
         bool back = l->seen.stopped != 0;
         struct variable *v = &x->vars[rel->var];
+        if (rel->index) {
+            settle_index(v, (i64)seen->rows, back);
+            continue;
+        }
         v->rows = (i64)(back && !rel->has_set ? seen->rows_before : seen->rows);
         v->on_host = 0;
         rel->rows->rows = v->rows;
-        x->lits[rel->lit].i64 = (i64)(back ? seen->taken_before : seen->taken);
+        if (i < l->loop_count) {
+            x->lits[rel->lit].i64 = (i64)(back ? seen->taken_before : seen->taken);
+        }
     }
     for (u32 i = 0; i < l->pipe_count; i++) {
         if (l->pipes[i].job.set) {
@@ -555,16 +696,28 @@ static FALLIBLE tell(struct looping *l) {
         i64 made = (i64)(back && !l->rels[p->rel].has_set ? step->made_before : step->made);
         m->rows_in += read;
         m->rows_out += made;
-        m->bytes_read += read * p->row_bytes;
-        m->bytes_written += made * gpu_job_row_bytes(&p->job);
-        m->device = gpu_job_code(&p->job);
+        m->bytes_read += read * (p->growth ? 8 : p->row_bytes);
+        m->bytes_written += p->growth ? 0 : made * gpu_job_row_bytes(&p->job);
+        m->device = p->growth ? "gpu grown hash" : gpu_job_code(&p->job);
         m->how = arena_printf(exec_arena(x), "%lld rounds queued", (i64)l->seen.rounds);
-        if (x->counts_rows) {
+        if (x->counts_rows && !p->growth) {
             p->job.source_rows = read;
             TRY(take_counts(l, p));
         }
     }
     l->pipes[0].job.metric->launches += l->launches;
+    return ERR_OK;
+}
+
+/* Before pipelines that look into them. */
+static FALLIBLE ready_indexes(struct looping *l) {
+    for (u32 i = 0; i < l->pipe_count; i++) {
+        const struct loop_pipe *p = &l->pipes[i];
+        if (p->growth) {
+            i64 capacity = l->rels[l->rels[p->rel].of].rows->capacity;
+            TRY(gpu_grow_ready(l->g, l->x, p->job.step, capacity, p->growth));
+        }
+    }
     return ERR_OK;
 }
 
@@ -580,8 +733,11 @@ static FALLIBLE run_loop(struct looping *l) {
     TRY(gpu_alloc_here(g, (i64)sizeof(struct kloop), &l->block, x->err));
     TRY(gpu_kernel(g->card, KERNEL_TURN, x, &l->turn, x->err));
     for (u32 i = 0; i < l->rel_count; i++) {
-        TRY(make_room(l, i));
+        if (!l->rels[i].index) {
+            TRY(make_room(l, i));
+        }
     }
+    TRY(ready_indexes(l));
     TRY(ready_pipes(l));
     TRY(send_state(l));
     TRY(go_round(l));
@@ -637,6 +793,7 @@ wf_status gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r) {
     struct looping *l = NEW(x->arena, struct looping);
     *l = (struct looping){.g = g, .x = x, .r = r};
     l->pipes = NEW_ARRAY(x->arena, struct loop_pipe, r->block->step_count + 1);
+    l->growths = NEW_ARRAY(x->arena, struct gpu_growth, r->block->step_count + 1);
     TRY(arena_check(x->arena, x->err));
     if (!fits(l)) {
         r->cannot = 1;

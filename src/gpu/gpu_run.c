@@ -937,6 +937,20 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
 
 #define RANGE_TILE_SHIFT 62 /* all tiles are of the only tablet */
 
+wf_status gpu_job_indexes(struct job *j) {
+    struct exec *x = j->x;
+    j->indexes = NEW_ARRAY(x->arena, struct kindex, j->plan.indexes.count + 1);
+    for (i64 i = 0; i < j->plan.indexes.count; i++) {
+        TRY(gpu_var_index(j->g, x, j->plan.indexes.items[i], &j->indexes[i],
+                          &j->metric->bytes_moved));
+    }
+    return ERR_OK;
+}
+
+void gpu_job_count_matches(struct job *j) {
+    j->each_gives = most_matches(j);
+}
+
 bool gpu_job_takes(const struct job *j, i64 rows) {
     i64 matches = j->g->api->is_simt ? FIRST_MATCHES_SIMT : FIRST_MATCHES;
     return rows <= most_rows(j) && rows <= matches / j->each_gives;
@@ -957,6 +971,7 @@ wf_status gpu_job_ready_code(struct job *j, struct job_ready *out) {
 
 wf_status gpu_job_ready(struct job *j, u64 range, struct gpu_block **args,
                         struct job_ready *out) {
+    TRY(gpu_job_indexes(j));
     TRY(gpu_job_source(j));
     TRY(gpu_job_place(j));
     TRY(gpu_job_texts(j));
@@ -1016,17 +1031,13 @@ wf_status gpu_job_open(struct job *j) {
         FAIL(x->err, NOT_SUPPORTED, "cannot run on the GPU: %s", j->kept->refusal);
     }
     j->plan = j->kept->plan;
-    j->indexes = NEW_ARRAY(x->arena, struct kindex, j->plan.indexes.count + 1);
-    for (i64 i = 0; i < j->plan.indexes.count; i++) {
-        TRY(gpu_var_index(j->g, x, j->plan.indexes.items[i], &j->indexes[i],
-                          &j->metric->bytes_moved));
-    }
     return ERR_OK;
 }
 
 static FALLIBLE run_job(struct job *j) {
     struct exec *x = j->x;
     TRY(gpu_job_open(j));
+    TRY(gpu_job_indexes(j));
     TRY(gpu_job_scan(j));
     if (!j->found) {
         TRY(gpu_job_source(j));
@@ -1160,6 +1171,7 @@ wf_status gpu_job_queue(struct job *j, bool *out_done) {
     *out_done = false;
     j->queued = 1;
     TRY(gpu_job_open(j));
+    TRY(gpu_job_indexes(j));
     if (!may_queue(j)) {
         return ERR_OK;
     }

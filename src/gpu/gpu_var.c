@@ -42,6 +42,7 @@ void gpu_var_release(void *var) {
     gpu_heap_free(card, gv->filter);
     gpu_heap_free(card, gv->near);
     gpu_heap_free(card, gv->index_rows);
+    gpu_heap_free(card, gv->grow);
     gpu_heap_free(card, gv->lut);
     gpu_str_drop(card, &gv->texts);
     for (i32 i = 0; i < COUNT_OF(gv->intern_blocks); i++) {

@@ -813,7 +813,7 @@ const struct rel *fix_growing(const struct lower *l, const struct rel *input) {
     while (input->kind == REL_FILTER || input->kind == REL_PROJECT) {
         input = rel_input(input);
     }
-    bool grows = l->limits->indexes_grow && !l->defer && input->kind == REL_WORK &&
+    bool grows = !l->defer && input->kind == REL_WORK &&
                  input->work.part != WORK_DELTA && fix_find(l, input->work.fix) == open_loop(l);
     return grows ? input : NULL;
 }

@@ -96,7 +96,6 @@ static wf_status plan_to_program(void *arg) {
         .sets_grow = true,
         .bests_grow = c->settings.device != DEVICE_GPU || database_without_gpu(conn->db),
         .sets_small = true,
-        .indexes_grow = !c->plan->for_gpu,
         .partition = (i32)c->settings.partition,
         .near_bytes = c->plan->for_gpu ? database_near_bytes(conn->db) : 0,
         .max_live = GPU_LIVE_MOST,

@@ -251,6 +251,123 @@ KERNEL(k_build_scatter, struct kbuild, 256) {
     }
 }
 
+/* --- indexes that grow ----------------------------------------------------------------------- */
+
+/* Rows are added by three kernels: their keys get slots and are counted there, runs without room for what
+ * is counted move to where they have it, the rows' numbers are put behind those of their runs. A run of n
+ * rows has room for the next power of two, so that all additions together copy each row number about
+ * once. Without room the report says so, and what the index then is nobody knows. */
+
+#define GROW_FULL(args) (read_u64(&(args).report[REPORT_RETRY]) != 0)
+
+/* The slot of row i's key, which it may make. ~0: there is none left. */
+FN u64 grow_slot(const struct kgrow *g, i64 i) {
+    const i64 key = g->key[i];
+    const u64 mask = g->slot_count - 1;
+    u64 slot = hash_64((u64)key) & mask;
+    for (;;) {
+        u32 owner = read_u32(&g->owners[slot]);
+        if (!owner) {
+            if (read_u64(&g->words[GROW_KEYS]) >= g->key_limit) {
+                return ~0ULL;
+            }
+            owner = atom_cas_u32(&g->owners[slot], 0, (u32)i + 1u);
+            if (!owner) {
+                g->slots[2 * slot] = (u64)key;
+                atom_take_u64(&g->words[GROW_KEYS], 1);
+                return slot;
+            }
+        }
+        if (g->key[owner - 1u] == key) {
+            return slot;
+        }
+        slot = (slot + 1) & mask;
+    }
+}
+
+#define GROW_EACH(i)                                                                               \
+    for (i64 i = args.range->first + (i64)t_block() * t_count() + t_id(), end_ = args.range->end; \
+         i < end_; i += (i64)t_blocks() * t_count())
+
+KERNEL(k_grow_count, struct kgrow, 256) {
+    u32 full = 0;
+    GROW_EACH(i) {
+        if (full || (args.nulls && args.nulls[i])) {
+            continue;
+        }
+        const u64 slot = grow_slot(&args, i);
+        full = slot == ~0ULL;
+        if (!full && !atom_add_u32(&args.more[slot], 1)) {
+            args.touched[atom_take_u64(&args.report[REPORT_GROUPS], 1)] = (u32)slot;
+        }
+    }
+    if (full) {
+        atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_TABLE);
+    }
+}
+
+/* The least power of two that is no less. */
+FN u64 grow_room(u64 rows) {
+    u64 room = rows ? 1u : 0u;
+    while (room < rows) {
+        room *= 2;
+    }
+    return room;
+}
+
+/* A warp a run. */
+KERNEL(k_grow_place, struct kgrow, 256) {
+    if (GROW_FULL(args)) {
+        return;
+    }
+    const u64 count = args.report[REPORT_GROUPS];
+    const u64 warps = (u64)t_blocks() * (t_count() / 32u);
+    for (u64 n = (u64)t_block() * (t_count() / 32u) + t_id() / 32u; n < count; n += warps) {
+        const u32 slot = args.touched[n];
+        const u64 run = args.slots[2u * (u64)slot + 1u];
+        const u64 from = (u32)run;
+        const u64 had = (run >> 32) - from;
+        const u64 has = had + args.more[slot];
+        const u64 room = grow_room(has);
+        const u32 moves = has > grow_room(had);
+        u64 to = moves && t_lane() == 0 ? atom_add_u64(&args.words[GROW_USED], room) : 0u;
+        to = moves ? w_from_u64(to, 0) : from;
+        const u32 fits = !moves || to + room <= args.row_room;
+        for (u64 k = t_lane(); moves && fits && k < had; k += 32u) {
+            args.rows[to + k] = args.rows[from + k];
+        }
+        w_sync();
+        if (t_lane() == 0 && fits) {
+            args.slots[2u * (u64)slot + 1u] = (to + has) << 32 | to;
+            atom_max_u64(&args.report[REPORT_COUNTS], has);
+        }
+        if (t_lane() == 0 && !fits) {
+            atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_OUTPUT);
+        }
+    }
+}
+
+KERNEL(k_grow_rows, struct kgrow, 256) {
+    const u64 mask = args.slot_count - 1;
+    if (GROW_FULL(args)) {
+        return;
+    }
+    GROW_EACH(i) {
+        if (args.nulls && args.nulls[i]) {
+            continue;
+        }
+        const i64 key = args.key[i];
+        u64 slot = hash_64((u64)key) & mask;
+        u64 held = args.slots[2 * slot];
+        TABLE_WALK(slot, mask, held, args.slots[2 * slot], held != (u64)key)
+        const u32 left = atom_add_u32(&args.more[slot], ~0u);
+        args.rows[(args.slots[2 * slot + 1] >> 32) - left] = (u32)i;
+    }
+    if (t_block() == 0 && t_id() == 0 && args.range->end > args.range->first) {
+        args.report[REPORT_ROWS] = (u64)args.range->end;
+    }
+}
+
 /* --- aggregation state ----------------------------------------------------------------------- */
 
 KERNEL(k_agg_init, struct kagg_step, 256) {
@@ -539,6 +656,7 @@ FN void w_turn_take(const struct kturn *args, struct turn *t) {
     t->stopped = failed ? args->took_step + 1u : 0u;
     if (t_lane() == 0) {
         loop->steps[args->took_step].made += made - had;
+        loop->steps[args->took_step].longest = args->took[REPORT_COUNTS];
         loop->stopped = t->stopped;
     }
     if (t_lane() == args->took_rel) {
@@ -553,7 +671,7 @@ FN u32 w_turn_begin(const struct kturn *args, struct turn *t) {
     u32 lane = t_lane();
     u32 is_rel = lane < args->rel_count;
     u32 is_part = lane < args->part_count;
-    u32 fresh = w_ballot((i32)(is_rel && t->rows > t->taken));
+    u32 fresh = w_ballot((i32)(lane < args->loop_count && t->rows > t->taken));
     u64 most = w_from_u64(t->rows, args->stop_rel ? args->stop_rel - 1u : 0u);
     u32 begins = fresh && !(args->stop_rel && (i64)most >= args->stop_rows);
     u32 of = is_part ? args->part_rels[lane] : 0u;
@@ -598,6 +716,9 @@ FN void w_turn_next(const struct kturn *args, const struct turn *t) {
     u64 first = w_from_u64(t->first, args->next_part);
     u64 end = w_from_u64(t->end, args->next_part);
     u64 rows = w_from_u64(t->rows, args->next_rel);
+    u64 of = w_from_u64(t->rows, args->next_source ? args->next_source - 1u : 0u);
+    first = args->next_source ? rows : first;
+    end = args->next_source ? of : end;
     first = goes ? first : 0u;
     end = goes ? end : 0u;
     if (t_lane() == 0) {
@@ -606,6 +727,9 @@ FN void w_turn_next(const struct kturn *args, const struct turn *t) {
         loop->now.start = -(i64)first;
         loop->steps[args->next_step].read += end - first;
         args->next[REPORT_ROWS] = rows;
+        if (args->next_source) {
+            args->next[REPORT_GROUPS] = 0;
+        }
     }
 }
 
@@ -661,7 +785,7 @@ KERNEL(k_turn, struct kturn, 256) {
     b_sync();
     for (u32 i = 0; *s_began && i < args.step_count; i++) {
         const struct kloop_step *step = &args.loop->steps[i];
-        for (u32 at = t_id(); at < LOOP_COUNTS; at += t_count()) {
+        for (u32 at = t_id(); step->counts && at < LOOP_COUNTS; at += t_count()) {
             step->counts_before[at] = step->counts[at];
         }
     }
