@@ -526,8 +526,6 @@ void *vec_grow(struct arena *arena, const void *items, i64 *cap, i64 count, i64 
 
 void (*buffer_unpin)(struct buffer *buf);
 
-enum { BUFFER_PAD = 64 };
-
 struct buffer *buffer_wrap(struct memory *mem, u8 *data, i64 bytes,
                            void (*free_data)(struct buffer *buf), void *owner) {
     struct buffer *buf = malloc(sizeof *buf);

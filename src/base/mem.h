@@ -100,7 +100,8 @@ void *vec_grow(struct arena *arena, const void *items, i64 *cap, i64 count, i64 
         (vec)->items[(vec)->count++] = (item);                                        \
     } while (0)
 
-/* A counted block of column data: 64-byte aligned, padded by 64 readable bytes. */
+/* A counted block of column data: 64-byte aligned, padded by BUFFER_PAD readable bytes. */
+enum { BUFFER_PAD = 64 };
 struct buffer {
     _Atomic i32 refs;
     _Atomic i32 pinned; /* set by the GPU device while registered for direct transfer */

@@ -24,6 +24,8 @@ enum clique_form {
     CLIQUE_TURNED, /* each once, all up or all down: turned */
     CLIQUE_BOTH    /* each in both directions: turned, with a bit for the direction */
 };
+/* Of counts by matrices among neighbours. */
+enum clique_stage { CLIQUE_AT_ONCE, CLIQUE_FILL, CLIQUE_DESCEND };
 enum {
     CLIQUE_UP,
     CLIQUE_DOWN,
@@ -52,6 +54,11 @@ struct kcliques {
     u64 *words;
     u32 *offsets; /* nodes + 1 */
     u32 *to;
+    /* Neighbours of second nodes: of all, the same as above; of a box's, those from `second` on. Offsets
+     * count from the beginning of all edges, and so do both `to`. */
+    const u32 *second_offsets, *second_to;
+    u32 second, second_count;
+    u32 light; /* nodes of `offsets` that are listed, or looked at by a thread an edge */
     /* Edges among the nodes from `heavy` on: a bit each, rows of row_words words of 32 bits. */
     u32 heavy;
     u32 row_words;
@@ -61,6 +68,10 @@ struct kcliques {
     u32 least; /* neighbours that a node of one has */
     u32 *scratch;      /* or 0; of deep counts, for every block: */
     u64 scratch_words;
+    const u64 *places; /* or 0; of a box, for every listed node: where in `scratch` its matrix is */
+    u32 *masks;        /* of a box, for every block: mask_words */
+    u64 mask_words;
+    u32 stage;         /* enum clique_stage */
     i64 first, last; /* edges of a launch, of any graph */
     u64 *report; /* CLIQUE_WORDS */
 };

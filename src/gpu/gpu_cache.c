@@ -105,8 +105,9 @@ bool gpu_pin(struct gpu *g, struct buffer *buf) {
         mutex_unlock(&pins.lock);
         return true;
     }
-    bool done = pins_grow() && g->api->host_register(buf->data, (size_t)buf->bytes,
-                                                     CU_HOST_PORTABLE_MAPPED) == CU_OK;
+    bool done = pins_grow() && /* with what kernels read behind the last row */
+                g->api->host_register(buf->data, (size_t)(buf->bytes + BUFFER_PAD),
+                                      CU_HOST_PORTABLE_MAPPED) == CU_OK;
     if (done && g->api->host_device_ptr(&buf->device_addr, buf->data, 0) != CU_OK) {
         (void)g->api->host_unregister(buf->data);
         done = false;

@@ -3,13 +3,12 @@
  * Whether edges are all turned one way, or there in both directions, is counted; that none is repeated,
  * and that every one has its opposite, is seen once they are sorted. Then nodes may be renamed: by
  * ascending degree, of which a sample is enough, so that few edges lead away from any. Graphs that are
- * neither are counted as they come, by a thread an edge. What a node's neighbours are is found by what
+ * neither are counted as they come, by a thread an edge. A graph that the card has no room for is counted
+ * in boxes (gpu_boxes.c). What a node's neighbours are is found by what
  * suits their number; the heaviest nodes have a matrix of bits among each other, as large as edges make
  * worth while. */
-#include "gpu/gpu_order.h"
+#include "gpu/gpu_cliques.h"
 #include "prim/order.h"
-
-#include "defs/kcliques.h"
 
 _Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node");
 
@@ -27,22 +26,11 @@ _Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node")
 #define SCRATCH_PART 8 /* of the budget, for matrices of neighbours */
 #define SHARED_OWN 1024 /* bytes that kernels have of their own */
 
-struct cliques {
-    struct order_step o;
-    const struct step *step;
-    struct kcliques args;
-    u64 report[CLIQUE_WORDS];
-    u64 words[2]; /* blocks: unsorted, sorted */
-    i64 heavy;    /* nodes of the matrix, at most */
-    u64 found;
-};
-
-static FALLIBLE start(struct cliques *c, enum kernel_no kernel, i64 rows) {
+wf_status cliques_start(struct cliques *c, enum kernel_no kernel, i64 rows) {
     return order_start(&c->o, kernel, order_blocks(&c->o, rows), CLIQUE_THREADS, &c->args);
 }
 
-/* As many blocks as there is room for, but no more than `most`. */
-static FALLIBLE start_resident(struct cliques *c, enum kernel_no kernel, i64 most, i64 shared) {
+wf_status cliques_start_resident(struct cliques *c, enum kernel_no kernel, i64 most, i64 shared) {
     struct gpu *g = c->o.g;
     void *function = NULL;
     i32 per_sm = 1;
@@ -55,7 +43,7 @@ static FALLIBLE start_resident(struct cliques *c, enum kernel_no kernel, i64 mos
                       &c->args, c->o.x->err);
 }
 
-static FALLIBLE zeros(struct cliques *c, i64 bytes, u64 *out) {
+wf_status cliques_zeros(struct cliques *c, i64 bytes, u64 *out) {
     struct gpu *g = c->o.g;
     struct error *err = c->o.x->err;
     TRY(order_block(&c->o, bytes, out));
@@ -63,7 +51,7 @@ static FALLIBLE zeros(struct cliques *c, i64 bytes, u64 *out) {
     return ERR_OK;
 }
 
-static FALLIBLE look(struct cliques *c) {
+wf_status cliques_look(struct cliques *c) {
     return order_receive(&c->o, c->report, (u64)(size_t)c->args.report, CLIQUE_WORDS * 8);
 }
 
@@ -85,12 +73,12 @@ static FALLIBLE open_edges(struct cliques *c) {
     while ((c->args.nodes - 1) >> c->args.bits) {
         c->args.bits++;
     }
-    TRY(zeros(c, CLIQUE_WORDS * 8, &report));
-    TRY(zeros(c, (i64)c->args.nodes * 4, &degrees));
+    TRY(cliques_zeros(c, CLIQUE_WORDS * 8, &report));
+    TRY(cliques_zeros(c, (i64)c->args.nodes * 4, &degrees));
     c->args.report = DEV(u64 *, report);
     c->args.degrees = DEV(u32 *, degrees);
-    TRY(start(c, KERNEL_CLIQUE_FACTS, c->args.rows));
-    TRY(look(c));
+    TRY(cliques_start(c, KERNEL_CLIQUE_FACTS, c->args.rows));
+    TRY(cliques_look(c));
     bool one_way = !c->report[CLIQUE_UP] || !c->report[CLIQUE_DOWN];
     bool both = c->report[CLIQUE_UP] == c->report[CLIQUE_DOWN];
     c->args.form = c->report[CLIQUE_LOOPS] ? CLIQUE_PLAIN
@@ -112,11 +100,11 @@ static FALLIBLE rank_nodes(struct cliques *c) {
     u32 *classes = NEW_ARRAY(c->o.x->arena, u32, CLIQUE_CLASSES);
     u64 addr = 0;
     u64 rank = 0;
-    TRY(zeros(c, CLIQUE_CLASSES * 4, &addr));
+    TRY(cliques_zeros(c, CLIQUE_CLASSES * 4, &addr));
     TRY(order_block(&c->o, (i64)c->args.nodes * 4, &rank));
     c->args.classes = DEV(u32 *, addr);
     c->args.rank = DEV(u32 *, rank);
-    TRY(start(c, KERNEL_CLIQUE_CLASSES, c->args.nodes));
+    TRY(cliques_start(c, KERNEL_CLIQUE_CLASSES, c->args.nodes));
     TRY(order_receive(&c->o, classes, addr, CLIQUE_CLASSES * 4));
     u32 before = 0;
     for (i64 i = 0; i < CLIQUE_CLASSES; i++) {
@@ -126,7 +114,7 @@ static FALLIBLE rank_nodes(struct cliques *c) {
         c->heavy += class_degree(c, i) >= HEAVY_DEGREE ? (i64)count : 0;
     }
     TRY(order_send(&c->o, addr, classes, CLIQUE_CLASSES * 4));
-    return start(c, KERNEL_CLIQUE_RANKS, c->args.nodes / CLIQUE_RANKS + 1);
+    return cliques_start(c, KERNEL_CLIQUE_RANKS, c->args.nodes / CLIQUE_RANKS + 1);
 }
 
 static FALLIBLE sort_words(struct cliques *c) {
@@ -155,11 +143,11 @@ static FALLIBLE make_graph(struct cliques *c) {
         TRY(rank_nodes(c));
     }
     c->args.words = DEV(u64 *, c->words[0]);
-    TRY(start(c, KERNEL_CLIQUE_TURN, c->args.rows));
+    TRY(cliques_start(c, KERNEL_CLIQUE_TURN, c->args.rows));
     TRY(sort_words(c));
     c->args.edges = c->args.form == CLIQUE_BOTH ? c->args.rows / 2 : c->args.rows;
-    TRY(start(c, KERNEL_CLIQUE_ENDS, c->args.edges));
-    return start(c, KERNEL_CLIQUE_OFFSETS, (i64)c->args.nodes + 1);
+    TRY(cliques_start(c, KERNEL_CLIQUE_ENDS, c->args.edges));
+    return cliques_start(c, KERNEL_CLIQUE_OFFSETS, (i64)c->args.nodes + 1);
 }
 
 static FALLIBLE build_graph(struct cliques *c) {
@@ -173,7 +161,7 @@ static FALLIBLE build_graph(struct cliques *c) {
     c->args.to = DEV(u32 *, to);
     c->args.offsets = DEV(u32 *, offsets);
     TRY(make_graph(c));
-    TRY(look(c));
+    TRY(cliques_look(c));
     if (c->report[CLIQUE_ODD]) {
         c->args.form = CLIQUE_PLAIN;
         TRY(make_graph(c));
@@ -183,13 +171,13 @@ static FALLIBLE build_graph(struct cliques *c) {
 
 /* --- counting --- */
 
-/* Any graph. */
-static FALLIBLE count_plain(struct cliques *c) {
-    for (i64 first = 0; first < c->args.edges; first += PLAIN_EDGES) {
+wf_status cliques_count_plain(struct cliques *c) {
+    i64 end = c->first_edge + c->args.edges;
+    for (i64 first = c->first_edge; first < end; first += PLAIN_EDGES) {
         c->args.first = first;
-        c->args.last = MIN_OF(first + PLAIN_EDGES, c->args.edges);
-        TRY(start(c, KERNEL_CLIQUE_PLAIN, PLAIN_EDGES));
-        TRY(look(c)); /* waits, so that a statement can be cancelled in between */
+        c->args.last = MIN_OF(first + PLAIN_EDGES, end);
+        TRY(cliques_start(c, KERNEL_CLIQUE_PLAIN, PLAIN_EDGES));
+        TRY(cliques_look(c)); /* waits, so that a statement can be cancelled in between */
     }
     return ERR_OK;
 }
@@ -217,8 +205,8 @@ static FALLIBLE make_matrix(struct cliques *c) {
     CU(g->api->set_bytes(block->addr, 0, (size_t)(nodes * nodes / 8), g->streams[0]));
     c->args.matrix = DEV(u32 *, block->addr);
     c->args.row_words = (u32)(nodes / 32);
-    c->args.heavy = c->args.nodes - (u32)nodes;
-    return start(c, KERNEL_CLIQUE_MATRIX, c->args.edges);
+    c->args.heavy = c->args.light = c->args.nodes - (u32)nodes;
+    return cliques_start(c, KERNEL_CLIQUE_MATRIX, c->args.edges);
 }
 
 static FALLIBLE list_nodes(struct cliques *c) {
@@ -229,12 +217,11 @@ static FALLIBLE list_nodes(struct cliques *c) {
     c->args.listed = DEV(u32 *, lists[0]);
     c->args.listed_block = DEV(u32 *, lists[1]);
     c->args.least = c->args.size == 3 ? CLIQUE_TINY + 1 : c->args.size - 1;
-    TRY(start(c, KERNEL_CLIQUE_LIST, c->args.nodes));
-    return look(c);
+    TRY(cliques_start(c, KERNEL_CLIQUE_LIST, c->args.nodes));
+    return cliques_look(c);
 }
 
-/* Bytes of a set of so many neighbours. */
-static i64 set_bytes(i64 count, bool places) {
+i64 cliques_set_bytes(i64 count, bool places) {
     i64 slots = CLIQUE_WARP_SLOTS;
     while (slots < 2 * count) {
         slots *= 2;
@@ -242,25 +229,25 @@ static i64 set_bytes(i64 count, bool places) {
     return 4 * ((places ? 2 : 1) * slots + count);
 }
 
-static bool has_shared(const struct cliques *c, i64 bytes) {
+bool cliques_has_shared(const struct cliques *c, i64 bytes) {
     return bytes <= c->o.g->card->shared_max - SHARED_OWN;
 }
 
-static FALLIBLE count_triangles(struct cliques *c) {
-    i64 shared = set_bytes((i64)c->report[CLIQUE_LONGEST], false);
+wf_status cliques_count_triangles(struct cliques *c) {
+    i64 shared = cliques_set_bytes((i64)c->report[CLIQUE_LONGEST], false);
     i64 few = (i64)c->report[CLIQUE_LISTED], many = (i64)c->report[CLIQUE_LISTED_BLOCK];
-    if (many && !has_shared(c, shared)) {
-        return count_plain(c);
+    if (many && !cliques_has_shared(c, shared)) {
+        return cliques_count_plain(c);
     }
-    TRY(start(c, KERNEL_CLIQUE_TINY, c->args.edges));
+    TRY(cliques_start(c, KERNEL_CLIQUE_TINY, c->args.edges));
     if (few) {
-        TRY(start_resident(c, KERNEL_CLIQUE_WARPS, few / CLIQUE_WARPS + 1, 0));
+        TRY(cliques_start_resident(c, KERNEL_CLIQUE_WARPS, few / CLIQUE_WARPS + 1, 0));
     }
     if (many) {
-        TRY(start_resident(c, KERNEL_CLIQUE_BLOCKS, many, shared));
+        TRY(cliques_start_resident(c, KERNEL_CLIQUE_BLOCKS, many, shared));
     }
     if (c->args.matrix) {
-        TRY(start_resident(c, KERNEL_CLIQUE_HEAVY, c->args.nodes - c->args.heavy,
+        TRY(cliques_start_resident(c, KERNEL_CLIQUE_HEAVY, c->args.nodes - c->args.heavy,
                            (i64)c->args.row_words * 4));
     }
     return ERR_OK;
@@ -286,20 +273,20 @@ static FALLIBLE count_deep(struct cliques *c) {
     i64 blocks = (i64)c->report[CLIQUE_LISTED_BLOCK];
     i64 words = (longest + 31) / 32;
     i64 all = longest * words + CLIQUE_WARPS * (i64)(c->args.size - 3) * words;
-    i64 shared = set_bytes(longest, true);
+    i64 shared = cliques_set_bytes(longest, true);
     if (!blocks) {
         return ERR_OK;
     }
-    if (!has_shared(c, shared)) {
-        return count_plain(c);
+    if (!cliques_has_shared(c, shared)) {
+        return cliques_count_plain(c);
     }
-    if (has_shared(c, shared + 4 * all)) {
+    if (cliques_has_shared(c, shared + 4 * all)) {
         shared += 4 * all;
     } else {
         blocks = MIN_OF(blocks, c->o.g->card->sm_count * 4LL);
         TRY(take_scratch(c, all, &blocks));
     }
-    return start_resident(c, KERNEL_CLIQUE_DEEP, blocks, shared);
+    return cliques_start_resident(c, KERNEL_CLIQUE_DEEP, blocks, shared);
 }
 
 static FALLIBLE sum_up(struct cliques *c) {
@@ -318,25 +305,31 @@ static FALLIBLE count_all(void *arg) {
     struct cliques *c = arg;
     TRY(open_edges(c));
     TRY(build_graph(c));
-    c->args.heavy = c->args.nodes;
+    c->args.heavy = c->args.light = c->args.nodes;
+    c->args.second_offsets = c->args.offsets;
+    c->args.second_to = c->args.to;
+    c->args.second_count = c->args.nodes;
     if (c->args.form == CLIQUE_PLAIN) {
-        TRY(count_plain(c));
+        TRY(cliques_count_plain(c));
     } else if (c->args.size == 3) {
         TRY(make_matrix(c));
         TRY(list_nodes(c));
-        TRY(count_triangles(c));
+        TRY(cliques_count_triangles(c));
     } else {
         TRY(list_nodes(c));
         TRY(count_deep(c));
     }
-    TRY(look(c));
+    TRY(cliques_look(c));
     return sum_up(c);
 }
 
 wf_status gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct cliques c = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step};
     i64 rows = x->vars[step->src].rows;
-    wf_status status = rows > 0 ? order_timed(&c.o, count_all, &c) : ERR_OK;
+    bool parts = g->tight >= TIGHT_STREAM; /* there is no room for all */
+    wf_status status = rows == 0 ? ERR_OK
+                       : parts   ? boxes_count(&c)
+                                 : order_timed(&c.o, count_all, &c);
     order_end(&c.o, status);
     TRY(status);
     variable_reset(&x->vars[step->dst]);

@@ -369,7 +369,7 @@ static bool has_level(const struct exec *x, const struct step *step, enum gpu_ti
     for (u32 s = 0; step->kind == STEP_PIPELINE && s < step->pipeline->sink_count; s++) {
         groups = groups || step->pipeline->sinks[s].kind == SINK_AGG;
     }
-    return tight == TIGHT_STREAM  ? table
+    return tight == TIGHT_STREAM  ? table || step->kind == STEP_CLIQUES
            : tight == TIGHT_PART  ? named && groups
            : tight == TIGHT_SPILL ? named && spills
                                   : named && table;

@@ -164,13 +164,33 @@ KERNEL(k_clique_matrix, struct kcliques, 256) {
     }
 }
 
-/* Whether w is among the neighbours of v: how often, where edges may be repeated. */
+/* The node, of those of `offsets`, that an edge is from. */
+FN u32 clique_from(const struct kcliques *a, u64 edge) {
+    if (a->words) {
+        return (u32)(clique_word(a, edge) >> a->bits);
+    }
+    u32 from = 0;
+    u32 end = a->nodes;
+    NO_UNROLL while (from + 1u < end) { /* the last that begins at the edge or before */
+        const u32 middle = from + (end - from) / 2u;
+        const u32 before = a->offsets[middle] <= edge;
+        from = before ? middle : from;
+        end = before ? end : middle;
+    }
+    return from;
+}
+
+/* Whether the neighbours of v are here. */
+FN u32 clique_is_here(const struct kcliques *a, u32 v) {
+    return v - a->second < a->second_count;
+}
+/* Whether w is among the neighbours of v, which are here: how often, where edges may be repeated. */
 FN u32 clique_seek(const struct kcliques *a, u32 v, u32 w) {
-    u32 from = a->offsets[v];
-    u32 end = a->offsets[v + 1];
+    u32 from = a->second_offsets[v - a->second];
+    u32 end = a->second_offsets[v - a->second + 1u];
     NO_UNROLL while (from < end) {
         const u32 middle = from + (end - from) / 2u;
-        const u32 less = a->to[middle] < w;
+        const u32 less = a->second_to[middle] < w;
         from = less ? middle + 1u : from;
         end = less ? end : middle;
     }
@@ -178,7 +198,7 @@ FN u32 clique_seek(const struct kcliques *a, u32 v, u32 w) {
 }
 FN u32 clique_has(const struct kcliques *a, u32 v, u32 w) {
     const u32 at = clique_seek(a, v, w);
-    return at < a->offsets[v + 1] && a->to[at] == w;
+    return at < a->second_offsets[v - a->second + 1u] && a->second_to[at] == w;
 }
 FN u32 clique_times(const struct kcliques *a, u32 v, u32 w) {
     return clique_seek(a, v, w + 1u) - clique_seek(a, v, w);
@@ -192,17 +212,23 @@ FN u32 clique_bit(const struct kcliques *a, u32 v, u32 w) {
 /* Triangles of nodes with few neighbours: a thread an edge. */
 KERNEL(k_clique_tiny, struct kcliques, 256) {
     u64 found = 0;
-    CLIQUE_EACH(i, args.offsets[args.heavy]) {
-        const u32 u = (u32)(clique_word(&args, (u64)i) >> args.bits);
+    const u32 first = args.offsets[0];
+    CLIQUE_EACH(i, args.offsets[args.light] - first) {
+        const u32 edge = first + (u32)i;
+        const u32 v = args.to[edge];
+        if (v < args.heavy && !clique_is_here(&args, v)) {
+            continue;
+        }
+        const u32 u = clique_from(&args, edge);
         const u32 end = args.offsets[u + 1];
-        const u32 v = args.to[i];
         if (end - args.offsets[u] > CLIQUE_TINY) {
             continue;
         }
-        if (v < args.heavy && args.offsets[v] == args.offsets[v + 1]) {
+        if (v < args.heavy &&
+            args.second_offsets[v - args.second] == args.second_offsets[v - args.second + 1u]) {
             continue;
         }
-        NO_UNROLL for (u32 k = (u32)i + 1u; k < end; k++) {
+        NO_UNROLL for (u32 k = edge + 1u; k < end; k++) {
             const u32 w = args.to[k];
             found += v >= args.heavy ? clique_bit(&args, v, w) : clique_has(&args, v, w);
         }
@@ -212,10 +238,10 @@ KERNEL(k_clique_tiny, struct kcliques, 256) {
 
 /* Lists the other nodes before the heavy ones, by the number of their neighbours. */
 KERNEL(k_clique_list, struct kcliques, 256) {
-    for (u32 first = t_block() * CLIQUE_THREADS; first < args.heavy;
+    for (u32 first = t_block() * CLIQUE_THREADS; first < args.light;
          first += t_blocks() * CLIQUE_THREADS) {
         const u32 u = first + t_id();
-        const u32 count = u < args.heavy ? args.offsets[u + 1] - args.offsets[u] : 0u;
+        const u32 count = u < args.light ? args.offsets[u + 1] - args.offsets[u] : 0u;
         const u32 is = count < args.least ? 0u : count > CLIQUE_WARP || args.size > 3u ? 2u : 1u;
         UNROLL for (u32 k = 1; k < 3; k++) {
             const u32 mask = w_ballot(is == k);
@@ -283,9 +309,12 @@ FN u64 clique_chunk(const struct kcliques *a, const struct clique_set *set,
     u32 v = 0;
     if (p + 1u < set->count) {
         const u32 behind = set->count - 1u - p;
+        u32 own = 0;
         v = set->list[p];
-        start = a->offsets[v];
-        const u32 own = a->offsets[v + 1] - start;
+        if (clique_is_here(a, v)) {
+            start = a->second_offsets[v - a->second];
+            own = a->second_offsets[v - a->second + 1u] - start;
+        }
         if (v >= a->heavy) {
             way = behind <= own;
         } else {
@@ -316,7 +345,7 @@ FN u64 clique_chunk(const struct kcliques *a, const struct clique_set *set,
             u32 place = p0 + owner + 1u + k;
             u32 is = 0;
             if (how == 0) {
-                is = clique_find(set->slots, set->mask, a->to[from + k], &place);
+                is = clique_find(set->slots, set->mask, a->second_to[from + k], &place);
                 place = is && set->places ? set->places[place] : place;
             } else {
                 const u32 w = set->list[place];
@@ -540,6 +569,36 @@ FN u64 w_clique_deep(const u32 *rows, u32 words, u32 *masks, u32 missing) {
     }
 }
 
+/* The matrix among the neighbours of a node, as far as those of second nodes are here. */
+FN void b_clique_fill(const struct kcliques *a, const struct clique_set *set,
+                      const struct clique_rows *rows, u32 *s_at) {
+    for (;;) {
+        const u32 p = w_clique_take(s_at, 32);
+        if (p + 1u >= set->count) {
+            break;
+        }
+        (void)clique_chunk(a, set, rows, p);
+    }
+}
+
+/* Cliques in it, by a block. */
+FN u64 b_clique_descend(const struct kcliques *a, const struct clique_rows *rows, u32 count,
+                        u32 *masks, u32 *s_at) {
+    u64 found = 0;
+    for (;;) {
+        const u32 p = w_clique_take(s_at, 1);
+        if (p >= count) {
+            return found;
+        }
+        for (u32 i = t_lane(); i < rows->words; i += 32u) {
+            masks[i] = rows->rows[p * rows->words + i];
+        }
+        w_sync();
+        found += w_clique_deep(rows->rows, rows->words, masks, a->size - 2u);
+        w_sync();
+    }
+}
+
 /* Of more than three nodes: a matrix of the neighbours of every node, in shared memory or, where it has
  * no room there, in the block's part of `scratch`; behind it masks for every warp. */
 KERNEL(k_clique_deep, struct kcliques, 256) {
@@ -563,27 +622,38 @@ KERNEL(k_clique_deep, struct kcliques, 256) {
             rows.rows[i] = 0;
         }
         b_sync();
-        for (;;) {
-            const u32 p = w_clique_take(&s_ticket[1], 32);
-            if (p + 1u >= set.count) {
-                break;
-            }
-            (void)clique_chunk(&args, &set, &rows, p);
-        }
+        b_clique_fill(&args, &set, &rows, &s_ticket[1]);
         mem_fence();
         b_sync();
         u32 *masks = rows.rows + set.count * rows.words + t_id() / 32u * depths * rows.words;
-        for (;;) {
-            const u32 p = w_clique_take(&s_ticket[2], 1);
-            if (p >= set.count) {
-                break;
-            }
-            for (u32 i = t_lane(); i < rows.words; i += 32u) {
-                masks[i] = rows.rows[p * rows.words + i];
-            }
-            w_sync();
-            found += w_clique_deep(rows.rows, rows.words, masks, args.size - 2u);
-            w_sync();
+        found += b_clique_descend(&args, &rows, set.count, masks, &s_ticket[2]);
+    }
+    clique_add(&args.report[CLIQUE_FOUND], found);
+}
+
+/* The same in boxes: matrices of a slab's nodes stay until all second nodes have been here. */
+KERNEL(k_clique_box, struct kcliques, 256) {
+    SHARED_BYTES(s_bytes);
+    SHARED(u32, s_ticket, 3);
+    const u32 count = (u32)args.report[CLIQUE_LISTED_BLOCK];
+    u64 found = 0;
+    for (;;) {
+        const u32 no = b_clique_next(&args.report[CLIQUE_TICKETS + 1], s_ticket);
+        if (no >= count) {
+            break;
+        }
+        const u32 u = args.listed_block[no];
+        const u32 degree = args.offsets[u + 1] - args.offsets[u];
+        struct clique_rows rows;
+        rows.words = (degree + 31u) / 32u;
+        rows.rows = args.scratch + args.places[no];
+        if (args.stage == CLIQUE_FILL) {
+            const struct clique_set set = b_clique_set(&args, u, (u32 *)s_bytes, 1);
+            b_clique_fill(&args, &set, &rows, &s_ticket[1]);
+        } else {
+            u32 *masks = args.masks + t_block() * args.mask_words +
+                         t_id() / 32u * (args.size - 3u) * rows.words;
+            found += b_clique_descend(&args, &rows, degree, masks, &s_ticket[2]);
         }
     }
     clique_add(&args.report[CLIQUE_FOUND], found);
@@ -598,13 +668,16 @@ KERNEL(k_clique_plain, struct kcliques, 256) {
     u64 over = 0; /* what a word cannot hold */
     CLIQUE_EACH(no, args.last - args.first) {
         const u64 edge = (u64)(args.first + no);
-        const u32 u = (u32)(clique_word(&args, edge) >> args.bits);
+        const u32 u = clique_from(&args, edge);
         const u32 end = args.offsets[u + 1];
         u32 node[CLIQUE_DEPTH];
         u32 at[CLIQUE_DEPTH];
         u64 weight[CLIQUE_DEPTH];
         u32 depth = 1; /* nodes that were chosen behind u */
         node[0] = args.to[edge];
+        if (!clique_is_here(&args, node[0])) { /* of a box of triangles: its turn comes */
+            continue;
+        }
         weight[0] = 1;
         at[1] = args.offsets[u];
         NO_UNROLL while (depth > 0) {

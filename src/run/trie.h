@@ -1,0 +1,75 @@
+/* trie.h: sorted edges of a graph as a TrieArray of two levels: where every node's neighbours are, and these.
+ *
+ * It is two arrays of words that mean the same wherever they lie: in memory, or, where the budget has no
+ * room for them, in temporary space, mapped. Nothing in it is an address, so a slice, the neighbours of nodes
+ * that follow each other, is a piece of either array as it is: it is copied to a card or to memory without
+ * being looked at. Boxes are pairs of slices, for the first two nodes of a pattern; whoever counts takes the
+ * next range of first nodes from a queue. See decision 0037. */
+#ifndef WF_RUN_TRIE_H
+#define WF_RUN_TRIE_H
+
+#include "defs/kcliques.h"
+#include "run/device.h"
+
+struct trie {
+    u32 form;  /* enum clique_form */
+    i64 nodes;
+    i64 first; /* nodes before have no neighbours */
+    i64 edges;
+    i64 longest; /* neighbours of a node */
+    u32 *starts; /* nodes + 1 */
+    u32 *to;
+    struct buffer *starts_buffer, *to_buffer;
+    i64 rows; /* that it was made of */
+};
+
+/* Of the rows of a variable, on the host: two columns of 32 bits, nodes below `nodes`. */
+FALLIBLE trie_build(struct exec *x, u32 var, i64 nodes, struct trie *out);
+void trie_fini(struct trie *t);
+
+static inline i64 trie_degree(const struct trie *t, i64 node) {
+    return (i64)(t->starts[node + 1] - t->starts[node]);
+}
+/* Bytes of a slice: its part of both arrays. */
+static inline i64 trie_slice_bytes(const struct trie *t, i64 first, i64 end) {
+    return 4 * ((i64)(t->starts[end] - t->starts[first]) + end - first + 1);
+}
+/* Where the largest slice from `first` on ends that has room; at least one node is in it. By search. */
+i64 trie_slice_end(const struct trie *t, i64 first, i64 bytes);
+
+/* First nodes of boxes, that several devices take from. */
+struct boxes {
+    struct trie trie;
+    u32 size; /* nodes of a clique */
+    struct mutex lock;
+    i64 next;    /* the first node that nobody has taken */
+    i64 takers;  /* devices that take */
+    i64 slabs, boxes; /* taken, counted */
+    u64 found;
+    b8 over; /* what was found is too large for a word */
+};
+
+/* What a device has room for. */
+struct box_room {
+    i64 bytes;      /* of a slab: edges, and what goes with its nodes */
+    i64 node_bytes; /* that every node takes besides its slice */
+    i64 bits_bytes; /* of matrices among neighbours, in words of 32 bits; 0 = there are none */
+};
+struct slab {
+    i64 first, end;
+};
+
+FALLIBLE boxes_open(struct exec *x, u32 var, i64 nodes, u32 size, struct boxes **out);
+void boxes_close(struct boxes *b);
+/* The next first nodes; false when there are none. One node is taken even where it has no room. */
+bool boxes_take(struct boxes *b, const struct box_room *room, struct slab *out);
+/* What somebody counted in `boxes` boxes. */
+void boxes_add(struct boxes *b, u64 found, bool over, i64 boxes);
+/* Of all of them: an error where it is too large. */
+FALLIBLE boxes_total(struct boxes *b, struct error *err, u64 *out);
+/* Words of 32 bits of a matrix among so many neighbours. */
+static inline i64 box_matrix_words(i64 degree) {
+    return degree * ((degree + 31) / 32);
+}
+
+#endif
