@@ -73,6 +73,8 @@ struct catalog *catalog_open(struct memory *mem) {
     catalog->mem = mem;
     mutex_init(&catalog->lock);
     mutex_init(&catalog->commit_lock);
+    cond_init(&catalog->save_done);
+    cond_init(&catalog->keeper_wakes);
     atomic_init(&catalog->last_oid, OID_FIRST - 1);
     atomic_init(&catalog->definitions, 1);
     catalog->edition = first_edition(mem);
@@ -104,6 +106,8 @@ void catalog_close(struct catalog *catalog) {
     ASSERT(!catalog->file); /* catalog_detach comes before */
     edition_release(catalog->edition);
     edition_release(catalog->visible);
+    cond_fini(&catalog->keeper_wakes);
+    cond_fini(&catalog->save_done);
     mutex_fini(&catalog->commit_lock);
     mutex_fini(&catalog->lock);
     mem_free(catalog->mem, catalog, (i64)sizeof *catalog);
@@ -221,7 +225,7 @@ static FALLIBLE merge_defined(struct merge *m, const struct edition_entry *mine)
 static FALLIBLE merge_version(struct merge *m, const struct edition_entry *base,
                               const struct edition_entry *mine, const struct edition_entry *now) {
     struct table *table = mine->object->table;
-    if (now->version == base->version) {
+    if (now->version == base->version && !version_is_private(mine->version)) {
         note(m, mine->object->oid, mine->object, mine->version);
         return ERR_OK;
     }
@@ -278,13 +282,16 @@ static FALLIBLE merge_all(struct merge *m) {
 static FALLIBLE merge(struct catalog *catalog, struct edition *base, struct edition *mine,
                       struct edition **out, struct error *err) {
     struct edition *now = catalog->edition;
-    if (now == base) {
+    i64 changes = 1;
+    bool apart = now != base; /* there is something to bring together */
+    for (struct edition_diff diff = edition_diff(base, mine); edition_diff_step(&diff);) {
+        const struct table_version *version = diff.after ? diff.after->version : NULL;
+        apart = apart || (version && version_is_private(version));
+        changes++;
+    }
+    if (!apart) {
         *out = edition_retain(mine);
         return ERR_OK;
-    }
-    i64 changes = 1;
-    for (struct edition_diff diff = edition_diff(base, mine); edition_diff_step(&diff);) {
-        changes++;
     }
     i64 bytes = changes * (i64)sizeof(struct edit);
     struct merge m = {.catalog = catalog, .base = base, .mine = mine, .now = now, .err = err};
@@ -360,8 +367,11 @@ wf_status catalog_keep_sequences(struct catalog *catalog, struct error *err) {
     if (!catalog->file || sequence_moves() == atomic_load(&catalog->saved_moves)) {
         return ERR_OK;
     }
+    wf_status status = ERR_OK;
     mutex_lock(&catalog->commit_lock);
-    wf_status status = catalog_keep(catalog, catalog->edition, err);
+    for (bool again = true; again && !status;) {
+        status = catalog_keep(catalog, catalog->edition, &again, err);
+    }
     u64 record = catalog->last_record;
     mutex_unlock(&catalog->commit_lock);
     return status ? status : catalog_settle(catalog, record, err);
@@ -378,16 +388,21 @@ wf_status catalog_commit_as(struct catalog *catalog, struct edition *base, struc
         return ERR_OK;
     }
     struct edition *next = NULL;
+    wf_status status = ERR_OK;
     mutex_lock(&catalog->commit_lock);
-    wf_status status = newest(catalog, err);
-    if (!status) {
-        status = merge(catalog, base, mine, &next, err);
-    }
-    if (!status && next != mine && recheck) {
-        status = recheck(arg, base, mine, next, err);
-    }
-    if (!status) {
-        status = catalog_keep(catalog, next, err);
+    for (bool again = true; again && !status;) {
+        edition_release(next);
+        next = NULL;
+        status = newest(catalog, err);
+        if (!status) {
+            status = merge(catalog, base, mine, &next, err);
+        }
+        if (!status && next != mine && recheck) {
+            status = recheck(arg, base, mine, next, err);
+        }
+        if (!status) {
+            status = catalog_keep(catalog, next, &again, err);
+        }
     }
     if (!status) {
         publish(catalog, next);
@@ -404,15 +419,21 @@ wf_status catalog_commit_as(struct catalog *catalog, struct edition *base, struc
 wf_status catalog_replace(struct catalog *catalog, u32 oid, const struct table_version *old,
                           struct table_version *version, struct error *err) {
     struct edition *next = NULL;
+    wf_status status = ERR_OK;
     mutex_lock(&catalog->commit_lock);
-    wf_status status = newest(catalog, err);
-    const struct edition_entry *entry = status ? NULL : edition_find_oid(catalog->edition, oid);
-    if (entry && entry->version == old) {
-        struct edit edit = {oid, entry->object, version};
-        status = edition_change(catalog, catalog->edition, &edit, 1, &next, err);
-    }
-    if (next) {
-        status = catalog_keep(catalog, next, err);
+    for (bool again = true; again && !status;) {
+        edition_release(next);
+        next = NULL;
+        again = false;
+        status = newest(catalog, err);
+        const struct edition_entry *entry = status ? NULL : edition_find_oid(catalog->edition, oid);
+        if (entry && entry->version == old) {
+            struct edit edit = {oid, entry->object, version};
+            status = edition_change(catalog, catalog->edition, &edit, 1, &next, err);
+        }
+        if (next) {
+            status = catalog_keep(catalog, next, &again, err);
+        }
     }
     if (next && !status) {
         publish(catalog, next);

@@ -147,7 +147,8 @@ void catalog_close(struct catalog *catalog);
 /* From here on the catalog is what the file holds, log included, and commits go there; takes the file.
  * Before anybody else knows the catalog. */
 struct db_file;
-FALLIBLE catalog_attach(struct catalog *catalog, struct db_file *file, struct error *err);
+FALLIBLE catalog_attach(struct catalog *catalog, struct db_file *file, i64 log_most,
+                        struct error *err);
 /* Saves the current state, so that the log is empty; nothing without a file. */
 FALLIBLE catalog_checkpoint(struct catalog *catalog, struct error *err);
 /* The same for good: the log goes, the file is closed. */

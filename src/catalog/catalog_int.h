@@ -24,10 +24,26 @@ struct catalog {
     u64 last_dict; /* numbers of dictionaries in the file */
     u64 last_record;
     _Atomic u64 saved_moves; /* of sequences */
+    /* A state is on its way to the file while commits go on (saved.c). */
+    b8 saving;
+    _Atomic bool save_stops; /* it is to give up: a commit needs the file */
+    struct cond save_done;
+    /* The thread that does so by itself. */
+    struct thread *keeper;
+    struct cond keeper_wakes;
+    b8 keeper_wanted, keeper_ends;
+    i64 log_most;      /* bytes of the log that wake it */
+    i64 log_next_most; /* after it failed: not before there are so many */
 };
 /* saved.c, under the commit lock: `next` goes to the log, or to the file. It is durable once
- * catalog_settle has returned for catalog->last_record. */
-FALLIBLE catalog_keep(struct catalog *catalog, struct edition *next, struct error *err);
+ * catalog_settle has returned for catalog->last_record. *out_again: the lock was given up, and
+ * nothing was done; the caller is to look at everything again. */
+FALLIBLE catalog_keep(struct catalog *catalog, struct edition *next, bool *out_again,
+                      struct error *err);
+/* Takes the commit lock, and waits until nobody saves. */
+void catalog_lock_idle(struct catalog *catalog);
+/* The same, and the file holds the newest edition then. The lock is not taken when that fails. */
+FALLIBLE catalog_lock_saved(struct catalog *catalog, struct error *err);
 FALLIBLE catalog_settle(struct catalog *catalog, u64 record, struct error *err);
 void catalog_set_edition(struct catalog *catalog, struct edition *edition); /* takes it */
 

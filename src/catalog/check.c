@@ -13,10 +13,7 @@ wf_status catalog_check(struct catalog *catalog, struct arena *arena, struct che
     if (!file) {
         return ERR_OK;
     }
-    if (!db_file_is_read_only(file)) {
-        TRY(catalog_checkpoint(catalog, err));
-    }
-    mutex_lock(&catalog->commit_lock);
+    TRY(catalog_lock_saved(catalog, err));
     for (struct edition_walk at = edition_walk(catalog->saved); edition_step(&at);) {
         const struct object *object = at.entry->object;
         struct checked item = {.name = object->name, .fault = "fine"};

@@ -5,12 +5,17 @@
  * not hold (many rows, a table redefined with its rows) is saved instead: the whole state goes to
  * the file beside the one there, sharing its extents, and the header is switched; that is a
  * checkpoint, and the log begins anew. Both happen under the commit lock, before anybody sees the
- * edition. See decision 0034. */
+ * edition.
+ *
+ * A checkpoint that no commit waits for, by the statement or by the length of the log, writes the
+ * state of a moment while commits go on: the commit lock is held only when it begins and when it
+ * switches the header. One state at a time is on its way: a commit that has to save makes it give
+ * up, since what that commit saves contains it. See decision 0034. */
 #include "catalog/catalog_int.h"
 #include "store/saved.h"
 
 enum { LOG_ROWS_MOST = 1 << 19 }; /* bytes of a commit that go to the log */
-#define LOG_BYTES_MOST (64LL << 20) /* then a checkpoint follows */
+#define LOG_BYTES_MOST (64LL << 20) /* then a checkpoint follows, if nothing else was asked for */
 
 enum change_kind { CHANGE_END, CHANGE_GONE, CHANGE_OBJECT, CHANGE_TABLE, CHANGE_ROWS, CHANGE_SEQ };
 
@@ -20,7 +25,9 @@ static bool is_saved(const struct object *object) {
 
 /* objects to bytes */
 
-static void sequence_save(struct blob *out, struct sequence *seq) {
+/* `is_kept`: nobody can commit before this is in log or file, so what is different afterwards is
+ * all that the next record has to say. */
+static void sequence_save(struct blob *out, struct sequence *seq, bool is_kept) {
     mutex_lock(&seq->lock);
     blob_u64(out, (u64)seq->start);
     blob_u64(out, (u64)seq->increment);
@@ -29,12 +36,14 @@ static void sequence_save(struct blob *out, struct sequence *seq) {
     blob_u8(out, (u8)(seq->cycle | seq->called << 1));
     type_save(out, seq->type);
     blob_u64(out, (u64)seq->last);
-    seq->saved_last = seq->last;
-    seq->saved_called = seq->called;
+    if (is_kept) {
+        seq->saved_last = seq->last;
+        seq->saved_called = seq->called;
+    }
     mutex_unlock(&seq->lock);
 }
 
-static void object_save(struct blob *out, const struct object *object) {
+static void object_save(struct blob *out, const struct object *object, bool is_kept) {
     blob_u8(out, object->kind);
     blob_u32(out, object->oid);
     blob_u32(out, object->schema);
@@ -59,7 +68,7 @@ static void object_save(struct blob *out, const struct object *object) {
         }
     }
     if (object->sequence) {
-        sequence_save(out, object->sequence);
+        sequence_save(out, object->sequence, is_kept);
     }
 }
 
@@ -115,15 +124,26 @@ static struct sequence sequence_load(struct blob_reader *from) {
 
 /* states to the file */
 
-static FALLIBLE write_state(struct save *save, struct catalog *catalog, struct edition *edition,
-                            struct dict_list *dicts, struct blob *objects, struct error *err) {
+struct state_out {
+    struct save *save;
+    struct extent root;
+    bool is_kept; /* see sequence_save */
+    struct dict_list dicts;
+    struct blob objects;
+};
+
+static FALLIBLE write_objects(struct state_out *out, struct catalog *catalog,
+                              struct edition *edition, struct error *err) {
+    struct save *save = out->save;
+    struct dict_list *dicts = &out->dicts;
+    struct blob *objects = &out->objects;
     u32 count = 0;
     for (struct edition_walk at = edition_walk(edition); edition_step(&at);) {
         const struct object *object = at.entry->object;
         if (!is_saved(object)) {
             continue;
         }
-        object_save(objects, object);
+        object_save(objects, object, out->is_kept);
         if (object->kind == OBJECT_TABLE) {
             struct extent extent;
             table_def_save(objects, object->table);
@@ -143,32 +163,138 @@ static FALLIBLE write_state(struct save *save, struct catalog *catalog, struct e
     wf_status status = blob_check(&root, err);
     status = status ? status : blob_check(&dicts->out, err);
     status = status ? status : blob_check(objects, err);
-    status = status ? status : save_put(save, root.data, root.len, &catalog->root, err);
+    status = status ? status : save_put(save, root.data, root.len, &out->root, err);
     blob_fini(&root);
     return status;
 }
 
-/* Under the commit lock. */
+static FALLIBLE write_state(struct state_out *out, struct catalog *catalog, struct edition *edition,
+                            struct error *err) {
+    out->dicts = (struct dict_list){.last_id = &catalog->last_dict};
+    blob_init(&out->dicts.out, catalog->mem);
+    blob_init(&out->objects, catalog->mem);
+    wf_status status = write_objects(out, catalog, edition, err);
+    status = status ? status : save_sync(out->save, err);
+    blob_fini(&out->objects);
+    blob_fini(&out->dicts.out);
+    return status;
+}
+
+/* Under the commit lock, when nobody else saves. */
 static FALLIBLE save_state(struct catalog *catalog, struct edition *edition, bool is_last,
                            struct error *err) {
-    struct save *save;
+    struct state_out out = {.is_kept = true};
     u64 moves = sequence_moves();
-    TRY(save_open(catalog->file, &save, err));
-    struct dict_list dicts = {.last_id = &catalog->last_dict};
-    struct blob objects;
-    blob_init(&dicts.out, catalog->mem);
-    blob_init(&objects, catalog->mem);
-    wf_status status = write_state(save, catalog, edition, &dicts, &objects, err);
-    status = status ? status : save_finish(save, &catalog->root, is_last, err);
-    blob_fini(&objects);
-    blob_fini(&dicts.out);
-    save_close(save);
+    ASSERT(!catalog->saving);
+    TRY(save_open(catalog->file, NULL, &out.save, err));
+    wf_status status = write_state(&out, catalog, edition, err);
+    status = status ? status : save_finish(out.save, &out.root, is_last, err);
+    save_close(out.save);
     if (!status) {
+        catalog->root = out.root;
         catalog->saved_moves = moves;
         edition_release(catalog->saved);
         catalog->saved = edition_retain(edition);
     }
     return status;
+}
+
+/* Under the commit lock, which is given up while the state is written. */
+static FALLIBLE save_beside(struct catalog *catalog, struct error *err) {
+    struct state_out out = {.is_kept = false};
+    TRY(save_open(catalog->file, &catalog->save_stops, &out.save, err));
+    struct edition *edition = edition_retain(catalog->edition);
+    catalog->saving = 1;
+    atomic_store(&catalog->save_stops, false);
+    mutex_unlock(&catalog->commit_lock);
+    wf_status status = write_state(&out, catalog, edition, err);
+    mutex_lock(&catalog->commit_lock);
+    if (!status && !atomic_load(&catalog->save_stops)) {
+        status = save_finish(out.save, &out.root, false, err);
+        catalog->root = status ? catalog->root : out.root;
+    }
+    save_close(out.save);
+    if (atomic_load(&catalog->save_stops) && status == ERR_CANCELLED) {
+        error_reset(err); /* who made it stop saves more than this */
+        status = ERR_OK;
+    }
+    catalog->saving = 0;
+    cond_broadcast(&catalog->save_done);
+    mutex_unlock(&catalog->commit_lock);
+    edition_release(edition); /* which may free much */
+    mutex_lock(&catalog->commit_lock);
+    return status;
+}
+
+void catalog_lock_idle(struct catalog *catalog) {
+    mutex_lock(&catalog->commit_lock);
+    while (catalog->saving) {
+        cond_wait(&catalog->save_done, &catalog->commit_lock);
+    }
+}
+
+wf_status catalog_lock_saved(struct catalog *catalog, struct error *err) {
+    catalog_lock_idle(catalog);
+    bool saves = !db_file_is_read_only(catalog->file);
+    wf_status status = saves ? save_state(catalog, catalog->edition, false, err) : ERR_OK;
+    if (status) {
+        mutex_unlock(&catalog->commit_lock);
+    }
+    return status;
+}
+
+wf_status catalog_checkpoint(struct catalog *catalog, struct error *err) {
+    if (!catalog->file) {
+        return ERR_OK;
+    }
+    catalog_lock_idle(catalog);
+    wf_status status = save_beside(catalog, err);
+    mutex_unlock(&catalog->commit_lock);
+    return status;
+}
+
+/* the thread that saves when the log is long */
+
+static void keeper_run(void *arg) {
+    struct catalog *catalog = arg;
+    catalog_lock_idle(catalog);
+    while (!catalog->keeper_ends) {
+        struct error ignored; /* what is not saved is in the log */
+        error_reset(&ignored);
+        if (catalog->keeper_wanted && !catalog->saving) {
+            catalog->keeper_wanted = 0;
+            bool failed = save_beside(catalog, &ignored) != ERR_OK;
+            catalog->log_next_most = failed ? log_bytes(catalog->file) + catalog->log_most : 0;
+        } else {
+            cond_wait(catalog->saving ? &catalog->save_done : &catalog->keeper_wakes,
+                      &catalog->commit_lock);
+        }
+    }
+    mutex_unlock(&catalog->commit_lock);
+}
+
+/* Under the commit lock. Without a thread the log grows until the next try. */
+static void keeper_wake(struct catalog *catalog) {
+    if (log_bytes(catalog->file) <= MAX_OF(catalog->log_most, catalog->log_next_most) ||
+        catalog->saving) {
+        return;
+    }
+    catalog->keeper_wanted = 1;
+    catalog->keeper = catalog->keeper ? catalog->keeper : thread_start(keeper_run, catalog);
+    cond_broadcast(&catalog->keeper_wakes);
+}
+
+static void keeper_end(struct catalog *catalog) {
+    mutex_lock(&catalog->commit_lock);
+    struct thread *keeper = catalog->keeper;
+    catalog->keeper = NULL;
+    catalog->keeper_ends = 1;
+    atomic_store(&catalog->save_stops, true);
+    cond_broadcast(&catalog->keeper_wakes);
+    mutex_unlock(&catalog->commit_lock);
+    if (keeper) {
+        thread_join(keeper);
+    }
 }
 
 /* commits to the log */
@@ -185,7 +311,7 @@ static void note_table(struct record_out *out, const struct edition_entry *befor
     bool same = before && before->object->table == object->table;
     if (!same || before->object != object) {
         blob_u8(&out->blob, same ? CHANGE_OBJECT : CHANGE_TABLE);
-        object_save(&out->blob, object);
+        object_save(&out->blob, object, true);
         if (!same) {
             table_def_save(&out->blob, object->table);
             out->is_large |= before && after->version->rows; /* its rows stay where they are */
@@ -215,7 +341,7 @@ static void note_change(struct record_out *out, const struct edition_entry *befo
         note_table(out, before, after);
     } else {
         blob_u8(&out->blob, CHANGE_OBJECT);
-        object_save(&out->blob, object);
+        object_save(&out->blob, object, true);
     }
 }
 
@@ -241,7 +367,7 @@ static void note_sequences(struct record_out *out, const struct edition *edition
 }
 
 static FALLIBLE write_record(struct catalog *catalog, struct edition *next, struct record_out *out,
-                             struct error *err) {
+                             bool *out_again, struct error *err) {
     u64 moves = sequence_moves();
     blob_u32(&out->blob, atomic_load(&catalog->last_oid));
     for (struct edition_diff diff = edition_diff(catalog->saved, next); edition_diff_step(&diff);) {
@@ -254,8 +380,14 @@ static FALLIBLE write_record(struct catalog *catalog, struct edition *next, stru
     TRY(blob_check(&out->blob, err));
     if (out->is_any) {
         TRY(db_file_check(catalog->file, err));
-        if (out->is_large || out->blob.len > LOG_RECORD_MOST) {
-            return save_state(catalog, next, false, err);
+        bool saves = out->is_large || out->blob.len > LOG_RECORD_MOST;
+        while (saves && catalog->saving) {
+            *out_again = true;
+            atomic_store(&catalog->save_stops, true);
+            cond_wait(&catalog->save_done, &catalog->commit_lock);
+        }
+        if (saves) {
+            return *out_again ? ERR_OK : save_state(catalog, next, false, err);
         }
         TRY(log_append(catalog->file, out->blob.data, out->blob.len, &catalog->last_record, err));
     }
@@ -265,18 +397,18 @@ static FALLIBLE write_record(struct catalog *catalog, struct edition *next, stru
     return ERR_OK;
 }
 
-wf_status catalog_keep(struct catalog *catalog, struct edition *next, struct error *err) {
+wf_status catalog_keep(struct catalog *catalog, struct edition *next, bool *out_again,
+                       struct error *err) {
     struct record_out out = {.is_any = 0};
+    *out_again = false;
     if (!catalog->file) {
         return ERR_OK;
     }
     blob_init(&out.blob, catalog->mem);
-    wf_status status = write_record(catalog, next, &out, err);
+    wf_status status = write_record(catalog, next, &out, out_again, err);
     blob_fini(&out.blob);
-    if (!status && log_bytes(catalog->file) > LOG_BYTES_MOST) {
-        struct error ignored; /* the commit is in the log, and safe */
-        error_reset(&ignored);
-        (void)!save_state(catalog, next, false, &ignored);
+    if (!status && !*out_again) {
+        keeper_wake(catalog);
     }
     return status;
 }
@@ -285,23 +417,14 @@ wf_status catalog_settle(struct catalog *catalog, u64 record, struct error *err)
     return catalog->file ? log_sync(catalog->file, record, err) : ERR_OK;
 }
 
-wf_status catalog_checkpoint(struct catalog *catalog, struct error *err) {
-    if (!catalog->file) {
-        return ERR_OK;
-    }
-    mutex_lock(&catalog->commit_lock);
-    wf_status status = save_state(catalog, catalog->edition, false, err);
-    mutex_unlock(&catalog->commit_lock);
-    return status;
-}
-
 wf_status catalog_detach(struct catalog *catalog, struct error *err) {
     struct db_file *file = catalog->file;
     wf_status status = ERR_OK;
     if (!file) {
         return ERR_OK;
     }
-    mutex_lock(&catalog->commit_lock);
+    keeper_end(catalog);
+    catalog_lock_idle(catalog);
     if (!db_file_is_read_only(file)) {
         bool clean = db_file_is_clean(file) && catalog->saved == catalog->edition &&
                      catalog->saved_moves == sequence_moves();
@@ -601,7 +724,9 @@ static FALLIBLE load_all(struct loading *l) {
     return saves ? save_state(l->catalog, l->catalog->edition, false, l->err) : ERR_OK;
 }
 
-wf_status catalog_attach(struct catalog *catalog, struct db_file *file, struct error *err) {
+wf_status catalog_attach(struct catalog *catalog, struct db_file *file, i64 log_most,
+                         struct error *err) {
+    catalog->log_most = log_most ? log_most : LOG_BYTES_MOST;
     struct loading l = {.catalog = catalog, .file = file, .err = err};
     arena_init(&l.arena, catalog->mem);
     l.dicts.arena = &l.arena;

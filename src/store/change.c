@@ -228,12 +228,13 @@ static FALLIBLE rebase_all(struct writer *writer, struct table_version *base,
 wf_status version_rebase(struct table *table, struct table_version *base,
                          struct table_version *mine, struct table_version *current,
                          struct table_version **out, struct error *err) {
-    if (current == base) {
+    if (current == base && !version_is_private(mine)) {
         *out = version_retain(mine);
         return ERR_OK;
     }
     struct writer writer;
     wf_status status = writer_begin(&writer, table, current, err);
+    writer.is_merging = 1;
     if (status == ERR_OK) {
         status = rebase_all(&writer, base, mine, out, err);
     }

@@ -118,19 +118,26 @@ static void write_second(struct db_file *file) {
     u8 page[PAGE_BYTES] = {0};
     memcpy(page, &file->header, sizeof file->header);
     i64 code = disk_write_all(file->file, page, PAGE_BYTES, PAGE_BYTES);
-    file->second_unsynced = 1;
+    atomic_fetch_add(&file->second_written, 1);
     mutex_lock(&file->lock);
     file->failed |= code != 0;
     mutex_unlock(&file->lock);
 }
 
+wf_status file_sync(struct db_file *file, struct error *err) {
+    u64 written = atomic_load(&file->second_written); /* others may write it meanwhile */
+    TRY(sync_done(file, file->path, disk_now->sync(file->file), err));
+    atomic_store(&file->second_synced, written);
+    return ERR_OK;
+}
+
 wf_status header_write(struct db_file *file, struct header *header, struct error *err) {
     u8 page[PAGE_BYTES] = {0};
-    if (file->second_unsynced) {
-        TRY(sync_done(file, file->path, disk_now->sync(file->file), err));
-        file->second_unsynced = 0;
+    if (atomic_load(&file->second_synced) != atomic_load(&file->second_written)) {
+        TRY(file_sync(file, err));
     }
     header->generation++;
+    header->format = FILE_FORMAT;
     header->sum = header_sum(header);
     memcpy(page, header, sizeof *header);
     i64 code = disk_write_all(file->file, page, PAGE_BYTES, 0);
@@ -179,7 +186,7 @@ static bool is_unborn(const struct db_file *file, const u8 *start, i64 size) {
     }
     i64 log_size = file->log >= 0 ? disk_now->size(file->log) : 0;
     const struct header *first = (const struct header *)(const void *)start;
-    bool begun = is_ours(first) && first->format == FILE_FORMAT;
+    bool begun = is_ours(first) && first->format >= FORMAT_LEAST && first->format <= FILE_FORMAT;
     return size <= FILE_START && log_size <= FILE_START && (zero || begun);
 }
 
@@ -189,6 +196,24 @@ static FALLIBLE refuse_foreign(const struct db_file *file, struct error *err) {
                     "in a database of its own.",
                file->path);
     return err->code;
+}
+
+/* The header in force: a format that this program knows, in the form of the present one. */
+static FALLIBLE check_format(struct db_file *file, struct error *err) {
+    struct header *header = &file->header;
+    if (header->format < FORMAT_LEAST || header->format > FILE_FORMAT ||
+        header->page_bytes != PAGE_BYTES) {
+        error_set(err, ERR_NOT_SUPPORTED, -1,
+                  "database \"%.200s\" has format %u; this program knows formats %d to %d",
+                  file->path, header->format, FORMAT_LEAST, FILE_FORMAT);
+        error_hint(err, "The file was not touched. Open it with a newer Warpfox.");
+        return err->code;
+    }
+    if (header->format == 1 && header->flags & HEADER_LOG) {
+        header->log_generation = header->generation;
+        header->log_from = FILE_START;
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE read_headers(struct db_file *file, struct error *err) {
@@ -219,20 +244,17 @@ static FALLIBLE read_headers(struct db_file *file, struct error *err) {
     }
     bool takes_first = !two || (one && start.first.generation >= second.generation);
     file->header = takes_first ? start.first : second;
-    if (file->header.format != FILE_FORMAT || file->header.page_bytes != PAGE_BYTES) {
-        error_set(err, ERR_NOT_SUPPORTED, -1,
-                  "database \"%.200s\" has format %u; this program knows format %d", file->path,
-                  file->header.format, FILE_FORMAT);
-        error_hint(err, "The file was not touched. Open it with a newer Warpfox.");
-        return err->code;
-    }
+    TRY(check_format(file, err));
     if (size < file->header.end) { /* the first header: its creation was interrupted */
         return file->header.generation == 1 && !file->read_only
                    ? create(file, err)
                    : file_damaged(file, err, "it is shorter than its header says");
     }
     if (takes_first && !file->read_only && memcmp(&start.first, &second, sizeof second) != 0) {
+        struct header read = file->header;
+        file->header = start.first; /* as it is there */
         write_second(file);
+        file->header = read;
     }
     return ERR_OK;
 }

@@ -19,6 +19,10 @@ struct extent {
     u64 stamp; /* of the save that had it last; 0 = it is nowhere */
 };
 
+/* Who saves changes extents that hang on tablets while others may copy them (ALTER TABLE). */
+void extents_lock(void);
+void extents_unlock(void);
+
 struct db_file;
 /* Opens, or makes, the file, and locks it. The log is not looked at yet: see log_replay. */
 FALLIBLE db_file_open(struct memory *mem, const char *path, bool read_only, struct db_file **out,
@@ -43,7 +47,10 @@ FALLIBLE db_file_check(const struct db_file *file, struct error *err);
 
 /* One state of the database on its way to the file. */
 struct save;
-FALLIBLE save_open(struct db_file *file, struct save **out, struct error *err);
+/* Of the records that are in the log now. `stop` (NULL: none) may be set by others: the save fails
+ * with 57014 at the next thing it is to write. */
+FALLIBLE save_open(struct db_file *file, const _Atomic bool *stop, struct save **out,
+                   struct error *err);
 u64 save_number(const struct save *save); /* no other one of the process has it */
 /* Whether the extent is in the file already, and then stays there; it must live until the save is
  * closed. False where memory is refused, too. */
@@ -52,8 +59,10 @@ bool save_knows(const struct save *save, const struct extent *extent); /* whethe
 /* Writes bytes; `out` must live until the save is closed. */
 FALLIBLE save_put(struct save *save, const void *from, i64 bytes, struct extent *out,
                   struct error *err);
-/* Makes this state the file's, in which the log's records up to now are contained. `is_last`: and
- * there will be no log. */
+/* All that was put is on the disk, which may take its time; save_finish then takes little. */
+FALLIBLE save_sync(struct save *save, struct error *err);
+/* Makes this state the file's, in which the log's records up to save_open are contained. `is_last`:
+ * and there will be no log. Nobody appends to the log meanwhile, nor while a save is opened. */
 FALLIBLE save_finish(struct save *save, struct extent *root, bool is_last, struct error *err);
 void save_close(struct save *save); /* after finish, or to give up */
 
@@ -67,7 +76,7 @@ FALLIBLE log_replay(struct db_file *file, log_reader reader, void *arg, i64 *out
 FALLIBLE log_append(struct db_file *file, const void *payload, i64 bytes, u64 *out_number,
                     struct error *err);
 FALLIBLE log_sync(struct db_file *file, u64 number, struct error *err);
-i64 log_bytes(const struct db_file *file);
+i64 log_bytes(const struct db_file *file); /* of records that are in the log alone */
 /* The log goes: everything in it is saved. Not an error where it stays. */
 void log_remove(struct db_file *file);
 

@@ -7,7 +7,8 @@
 #include "store/file.h"
 
 enum {
-    FILE_FORMAT = 1,
+    FILE_FORMAT = 2,
+    FORMAT_LEAST = 1, /* that is read: its log is of the header's generation, from the start */
     PAGE_BYTES = 4096,
     HEADER_BYTES = 128,       /* of a slot, its checksum last; the rest of the page is 0 */
     FILE_START = 2 * PAGE_BYTES, /* of extents, and of the log's records */
@@ -29,7 +30,10 @@ struct header {
     i64 end;         /* of the extents */
     u64 last_record; /* of the log, contained in what the root names */
     u32 flags;
-    u8 zero[36];
+    u32 none;
+    u64 log_generation; /* of the log's records */
+    i64 log_from;       /* where in the log the record behind the last one lies */
+    u8 zero[16];
     u64 sum; /* of all before it */
 };
 _Static_assert(sizeof(struct header) == HEADER_BYTES, "header");
@@ -53,7 +57,7 @@ struct db_file {
     i64 file, log; /* -1: not open */
     b8 read_only;
     struct header header; /* the one in force */
-    b8 second_unsynced;   /* the second slot has been written since the last sync */
+    _Atomic u64 second_written, second_synced; /* how often the second slot was */
     u64 stamp;
     struct spans used; /* by the header in force: whole pages, in order once noted */
     /* The log. */
@@ -62,7 +66,11 @@ struct db_file {
     b8 failed;  /* a sync did: nothing is written any more */
     b8 syncing; /* somebody is at it, without the lock */
     b8 log_ready; /* it takes records of the header's generation */
-    i64 log_at;   /* where the next one goes */
+    i64 log_at;    /* where the next one goes */
+    i64 log_limit; /* and how far: behind it lie records that are needed */
+    i64 log_next;  /* where it goes on then */
+    i64 log_live;  /* bytes of records that are in no state of the file */
+    b8 log_jumped; /* it went on elsewhere since a save began */
     u64 last, synced; /* numbers of records */
     u8 *log_read; /* what log_replay handed out */
     i64 log_read_bytes;
@@ -72,13 +80,22 @@ u64 bytes_sum(const void *from, i64 bytes, u64 seed);
 /* Writes the header to both slots, one after the other; counts its generation. */
 FALLIBLE header_write(struct db_file *file, struct header *header, struct error *err);
 FALLIBLE file_damaged(const struct db_file *file, struct error *err, const char *what);
+FALLIBLE file_sync(struct db_file *file, struct error *err);
 /* The disk's answer to a sync: a failure is for good. */
 FALLIBLE sync_done(struct db_file *file, const char *path, i64 code, struct error *err);
 /* log.c: opens the log beside the file, where there is one. */
 FALLIBLE log_open(struct db_file *file, struct error *err);
 /* The header is read: it says whether there must be a log. A writer makes one, and says who it is. */
 FALLIBLE log_claim(struct db_file *file, struct error *err);
-/* After a save: what was in the log is not needed any more. */
-void log_restart(struct db_file *file);
+/* Where a save begins: what is in the log up to here will be in the file. */
+struct log_mark {
+    u64 record; /* the last one */
+    i64 at, live;
+};
+struct log_mark log_mark(struct db_file *file);
+/* Before the header is switched: where its log begins. */
+void log_header(const struct db_file *file, const struct log_mark *mark, struct header *header);
+/* After that: what lies before the mark is not needed any more. */
+void log_saved(struct db_file *file, const struct log_mark *mark);
 
 #endif

@@ -5,14 +5,28 @@
  * seeded with the database and the generation of its header, so what an older log left behind reads
  * as nothing. A record says up to which number records were durable when it was written. So a
  * reader that meets a torn record can tell a crash, which loses only what nobody was promised, from
- * damage: a whole record behind it that was written after the torn one had been synced.
+ * damage: a whole record anywhere that was written after the torn one had been synced.
+ *
+ * A state may be saved while commits go on. Records behind those that it contains stay where they
+ * are; the next ones go to the start of the log again, where enough of it is free. A jump says so:
+ * a record without a number that names the place of the next. It takes no time to speak of, so a
+ * commit never waits for a save. The file is kept as long as it was: syncs of bytes that are there
+ * already are cheaper.
  *
  * Two slots at the start say whose log it is, written in turn, as the generation is even or odd. */
 #include "store/file_int.h"
 
 #include <errno.h>
 
-enum { RECORD_MARK = 0x31524657 }; /* "WFR1" */
+enum { RECORD_MARK = 0x31524657, JUMP_MARK = 0x314a4657 }; /* "WFR1", "WFJ1" */
+#ifdef WF_HARD
+enum { REUSE_BYTES = 16 << 10 }; /* test builds: going on at the start is not rare */
+#else
+enum { REUSE_BYTES = 4 << 20 }; /* the start is written again when so much of it is free */
+#endif
+enum {
+    KEPT_BYTES = 256 << 20, /* a longer file becomes short again */
+};
 
 struct log_slot {
     u8 magic[16];
@@ -25,16 +39,17 @@ struct record {
     u64 sum; /* of all behind it, payload included */
     u32 mark;
     u32 bytes;
-    u64 number;
+    u64 number; /* of a jump: of the record that follows it */
     u64 synced;
 };
+enum { JUMP_BYTES = sizeof(struct record) + 8 };
 
 static u64 slot_sum(const struct log_slot *slot) {
     return bytes_sum(slot, (i64)offsetof(struct log_slot, sum), 0);
 }
 
 static u64 record_seed(const struct db_file *file) {
-    return file->header.id ^ hash_u64(file->header.generation);
+    return file->header.id ^ hash_u64(file->header.log_generation);
 }
 
 static u64 record_sum(const struct db_file *file, const struct record *record) {
@@ -68,59 +83,15 @@ wf_status log_claim(struct db_file *file, struct error *err) {
     return code ? disk_failed(err, "write", file->log_path, code) : ERR_OK;
 }
 
-/* The log takes records of the header's generation from here on. */
-static FALLIBLE write_slot(struct db_file *file, struct error *err) {
-    struct log_slot slot = {.format = FILE_FORMAT,
-                            .id = file->header.id,
-                            .generation = file->header.generation};
-    memcpy(slot.magic, LOG_MAGIC, sizeof slot.magic);
-    slot.sum = slot_sum(&slot);
-    i64 place = slot.generation % 2 ? PAGE_BYTES : 0;
-    i64 code = disk_write_all(file->log, &slot, (i64)sizeof slot, place);
-    if (code) {
-        return disk_failed(err, "write", file->log_path, code);
-    }
-    TRY(sync_done(file, file->log_path, disk_now->sync(file->log), err));
+/* The next record goes to the start: nothing in the log is needed. */
+static void restart(struct db_file *file) {
     file->log_at = FILE_START;
-    file->log_ready = 1;
-    return ERR_OK;
+    file->log_limit = I64_MAX;
+    file->log_live = 0;
 }
 
-void log_restart(struct db_file *file) {
-    mutex_lock(&file->lock);
-    file->synced = file->last; /* saved is as good */
-    cond_broadcast(&file->synced_more);
-    mutex_unlock(&file->lock);
-    mem_free(file->mem, file->log_read, file->log_read_bytes);
-    file->log_read = NULL;
-    file->log_ready = 0;
-    if (file->header.flags & HEADER_LOG) {
-        struct error ignored;
-        error_reset(&ignored);
-        (void)disk_now->resize(file->log, FILE_START);
-        if (write_slot(file, &ignored)) { /* the header expects a log that is not there */
-            mutex_lock(&file->lock);
-            file->failed = 1;
-            mutex_unlock(&file->lock);
-        }
-    }
-}
-
-/* The first record since the file was opened, or since it was saved for good: the header says from
- * now on that there is a log, without which the file is not to be opened. */
-static FALLIBLE begin(struct db_file *file, struct error *err) {
-    struct header header = file->header;
-    header.flags |= HEADER_LOG;
-    TRY(sync_done(file, file->log_path, disk_now->sync_folder(file->log_path), err));
-    TRY(header_write(file, &header, err));
-    return write_slot(file, err);
-}
-
-wf_status log_append(struct db_file *file, const void *payload, i64 bytes, u64 *out_number,
-                     struct error *err) {
-    CHECK(bytes <= LOG_RECORD_MOST);
-    TRY(db_file_check(file, err));
-    TRY(file->log_ready ? ERR_OK : begin(file, err));
+static FALLIBLE put_record(struct db_file *file, u32 mark, const void *payload, i64 bytes,
+                           struct error *err) {
     i64 whole = ALIGN_UP((i64)sizeof(struct record) + bytes, 8);
     u8 *block = mem_alloc(file->mem, whole);
     if (!block) {
@@ -128,9 +99,7 @@ wf_status log_append(struct db_file *file, const void *payload, i64 bytes, u64 *
     }
     struct record *record = (struct record *)(void *)block;
     memset(block + whole - 8, 0, 8);
-    *record = (struct record){.mark = RECORD_MARK,
-                              .bytes = (u32)bytes,
-                              .number = file->last + 1};
+    *record = (struct record){.mark = mark, .bytes = (u32)bytes, .number = file->last + 1};
     mutex_lock(&file->lock);
     record->synced = file->synced;
     mutex_unlock(&file->lock);
@@ -142,6 +111,102 @@ wf_status log_append(struct db_file *file, const void *payload, i64 bytes, u64 *
         return disk_failed(err, "write", file->log_path, code);
     }
     file->log_at += whole;
+    file->log_live += whole;
+    return ERR_OK;
+}
+
+static FALLIBLE jump(struct db_file *file, i64 to, struct error *err) {
+    TRY(put_record(file, JUMP_MARK, &to, (i64)sizeof to, err));
+    file->log_at = to;
+    file->log_limit = I64_MAX;
+    file->log_jumped = 1;
+    return ERR_OK;
+}
+
+/* The log takes records of the header's log from here on. */
+static FALLIBLE write_slot(struct db_file *file, struct error *err) {
+    struct log_slot slot = {.format = FILE_FORMAT,
+                            .id = file->header.id,
+                            .generation = file->header.log_generation};
+    memcpy(slot.magic, LOG_MAGIC, sizeof slot.magic);
+    slot.sum = slot_sum(&slot);
+    i64 place = slot.generation % 2 ? PAGE_BYTES : 0;
+    i64 code = disk_write_all(file->log, &slot, (i64)sizeof slot, place);
+    if (code) {
+        return disk_failed(err, "write", file->log_path, code);
+    }
+    TRY(sync_done(file, file->log_path, disk_now->sync(file->log), err));
+    restart(file);
+    file->log_ready = 1;
+    return ERR_OK;
+}
+
+struct log_mark log_mark(struct db_file *file) {
+    file->log_jumped = 0;
+    return (struct log_mark){.record = file->last,
+                             .at = file->log_ready ? file->log_at : FILE_START,
+                             .live = file->log_live};
+}
+
+void log_header(const struct db_file *file, const struct log_mark *mark, struct header *header) {
+    bool logs = header->flags & HEADER_LOG;
+    header->log_generation = logs ? header->log_generation : 0;
+    header->log_from = !logs                         ? 0
+                       : file->last == mark->record ? FILE_START
+                                                     : mark->at;
+}
+
+void log_saved(struct db_file *file, const struct log_mark *mark) {
+    mutex_lock(&file->lock);
+    file->synced = MAX_OF(file->synced, mark->record); /* saved is as good */
+    cond_broadcast(&file->synced_more);
+    mutex_unlock(&file->lock);
+    mem_free(file->mem, file->log_read, file->log_read_bytes);
+    file->log_read = NULL;
+    if (!(file->header.flags & HEADER_LOG)) {
+        file->log_ready = 0;
+    } else if (file->last == mark->record) {
+        restart(file);
+        if (disk_now->size(file->log) > KEPT_BYTES) {
+            (void)disk_now->resize(file->log, FILE_START);
+        }
+    } else {
+        file->log_live -= mark->live;
+        file->log_limit = I64_MAX; /* what lay behind it is in the file */
+        if (!file->log_jumped && mark->at - FILE_START >= REUSE_BYTES) {
+            struct error ignored; /* it goes on where it is, then */
+            error_reset(&ignored);
+            i64 behind = file->log_at + JUMP_BYTES;
+            if (!jump(file, FILE_START, &ignored)) {
+                file->log_limit = mark->at;
+                file->log_next = behind;
+            }
+        }
+    }
+}
+
+/* The first record since the file was opened, or since it was saved for good: the header says from
+ * now on that there is a log, without which the file is not to be opened. */
+static FALLIBLE begin(struct db_file *file, struct error *err) {
+    struct header header = file->header;
+    header.flags |= HEADER_LOG;
+    header.log_generation = header.generation + 1; /* its own, then */
+    header.log_from = FILE_START;
+    TRY(sync_done(file, file->log_path, disk_now->sync_folder(file->log_path), err));
+    TRY(header_write(file, &header, err));
+    return write_slot(file, err);
+}
+
+wf_status log_append(struct db_file *file, const void *payload, i64 bytes, u64 *out_number,
+                     struct error *err) {
+    CHECK(bytes <= LOG_RECORD_MOST);
+    TRY(db_file_check(file, err));
+    TRY(file->log_ready ? ERR_OK : begin(file, err));
+    i64 whole = ALIGN_UP((i64)sizeof(struct record) + bytes, 8);
+    if (file->log_at + whole + JUMP_BYTES > file->log_limit) {
+        TRY(jump(file, file->log_next, err));
+    }
+    TRY(put_record(file, RECORD_MARK, payload, bytes, err));
     mutex_lock(&file->lock);
     *out_number = ++file->last;
     mutex_unlock(&file->lock);
@@ -173,7 +238,7 @@ wf_status log_sync(struct db_file *file, u64 number, struct error *err) {
 }
 
 i64 log_bytes(const struct db_file *file) {
-    return file->log_ready ? file->log_at - FILE_START : 0;
+    return file->log_ready ? file->log_live : 0;
 }
 
 void log_remove(struct db_file *file) {
@@ -192,19 +257,36 @@ void log_remove(struct db_file *file) {
 static const struct record *record_at(const struct db_file *file, i64 at) {
     const struct record *record = (const struct record *)(const void *)(file->log_read + at);
     i64 left = file->log_read_bytes - at - (i64)sizeof *record;
-    bool fits = left >= 0 && record->mark == RECORD_MARK && (i64)record->bytes <= left &&
-                record->bytes <= LOG_RECORD_MOST;
+    bool marked = left >= 0 && (record->mark == RECORD_MARK || record->mark == JUMP_MARK);
+    bool fits = marked && (i64)record->bytes <= left && record->bytes <= LOG_RECORD_MOST;
     return fits && record->sum == record_sum(file, record) ? record : NULL;
 }
 
-/* Behind the end: nothing may follow that was written when `number` had been synced. */
-static bool is_cut(const struct db_file *file, i64 at, u64 number) {
+/* Nothing may be anywhere that was written when `number` had been synced. */
+static bool is_cut(const struct db_file *file, u64 number) {
     bool cut = false;
-    for (at += 8; at + (i64)sizeof(struct record) <= file->log_read_bytes && !cut; at += 8) {
-        const struct record *later = record_at(file, at);
-        cut = later && later->synced >= number;
+    for (i64 at = FILE_START; at + (i64)sizeof(struct record) <= file->log_read_bytes && !cut;
+         at += 8) {
+        const struct record *later = (const struct record *)(const void *)(file->log_read + at);
+        cut = later->synced >= number && record_at(file, at);
     }
     return cut;
+}
+
+/* The record of a number: at *io_at, or where a jump from there leads. NULL: there is none. */
+static const struct record *follow(const struct db_file *file, i64 *io_at, u64 number) {
+    const struct record *record = record_at(file, *io_at);
+    for (i32 jumps = 0; record && record->mark == JUMP_MARK && jumps < 2; jumps++) {
+        i64 to = 0;
+        memcpy(&to, record + 1, record->bytes == sizeof to ? sizeof to : 0);
+        bool inside = to >= FILE_START && to % 8 == 0 && to < file->log_read_bytes;
+        if (record->number != number || !inside) {
+            return NULL;
+        }
+        *io_at = to;
+        record = record_at(file, to);
+    }
+    return record && record->mark == RECORD_MARK && record->number == number ? record : NULL;
 }
 
 static FALLIBLE read_all(struct db_file *file, i64 size, struct error *err) {
@@ -229,13 +311,13 @@ static bool slot_is(const struct db_file *file, i64 at, u64 *out_generation) {
 
 /* Whether the log is the header's; an older one has nothing that is not in the file. */
 static FALLIBLE find_slot(struct db_file *file, bool *out_current, struct error *err) {
-    u64 even, odd, generation = file->header.generation;
+    u64 even, odd, generation = file->header.log_generation;
     bool has_even = slot_is(file, 0, &even), has_odd = slot_is(file, PAGE_BYTES, &odd);
     *out_current = (has_even && even == generation) || (has_odd && odd == generation);
-    bool newer = (has_even && even > generation) || (has_odd && odd > generation);
+    bool newer = MAX_OF(has_even ? even : 0, has_odd ? odd : 0) > file->header.generation;
     bool none = !has_even && !has_odd && file->header.flags & HEADER_LOG &&
                 file->log_read_bytes > FILE_START;
-    bool headless = !*out_current && record_at(file, FILE_START);
+    bool headless = generation && !*out_current && record_at(file, file->header.log_from);
     if (newer || none || headless) {
         return file_damaged(file, err, newer ? "its log is newer than its header"
                                              : "the start of its log cannot be read");
@@ -256,16 +338,16 @@ wf_status log_replay(struct db_file *file, log_reader reader, void *arg, i64 *ou
     bool is_current = false;
     TRY(read_all(file, size, err));
     TRY(find_slot(file, &is_current, err));
-    i64 at = FILE_START;
-    const struct record *record = is_current ? record_at(file, at) : NULL;
-    while (record && record->number == file->last + 1) {
+    i64 at = file->header.log_from;
+    const struct record *record = is_current ? follow(file, &at, file->last + 1) : NULL;
+    while (record) {
         TRY(reader(arg, (const u8 *)(record + 1), record->bytes, err));
         file->last = file->synced = record->number;
         at += ALIGN_UP((i64)sizeof *record + record->bytes, 8);
         ++*out_count;
-        record = record_at(file, at);
+        record = follow(file, &at, file->last + 1);
     }
-    if (is_current && is_cut(file, at - (record ? 8 : 0), file->last + 1)) {
+    if (is_current && is_cut(file, file->last + 1)) {
         return file_damaged(file, err, "a committed record of its log cannot be read");
     }
     return ERR_OK;

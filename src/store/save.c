@@ -11,6 +11,9 @@ enum { AREA_BYTES = 1 << 18 }; /* small extents are written together */
 
 struct save {
     struct db_file *file;
+    const _Atomic bool *stop;
+    struct log_mark mark;
+    bool is_synced; /* all that was put */
     u64 number;
     struct spans gaps;
     i64 end; /* behind it all is free */
@@ -21,6 +24,16 @@ struct save {
 };
 
 static _Atomic u64 last_number;
+static atomic_flag extents_busy = ATOMIC_FLAG_INIT;
+
+void extents_lock(void) {
+    while (atomic_flag_test_and_set_explicit(&extents_busy, memory_order_acquire)) {
+    }
+}
+
+void extents_unlock(void) {
+    atomic_flag_clear_explicit(&extents_busy, memory_order_release);
+}
 
 u64 save_number(const struct save *save) {
     return save->number;
@@ -41,14 +54,18 @@ static bool find_gaps(struct save *save) {
     return fine;
 }
 
-wf_status save_open(struct db_file *file, struct save **out, struct error *err) {
+wf_status save_open(struct db_file *file, const _Atomic bool *stop, struct save **out,
+                    struct error *err) {
     TRY(db_file_check(file, err));
     struct save *save = mem_alloc(file->mem, (i64)sizeof *save);
     if (!save) {
         return memory_refused(file->mem, err, (i64)sizeof *save);
     }
-    *save = (struct save){
-        .file = file, .gaps.mem = file->mem, .number = atomic_fetch_add(&last_number, 1) + 1};
+    *save = (struct save){.file = file,
+                          .stop = stop,
+                          .mark = log_mark(file),
+                          .gaps.mem = file->mem,
+                          .number = atomic_fetch_add(&last_number, 1) + 1};
     save->area = mem_alloc(file->mem, AREA_BYTES);
     if (!save->area || !find_gaps(save)) {
         save_close(save);
@@ -139,13 +156,9 @@ bool save_has(struct save *save, struct extent *extent) {
     return save_knows(save, extent) && !keep(save, extent, &ignored);
 }
 
-wf_status save_put(struct save *save, const void *from, i64 bytes, struct extent *out,
-                   struct error *err) {
-    *out = (struct extent){0, bytes, bytes_sum(from, bytes, 0), 0};
-    TRY(keep(save, out, err));
-    if (bytes == 0) {
-        return ERR_OK;
-    }
+static FALLIBLE put_bytes(struct save *save, const void *from, struct extent *out,
+                          struct error *err) {
+    i64 bytes = out->bytes;
     if (bytes > AREA_BYTES / 2) {
         i64 pages = ALIGN_UP(bytes, PAGE_BYTES), got;
         out->at = take_pages(save, pages, pages, &got);
@@ -164,6 +177,21 @@ wf_status save_put(struct save *save, const void *from, i64 bytes, struct extent
     return ERR_OK;
 }
 
+wf_status save_put(struct save *save, const void *from, i64 bytes, struct extent *out,
+                   struct error *err) {
+    struct extent made = {0, bytes, bytes_sum(from, bytes, 0), 0};
+    TRY(keep(save, out, err));
+    if (save->stop && atomic_load(save->stop)) {
+        FAIL(err, CANCELLED, "saving the database was given up");
+    }
+    save->is_synced = false;
+    wf_status status = bytes ? put_bytes(save, from, &made, err) : ERR_OK;
+    extents_lock();
+    *out = made;
+    extents_unlock();
+    return status;
+}
+
 /* The list that the next save finds its gaps by. */
 static FALLIBLE list_used(struct save *save, struct spans *out, struct error *err) {
     for (i64 i = 0; i < save->kept_count; i++) {
@@ -179,21 +207,22 @@ static FALLIBLE list_used(struct save *save, struct spans *out, struct error *er
 static FALLIBLE switch_to(struct save *save, const struct extent *root, bool is_last,
                           struct error *err) {
     struct db_file *file = save->file;
-    TRY(sync_done(file, file->path, disk_now->sync(file->file), err));
-    file->second_unsynced = 0;
     struct header header = file->header;
     header.root_at = root->at;
     header.root_bytes = root->bytes;
     header.root_sum = root->sum;
     header.end = save->end;
-    header.last_record = file->last;
+    header.last_record = save->mark.record;
     header.flags = is_last || !file->log_ready ? 0 : HEADER_LOG;
+    log_header(file, &save->mark, &header);
     return header_write(file, &header, err);
 }
 
-wf_status save_finish(struct save *save, struct extent *root, bool is_last, struct error *err) {
+wf_status save_sync(struct save *save, struct error *err) {
     struct db_file *file = save->file;
-    struct spans used = {.mem = file->mem};
+    if (save->is_synced) {
+        return ERR_OK;
+    }
     TRY(flush_area(save, err));
     i64 size = disk_now->size(file->file);
     if (size >= 0 && size < save->end) { /* the last extent may not fill its page */
@@ -202,6 +231,15 @@ wf_status save_finish(struct save *save, struct extent *root, bool is_last, stru
             return disk_failed(err, "extend", file->path, code);
         }
     }
+    TRY(file_sync(file, err));
+    save->is_synced = true;
+    return ERR_OK;
+}
+
+wf_status save_finish(struct save *save, struct extent *root, bool is_last, struct error *err) {
+    struct db_file *file = save->file;
+    struct spans used = {.mem = file->mem};
+    TRY(save_sync(save, err));
     wf_status status = list_used(save, &used, err);
     status = status ? status : switch_to(save, root, is_last, err);
     if (status) {
@@ -211,12 +249,14 @@ wf_status save_finish(struct save *save, struct extent *root, bool is_last, stru
     spans_fini(&file->used);
     file->used = used;
     file->stamp++;
+    extents_lock();
     for (i64 i = 0; i < save->kept_count; i++) {
         save->kept[i]->stamp = file->stamp;
     }
-    if (size > save->end) {
+    extents_unlock();
+    if (disk_now->size(file->file) > save->end) {
         (void)disk_now->resize(file->file, save->end); /* no matter where it does not work */
     }
-    log_restart(file);
+    log_saved(file, &save->mark);
     return ERR_OK;
 }

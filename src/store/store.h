@@ -232,6 +232,8 @@ FALLIBLE version_truncate(struct table *table, struct table_version *base,
 FALLIBLE version_rebase(struct table *table, struct table_version *base, struct table_version *mine,
                         struct table_version *current, struct table_version **out,
                         struct error *err);
+/* Its new rows are in a tail that only its transaction knows: a commit rebases it in any case. */
+bool version_is_private(const struct table_version *version);
 /* A version that shows only those live rows of `mine` that `base` has not. */
 FALLIBLE version_delta(struct table *table, struct table_version *base, struct table_version *mine,
                        struct table_version **out, struct error *err);

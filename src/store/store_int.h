@@ -202,6 +202,7 @@ struct draft {
     u32 tail_rows, tail_cap;
     u32 tail_slot;
     u32 claim_from; /* tail_rows before this version's own claims of room */
+    b8 is_private;  /* the tail is a transaction's own: its commit appends the rows once more */
     struct tail_room *room;
     struct col_draft cols[];
 };
@@ -212,6 +213,7 @@ struct table_state {
     struct table_version *current;
     _Atomic u64 *epoch; /* counted at every publishing; may be NULL */
     i64 str_limit;      /* STR_LIMIT; tests lower it */
+    _Atomic i32 rivals; /* > 0: several transactions append, lately */
     struct arena arena; /* names and constraints */
 };
 
@@ -231,6 +233,7 @@ struct writer {
         *deleted; /* by tablet of base: what replaces its bitmap; NULL array = none does */
     u32 *deleted_counts;
     b8 *deleted_own; /* made by this writer: may be written */
+    b8 is_merging;               /* part of a commit: rows go to the table's own tail */
     b8 is_restoring;             /* tablets and slots are given: the tail is not sealed early */
     struct buffer *tail_deleted; /* borrowed: of a tail that the base has not; NULL = none */
 };

@@ -168,12 +168,16 @@ void tablet_place_free(struct memory *mem, u32 col_count, struct tablet_place *p
 }
 
 void tablet_place_share(struct tablet *to, u32 c, const struct tablet *from, u32 old) {
+    extents_lock();
     bool same = from->place && !from->tail; /* a tail lies there in another form */
+    extents_unlock();
     if (same && !to->place) {
         to->place = tablet_place_new(to->mem, to->col_count);
     }
     if (same && to->place) { /* without it the column is written once more */
+        extents_lock();
         to->place->cols[c] = from->place->cols[old];
+        extents_unlock();
     }
 }
 
@@ -244,7 +248,10 @@ static FALLIBLE tablet_save(struct save *save, struct table *table, struct table
         return ERR_OK;
     }
     if (!tablet->place) {
-        tablet->place = tablet_place_new(tablet->mem, tablet->col_count);
+        struct tablet_place *place = tablet_place_new(tablet->mem, tablet->col_count);
+        extents_lock();
+        tablet->place = place;
+        extents_unlock();
     }
     if (!tablet->place) {
         return memory_refused(tablet->mem, err, place_bytes(tablet->col_count));

@@ -3,7 +3,10 @@
  * A tail has room for more rows than it holds. Appending writes behind the rows of the base's, then
  * makes a new tablet that shares the same buffers and is longer; readers of older versions never
  * look at what was added. Two writers that start from the same version cannot both write there: the
- * first claims the room (struct tail_room), the other copies the tail. When room runs out, the
+ * first claims the room (struct tail_room). The other leaves that tail as it is, as a tablet, and
+ * begins one of its own, a private one; its commit appends the rows to the table's tail then, as it
+ * is by that time. For a while after somebody came second, all do so: a commit that finds
+ * the room claimed by a transaction in progress has to copy the tail. When room runs out, the
  * buffers are replaced by larger copies and the old ones live on in old versions.
  *
  * NULL bits need care, since a word holds rows of several appends: a word that readers may be
@@ -18,6 +21,8 @@ enum { FIRST_CAP = 4 }; /* test builds: growing is not rare */
 #else
 enum { FIRST_CAP = 64 };
 #endif
+
+enum { RIVALS = 256 }; /* appends that keep apart after two have met */
 
 static u8 tail_width(struct type type) {
     return type_is_text(type) ? 4 : kind_bytes[type_kind(type)];
@@ -79,6 +84,42 @@ static FALLIBLE tail_copy(struct writer *writer, u32 cap, struct error *err) {
     return ERR_OK;
 }
 
+/* The base's tail becomes a tablet as it is, and a private one begins. */
+static FALLIBLE tail_leave(struct writer *writer, struct error *err) {
+    const struct table_version *base = writer->base;
+    struct tablet *tablet = base->tablets[base->tablet_count - 1];
+    ASSERT(base->slots[base->tablet_count - 1] == writer->draft->tail_slot);
+    TRY(writer_add(writer, tablet_retain(tablet), writer->draft->tail_slot, NULL, err));
+    tail_reset(writer);
+    writer->draft->is_private = 1;
+    return ERR_OK;
+}
+
+/* Whether the tail is that of others, of which this writer has nothing yet. */
+static bool is_shared(const struct writer *writer) {
+    const struct draft *draft = writer->draft;
+    return draft->tail_rows && draft->room && !draft->is_private && !writer->is_merging &&
+           !writer->is_restoring && draft->claim_from == draft->tail_rows &&
+           draft->tail_rows == writer->base->draft->tail_rows &&
+           draft->tail_slot == writer->base->draft->tail_slot;
+}
+
+/* Before the first row: a tail that others append to, too, is left to them. */
+static FALLIBLE tail_choose(struct writer *writer, struct error *err) {
+    struct table_state *state = writer->table->state;
+    if (!is_shared(writer)) {
+        return ERR_OK;
+    }
+    bool rivals = atomic_load_explicit(&state->rivals, memory_order_relaxed) > 0;
+    if (rivals) {
+        atomic_fetch_sub_explicit(&state->rivals, 1, memory_order_relaxed);
+    } else if (atomic_load(&writer->draft->room->claimed) != writer->draft->tail_rows) {
+        atomic_store_explicit(&state->rivals, RIVALS, memory_order_relaxed);
+        rivals = true;
+    }
+    return rivals ? tail_leave(writer, err) : ERR_OK;
+}
+
 /* Room for tail_rows + `rows` rows, `now` of them claimed. */
 static FALLIBLE tail_reserve(struct writer *writer, i64 rows, u32 now, struct error *err) {
     struct draft *draft = writer->draft;
@@ -90,6 +131,7 @@ static FALLIBLE tail_reserve(struct writer *writer, i64 rows, u32 now, struct er
     }
     u32 expected = draft->tail_rows;
     if (!atomic_compare_exchange_strong(&draft->room->claimed, &expected, expected + now)) {
+        atomic_store_explicit(&writer->table->state->rivals, RIVALS, memory_order_relaxed);
         TRY(tail_copy(writer, draft->tail_cap, err));
         atomic_store(&draft->room->claimed, draft->tail_rows + now);
     }
@@ -242,6 +284,7 @@ wf_status tail_append(struct writer *writer, const struct input_col *cols, i64 f
     struct table *table = writer->table;
     struct draft *draft = writer->draft;
     i64 most = 1LL << table->tablet_shift;
+    TRY(tail_choose(writer, err));
     TRY(check_dicts(writer, err));
     i64 n = MIN_OF(MIN_OF(rows, PIECE_ROWS), most - draft->tail_rows);
     n = rows_that_fit(writer, cols, first, n);

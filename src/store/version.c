@@ -53,6 +53,10 @@ void version_release(struct table_version *version) {
     mem_free(box->mem, box, box->bytes);
 }
 
+bool version_is_private(const struct table_version *version) {
+    return version->draft && version->draft->is_private;
+}
+
 void version_discard(struct table_version *version) {
     if (!version) {
         return;

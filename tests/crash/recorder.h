@@ -9,6 +9,7 @@
 #define WF_TESTS_RECORDER_H
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,15 +197,47 @@ static void paper_close(i64 file) {
     UNUSED(file);
 }
 
-static const struct disk disk_paper = {.open = paper_open,
-                                       .read = paper_read,
-                                       .write = paper_put,
-                                       .sync = paper_sync,
-                                       .size = paper_size_of,
-                                       .resize = paper_resize,
+/* Several threads may call. */
+static atomic_flag disk_busy = ATOMIC_FLAG_INIT;
+static void disk_enter(void) {
+    while (atomic_flag_test_and_set(&disk_busy)) {
+    }
+}
+static void disk_leave(void) {
+    atomic_flag_clear(&disk_busy);
+}
+__attribute__((unused)) static i64 disk_lines(void) {
+    disk_enter();
+    i64 count = disk.count;
+    disk_leave();
+    return count;
+}
+
+#define ONE_AT_A_TIME(name, params, args)                                                          \
+    static i64 name##_alone params {                                                               \
+        disk_enter();                                                                              \
+        i64 result = name args;                                                                    \
+        disk_leave();                                                                              \
+        return result;                                                                             \
+    }
+ONE_AT_A_TIME(paper_open, (const char *path, enum disk_mode mode), (path, mode))
+ONE_AT_A_TIME(paper_read, (i64 file, void *to, i64 bytes, i64 at), (file, to, bytes, at))
+ONE_AT_A_TIME(paper_put, (i64 file, const void *from, i64 bytes, i64 at), (file, from, bytes, at))
+ONE_AT_A_TIME(paper_sync, (i64 file), (file))
+ONE_AT_A_TIME(paper_size_of, (i64 file), (file))
+ONE_AT_A_TIME(paper_resize, (i64 file, i64 bytes), (file, bytes))
+ONE_AT_A_TIME(paper_remove, (const char *path), (path))
+ONE_AT_A_TIME(paper_sync_folder, (const char *path), (path))
+
+static const struct disk disk_paper = {.open = paper_open_alone,
+                                       .read = paper_read_alone,
+                                       .write = paper_put_alone,
+                                       .sync = paper_sync_alone,
+                                       .size = paper_size_of_alone,
+                                       .resize = paper_resize_alone,
                                        .lock = paper_lock,
-                                       .remove = paper_remove,
-                                       .sync_folder = paper_sync_folder,
+                                       .remove = paper_remove_alone,
+                                       .sync_folder = paper_sync_folder_alone,
                                        .close = paper_close};
 
 static void journal_drop(i64 from) {

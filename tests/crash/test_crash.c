@@ -7,11 +7,7 @@
  * it must take a change, and have it after another opening. Some crashes hit the recovery, too.
  *
  * CRASH_POINTS, BIT_FLIPS: how many (a few hundred; 10,000 is for by hand). CRASH_SEED: where the dice begin. */
-#include "../fault/fault.h"
-
-#include "recorder.h"
-
-#define PATH "paper.wf"
+#include "crash.h"
 
 static const char *const workload[] = {
     "create table t (k integer primary key, s text, d decimal(9,2) default 1.5, f double precision)",
@@ -95,32 +91,6 @@ static char *look(wf_connection *conn) {
     return all;
 }
 
-static bool try_open(struct fault_db *f, const char *path, wf_error *error) {
-    wf_option options[] = {
-        {"device", "cpu"}, {"threads", "1"}, {"statement_cache", "off"}, {NULL, NULL}};
-    *f = (struct fault_db){NULL, NULL};
-    if (wf_open(path, options, &f->db, error)) {
-        return false;
-    }
-    assert_int_equal(wf_connect(f->db, &f->conn), WF_OK);
-    return true;
-}
-
-static struct fault_db must_open(const char *path) {
-    struct fault_db f;
-    wf_error error;
-    if (!try_open(&f, path, &error)) {
-        fprintf(stderr, "%s %s\n", error.sqlstate, error.message);
-        fail();
-    }
-    return f;
-}
-
-static i64 asked(const char *name, i64 otherwise) {
-    const char *given = getenv(name);
-    return given ? atoll(given) : otherwise;
-}
-
 static struct {
     char *states[STATEMENTS + 1]; /* before the first statement, and after each */
     i64 lines[STATEMENTS + 1];    /* of the journal then */
@@ -171,17 +141,6 @@ static void check_state(wf_connection *conn, int least, int most, i64 point) {
     assert_true(found);
 }
 
-static void check_clean(wf_connection *conn) {
-    wf_result *result = must(conn, "call check_database()");
-    char text[2000];
-    flatten(result, text, sizeof text);
-    wf_result_close(result);
-    if (strstr(text, "damaged")) {
-        fprintf(stderr, "%s\n", text);
-        fail();
-    }
-}
-
 /* A disk as after a crash, for a journal of its own; the story's is kept aside. */
 static void crash_once(i64 point, bool mild, bool twice) {
     int least = 0;
@@ -190,18 +149,7 @@ static void crash_once(i64 point, bool mild, bool twice) {
     }
     int most = MIN_OF(least + 1, STATEMENTS);
     crash_at(point, mild);
-    struct line *lines = disk.lines;
-    i64 count = disk.count, cap = disk.cap;
-    disk.lines = NULL;
-    disk.count = disk.cap = 0;
-    for (int i = 0; i < FILES; i++) { /* what is on the disk now is durable */
-        if (disk.files[i].exists) {
-            note(LINE_MAKE, &disk.files[i], 0, 0, NULL);
-            note(LINE_WRITE, &disk.files[i], 0, disk.files[i].size, disk.files[i].data);
-            note(LINE_SYNC, &disk.files[i], 0, 0, NULL);
-        }
-    }
-    note(LINE_FOLDER, &disk.files[0], 0, 0, NULL);
+    struct journal kept = journal_aside();
     i64 before = disk.count;
     struct fault_db f = must_open(PATH);
     if (twice) { /* the power goes during the recovery, or just behind it */
@@ -219,11 +167,7 @@ static void crash_once(i64 point, bool mild, bool twice) {
     f = must_open(PATH);
     expect(f.conn, "select a from after", "42;");
     close_both(f);
-    journal_drop(0);
-    free(disk.lines);
-    disk.lines = lines;
-    disk.count = count;
-    disk.cap = cap;
+    journal_back(kept);
 }
 
 static void test_crashes(void **state) {
