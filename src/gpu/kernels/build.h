@@ -51,10 +51,39 @@ FN u64 build_slot(const struct kbuild *b, i64 key) {
     return slot;
 }
 
+/* Direct addressing, four rows a thread: all their keys, then all their places are on the way at once.
+ * Whether a key was there. */
+FN u32 build_direct(const struct kbuild *b, i64 row_count) {
+    u32 duplicate = 0;
+    const i64 step = (i64)t_count();
+    for (i64 first = (i64)t_block() * step * 4 + t_id(); first < row_count;
+         first += (i64)t_blocks() * step * 4) {
+        u64 number[4];
+        u32 there = 0;
+        UNROLL for (u32 k = 0; k < 4; k++) {
+            i64 i = first + (i64)k * step;
+            u32 has = i < row_count && (!b->nulls || !b->nulls[i]);
+            number[k] = has ? (u64)b->key[i] - (u64)b->key_lo : 0u;
+            there |= has << k;
+        }
+        UNROLL for (u32 k = 0; k < 4; k++) {
+            if (there >> k & 1u) {
+                u32 row = (u32)(first + (i64)k * step);
+                duplicate |= atom_cas_u32(&b->heads[number[k]], 0, row + 1u);
+            }
+        }
+    }
+    return duplicate;
+}
+
 KERNEL(k_build_unique, struct kbuild, 256) {
     const i64 row_count = BUILD_COUNT(args);
     u32 duplicate = 0;
-    BUILD_ROWS(i, row_count) {
+    const u32 direct = args.form == KINDEX_DIRECT;
+    if (direct) {
+        duplicate = build_direct(&args, row_count);
+    }
+    BUILD_ROWS(i, direct ? 0 : row_count) {
         if (!args.nulls || !args.nulls[i]) {
             u64 number = (u64)args.key[i] - (u64)args.key_lo;
             if (args.form == KINDEX_PAIRS) {
@@ -63,10 +92,8 @@ KERNEL(k_build_unique, struct kbuild, 256) {
                                         args.set ? 1u : (u32)i + 1u, args.set, slot);
             } else if (args.form == KINDEX_RUNS) {
                 duplicate |= build_claim(&args, i);
-            } else if (args.form == KINDEX_RANK) { /* that keys are unique is known */
+            } else { /* RANK: that keys are unique is known */
                 args.heads[rank_of(args.slots[number >> 5], number)] = (u32)i;
-            } else {
-                duplicate |= atom_cas_u32(&args.heads[number], 0, (u32)i + 1u);
             }
         }
     }
