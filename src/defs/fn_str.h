@@ -43,7 +43,7 @@ FN u64 fn_tails8(u64 x) { /* 1 in the lowest bit of every byte 10xxxxxx */
 FN_TAIL i32 fn_length(str a) {
     const u8 *p = fn_str_ptr(a);
     u32 tails = 0;
-    for (i64 at = -(i64)word8_lead(p); at < (i64)a.len; at += 8) {
+    NO_UNROLL for (i64 at = -(i64)word8_lead(p); at < (i64)a.len; at += 8) {
         tails += bits_set_u64(fn_tails8(fn_text_word(p, at, a.len)));
     }
     return (i32)(a.len - tails);
@@ -52,13 +52,13 @@ FN_TAIL i32 fn_length(str a) {
 /* What lies behind prefixes that are equal. */
 FN_TAIL b8 fn_rest_eq(const u8 *p, const u8 *q, u32 len) {
     u32 i = 4;
-    for (; i + 8 <= len; i += 8) {
+    NO_UNROLL for (; i + 8 <= len; i += 8) {
         if (fn_load8(p + i) != fn_load8(q + i)) {
             return 0;
         }
     }
     u32 rest = 0;
-    for (; i < len; i++) {
+    NO_UNROLL for (; i < len; i++) {
         rest |= (u32)(p[i] ^ q[i]);
     }
     return (b8)(rest == 0);
@@ -75,14 +75,14 @@ FN_TAIL i32 fn_rest_cmp(str a, str b) {
     const u8 *q = fn_str_ptr(b);
     u32 len = a.len < b.len ? a.len : b.len;
     u32 i = 4;
-    for (; i + 8 <= len; i += 8) {
+    NO_UNROLL for (; i + 8 <= len; i += 8) {
         u64 x = fn_load8(p + i);
         u64 y = fn_load8(q + i);
         if (x != y) {
             return x < y ? -1 : 1;
         }
     }
-    for (; i < len; i++) {
+    NO_UNROLL for (; i < len; i++) {
         if (p[i] != q[i]) {
             return p[i] < q[i] ? -1 : 1;
         }
@@ -123,13 +123,13 @@ FN_SLOW u32 fn_skip(const u8 *p, u32 at, u32 len, i64 count) {
     if (count >= (i64)(len - at)) {
         return len;
     }
-    while (at + 8 <= len && count >= 8 && (fn_load8(p + at) & 0x8080808080808080ULL) == 0) {
+    NO_UNROLL while (at + 8 <= len && count >= 8 && (fn_load8(p + at) & 0x8080808080808080ULL) == 0) {
         at += 8;
         count -= 8;
     }
-    while (at < len && count > 0) {
+    NO_UNROLL while (at < len && count > 0) {
         at++;
-        while (at < len && (p[at] & 0xc0) == 0x80) {
+        NO_UNROLL while (at < len && (p[at] & 0xc0) == 0x80) {
             at++;
         }
         count--;
