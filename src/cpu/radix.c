@@ -261,3 +261,11 @@ wf_status radix_sort_items(struct exec *x, struct radix_item *data, struct radix
 void radix_sort_few(struct prim_pair *data, struct prim_pair *temp, i64 n, i32 high) {
     pairs_local(data, temp, n, 0, high, false);
 }
+
+void radix_sort_words_few(u64 *data, u64 *out, i64 n, i32 high) {
+    words_local(data, out, n, 0, high, true);
+}
+
+void radix_sort_halves_few(u32 *data, u32 *out, i64 n, i32 high) {
+    halves_local(data, out, n, 0, high, true);
+}

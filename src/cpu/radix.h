@@ -31,5 +31,8 @@ FALLIBLE radix_sort_half_pairs(struct exec *x, struct radix_half *data, struct r
 FALLIBLE radix_sort_items(struct exec *x, struct radix_item *data, struct radix_item *temp, i64 n);
 /* Few pairs, on the calling thread. */
 void radix_sort_few(struct prim_pair *data, struct prim_pair *temp, i64 n, i32 high);
+/* Few words of `high` bits; the result is in `out`, and `data` holds anything. */
+void radix_sort_words_few(u64 *data, u64 *out, i64 n, i32 high);
+void radix_sort_halves_few(u32 *data, u32 *out, i64 n, i32 high);
 
 #endif

@@ -28,6 +28,19 @@ typedef void vec_tiny_fn(i64 *restrict state, i64 replica, const i64 *restrict k
 typedef void vec_group_fn(i64 *restrict state, i64 stride, const u32 *restrict group,
                           const i64 *restrict x, const u32 *restrict sel, i64 m);
 
+/* Edges among the nodes of a graph from `first` on, a multiple of 64, which all lead to later ones: a bit each.
+ * The row of a node has the words from the node's own on, and begins where that of the one before ends. */
+struct bit_rows {
+    i64 first;
+    i64 words; /* of the longest row */
+    u64 *bits;
+};
+/* Words of all rows before that of node first + n. */
+static inline i64 bit_row_place(const struct bit_rows *rows, i64 n) {
+    i64 full = n / 64;
+    return (full * rows->words - full * (full - 1) / 2) * 64 + n % 64 * (rows->words - full);
+}
+
 enum { VEC_WIDTHS = 5, VEC_REPLICAS = 4 };
 
 struct vec_table {
@@ -76,6 +89,14 @@ struct vec_table {
                          i64 slot_count, const u32 *restrict heads, i64 n);
     /* How many values have their bit set, which is value - base; all are within the bits. */
     i64 (*marked)(const i64 *restrict values, i64 n, i64 base, const u32 *restrict bits);
+    /* The same for nodes of a graph: how many have bit node - base set; and how many bits two rows of
+     * words have in common. */
+    i64 (*marked_nodes)(const u32 *restrict nodes, i64 n, i64 base, const u64 *restrict bits);
+    i64 (*common_bits)(const u64 *restrict a, const u64 *restrict b, i64 words);
+    /* Pairs of nodes that are an edge, which the rows say; the bits of all nodes, and no others from the
+     * rows' first on, are set in marks. `places` and `words` are room for as many as there are nodes. */
+    i64 (*edges_among)(const struct bit_rows *rows, const u32 *restrict nodes, i64 n,
+                       const u64 *restrict marks, u32 *restrict places, u64 *restrict words);
     /* Rows that come in the order of their key, n > 0. Runs are numbered: the run at hand is `last`
      * and its key keys[last], or last is -1 and there is none. Writes each row's run and the keys of
      * those that begin; returns the last one's number, or -1 where a key is less than the one before

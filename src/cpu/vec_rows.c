@@ -608,6 +608,58 @@ static i64 marked(const i64 *restrict values, i64 n, i64 base, const u32 *restri
     return count;
 }
 
+static i64 marked_nodes(const u32 *restrict nodes, i64 n, i64 base, const u64 *restrict bits) {
+    i64 count = 0;
+    for (i64 i = 0; i < n; i++) {
+        u64 bit = (u64)nodes[i] - (u64)base;
+        count += (i64)(bits[bit >> 6] >> (bit & 63) & 1);
+    }
+    return count;
+}
+
+static i64 common_bits(const u64 *restrict a, const u64 *restrict b, i64 words) {
+    i64 count = 0;
+    for (i64 i = 0; i < words; i++) {
+        count += __builtin_popcountll(a[i] & b[i]);
+    }
+    return count;
+}
+
+enum {
+    AHEAD_ROWS = 6,   /* nodes whose rows are fetched before they are needed */
+    WORDS_A_PLACE = 2 /* that are ANDed in a row in the time of one that is not */
+};
+
+static i64 edges_among(const struct bit_rows *rows, const u32 *restrict nodes, i64 n,
+                       const u64 *restrict marks, u32 *restrict places, u64 *restrict words) {
+    const u32 base = (u32)rows->first;
+    i64 some = 0, first = 0, found = 0;
+    marks += base / 64;
+    for (i64 i = 0; i < n; i++) {
+        u32 place = (nodes[i] - base) / 64;
+        places[some] = place;
+        words[some] = marks[place];
+        some += i + 1 == n || (nodes[i + 1] - base) / 64 != place;
+    }
+    for (i64 i = 0; i + 1 < n; i++) {
+        i64 own = (nodes[i] - base) / 64;
+        /* Word k is that of nodes first + 64 * k; those before the node's own are others'. */
+        const u64 *row = rows->bits + bit_row_place(rows, nodes[i] - base) - own;
+        if (i + AHEAD_ROWS < n) {
+            __builtin_prefetch(rows->bits + bit_row_place(rows, nodes[i + AHEAD_ROWS] - base));
+        }
+        first += places[first] < own;
+        if (WORDS_A_PLACE * (some - first) < rows->words - own) {
+            for (i64 k = first; k < some; k++) {
+                found += __builtin_popcountll(words[k] & row[places[k]]);
+            }
+        } else {
+            found += common_bits(row + own, marks + own, rows->words - own);
+        }
+    }
+    return found;
+}
+
 const struct vec_table LEVEL_NAME(vec_table) = {
 #define X(A, part) [LOOPS_##part] = LEVEL_NAME(vec_ops_##part),
     .ops = {WF_LOOP_PARTS(X, )},
@@ -653,6 +705,9 @@ const struct vec_table LEVEL_NAME(vec_table) = {
     .filter_hashes = filter_hashes,
     .probe_direct = probe_direct,
     .marked = marked,
+    .marked_nodes = marked_nodes,
+    .common_bits = common_bits,
+    .edges_among = edges_among,
     .number_runs = number_runs,
     .add_runs = add_runs,
 };

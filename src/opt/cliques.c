@@ -6,9 +6,8 @@
  * may take the nodes in an order of its own (see cpu/cliques.c). Comparisons of nodes are allowed where
  * they put all of them in one order: then they say the same of every edge.
  *
- * Done for plans of a card, whose threads share the work of a node (gpu/gpu_cliques.c), where joins by
- * pairs are expected to give more rows than the table has, or always under `multiway = on`. See
- * decision 0035. */
+ * Done where joins by pairs are expected to give more rows than the table has, or always under
+ * `multiway = on`. See decision 0035. */
 #include "opt/opt_int.h"
 
 #include "codes/func.h"
@@ -248,7 +247,7 @@ static void consider(struct opt *o, struct rel *agg) {
 }
 
 FALLIBLE pass_cliques(struct opt *o) {
-    if (o->settings->multiway == 2 || !o->plan->for_gpu) {
+    if (o->settings->multiway == 2) {
         return ERR_OK;
     }
     rel_all aggs = opt_all_of(o, REL_AGG);

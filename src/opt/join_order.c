@@ -3,7 +3,7 @@
  * A group is a tree of inner joins with nothing between them; its leaves are whatever else there
  * is. Up to DP_LEAVES leaves every split of every connected set is tried (dynamic programming over
  * subsets) and the cheapest kept. Beyond that the pair that leaves the fewest rows is joined, again
- * and again. A join costs the rows it reads, builds and makes; the right side is built, which on
+ * and again (greedy). A join costs the rows it reads, builds and makes; the right side is built, which on
  * a GPU costs less where its keys are known to be unique: others become lists of rows. Products are
  * taken only where nothing connects.
  *
@@ -534,14 +534,22 @@ static bool is_growing(const struct rel *rel) {
     return rel->kind == REL_WORK && rel->work.part != WORK_DELTA;
 }
 
+bool opt_reads_rounds(struct opt *o, struct rel *rel) {
+    struct plan *plan = o->plan;
+    if (plan->fix_count == 0) {
+        return false;
+    }
+    struct search s = {NEW_ARRAY(plan->arena, b8, plan->fix_count + 1), false};
+    rel_each(plan->arena, rel, note_fix, &s);
+    rel_each(plan->arena, rel, note_work, &s);
+    return s.works;
+}
+
 static void note_works(struct group *g) {
-    const struct plan *plan = g->o->plan;
-    for (i64 i = 0; i < g->leaves.count && plan->fix_count > 0; i++) {
-        struct search s = {NEW_ARRAY(plan->arena, b8, plan->fix_count + 1), false};
-        rel_each(plan->arena, g->leaves.items[i], note_fix, &s);
-        rel_each(plan->arena, g->leaves.items[i], note_work, &s);
-        g->works |= s.works ? 1ULL << i : 0;
-        g->grows |= s.works && is_growing(g->leaves.items[i]) ? 1ULL << i : 0;
+    for (i64 i = 0; i < g->leaves.count; i++) {
+        bool works = opt_reads_rounds(g->o, g->leaves.items[i]);
+        g->works |= works ? 1ULL << i : 0;
+        g->grows |= works && is_growing(g->leaves.items[i]) ? 1ULL << i : 0;
     }
 }
 
@@ -651,52 +659,80 @@ static f64 build_cost(const struct group *g, const struct part *built, const str
                      builds_unique(g, other->mask, built->mask, built->rows));
 }
 
+/* Part y goes into x. */
 static void merge_parts(struct group *g, struct part *parts, i64 x, i64 y, f64 rows) {
-    i64 n = g->leaves.count;
-    i64 left = build_cost(g, &parts[y], &parts[x]) <= build_cost(g, &parts[x], &parts[y]) ? x : y;
-    i64 right = left == x ? y : x;
-    parts[x].rel =
-        make_join(g, parts[left].rel, parts[right].rel, parts[left].mask, parts[right].mask, rows);
     parts[x].mask |= parts[y].mask;
     parts[x].near = (parts[x].near | parts[y].near) & ~parts[x].mask;
     parts[x].rows = rows;
     parts[y].rel = NULL;
-    for (i64 i = 0; i < n; i++) {
+    for (i64 i = 0; i < g->leaves.count; i++) {
         *share_of(g, x, i) *= *share_of(g, y, i);
         *share_of(g, i, x) = *share_of(g, x, i);
     }
 }
 
-static struct rel *order_greedy(struct group *g) {
-    i64 n = g->leaves.count;
-    struct part *parts = NEW_ARRAY(g->o->plan->arena, struct part, n);
-    for (i64 i = 0; i < n; i++) {
+static struct rel *join_parts(struct group *g, const struct part *a, const struct part *b, f64 rows) {
+    bool swap = build_cost(g, b, a) > build_cost(g, a, b);
+    const struct part *left = swap ? b : a, *right = swap ? a : b;
+    return make_join(g, left->rel, right->rel, left->mask, right->mask, rows);
+}
+
+static struct part *parts_new(const struct group *g) {
+    struct part *parts = NEW_ARRAY(g->o->plan->arena, struct part, g->leaves.count);
+    for (i64 i = 0; i < g->leaves.count; i++) {
         struct rel *leaf = g->leaves.items[i];
         parts[i] = (struct part){leaf, 1ULL << i, g->near[i], (f64)MAX_OF(leaf->rows, 1)};
     }
-    i64 last = 0;
-    for (i64 step = 1; step < n; step++) {
-        i64 best_x = -1;
-        i64 best_y = -1;
-        f64 best = 0;
-        for (i64 x = 0; x < n; x++) {
-            for (i64 y = x + 1; y < n; y++) {
-                if (!parts[x].rel || !parts[y].rel || !(parts[x].near & parts[y].mask)) {
-                    continue;
-                }
-                f64 rows = parts[x].rows * parts[y].rows * *share_of(g, x, y) *
-                           class_share(g, parts[x].mask, parts[y].mask);
-                if (best_x < 0 || rows < best) {
-                    best_x = x;
-                    best_y = y;
-                    best = rows;
-                }
+    return parts;
+}
+
+/* The two parts whose join leaves the fewest rows. */
+static f64 least_pair(struct group *g, const struct part *parts, i64 *out_x, i64 *out_y) {
+    i64 n = g->leaves.count;
+    f64 best = 0;
+    *out_x = -1;
+    for (i64 x = 0; x < n; x++) {
+        for (i64 y = x + 1; y < n; y++) {
+            if (!parts[x].rel || !parts[y].rel || !(parts[x].near & parts[y].mask)) {
+                continue;
+            }
+            f64 rows = parts[x].rows * parts[y].rows * *share_of(g, x, y) *
+                       class_share(g, parts[x].mask, parts[y].mask);
+            if (*out_x < 0 || rows < best) {
+                *out_x = x;
+                *out_y = y;
+                best = rows;
             }
         }
-        merge_parts(g, parts, best_x, best_y, best);
-        last = best_x;
     }
-    return parts[last].rel;
+    return best;
+}
+
+static struct rel *order_greedy(struct group *g) {
+    struct part *parts = parts_new(g);
+    i64 x = 0, y = 0;
+    for (i64 step = 1; step < g->leaves.count; step++) {
+        f64 rows = least_pair(g, parts, &x, &y);
+        parts[x].rel = join_parts(g, &parts[x], &parts[y], rows);
+        merge_parts(g, parts, x, y, rows);
+    }
+    return parts[x].rel;
+}
+
+/* The most rows that a join below the last one gives in that order. */
+static f64 greedy_most(struct group *g) {
+    i64 n = g->leaves.count, x = 0, y = 0;
+    struct part *parts = parts_new(g);
+    f64 *shares = NEW_ARRAY(g->o->plan->arena, f64, n * n);
+    memcpy(shares, g->share, (size_t)(n * n) * sizeof(f64));
+    f64 most = 0;
+    for (i64 step = 1; step + 1 < n; step++) {
+        f64 rows = least_pair(g, parts, &x, &y);
+        most = MAX_OF(most, rows);
+        merge_parts(g, parts, x, y, rows);
+    }
+    memcpy(g->share, shares, (size_t)(n * n) * sizeof(f64));
+    return most;
 }
 
 /* cycles */
@@ -804,11 +840,12 @@ static f64 around_cost(const struct group *g, i64 first) {
 }
 
 /* Joins that form a cycle, a column at a time: all leaves that decide its values follow each other,
- * so that they can meet (meet.c). */
+ * so that they can meet (meet.c). In a recursion rows of the last round come first: what meets is then
+ * built once. */
 static struct rel *order_around(struct group *g) {
-    i64 first = 0;
-    f64 least = around_cost(g, 0);
-    for (i64 i = 1; i < g->leaves.count; i++) {
+    i64 first = g->works ? leaf_number(g->works) : 0;
+    f64 least = around_cost(g, first);
+    for (i64 i = 0; i < g->leaves.count && !g->works; i++) {
         f64 cost = around_cost(g, i);
         first = cost < least ? i : first;
         least = MIN_OF(cost, least);
@@ -851,7 +888,7 @@ static bool goes_around(const struct group *g) {
         every = every && classes_of(g, 1ULL << i) != 0;
     }
     return (s->multiway == 1 || (s->multiway == 0 && !g->o->plan->for_gpu)) && every &&
-           g->classes.count <= 64 && !g->works && cyclic_leaves(g) != 0;
+           g->classes.count <= 64 && (!g->works || is_single(g->works)) && cyclic_leaves(g) != 0;
 }
 
 static struct rel *order_all(struct group *g) {
@@ -867,6 +904,13 @@ static struct rel *order_all(struct group *g) {
     bool around = goes_around(g) &&
                   (g->o->settings->multiway == 1 || outgrows(states, end - 1, most_rows(g), true));
     return around ? order_around(g) : build_set(g, states, end - 1);
+}
+
+/* Too many for every split to be tried. */
+static struct rel *order_many(struct group *g) {
+    bool around = goes_around(g) &&
+                  (g->o->settings->multiway == 1 || greedy_most(g) > most_rows(g));
+    return around ? order_around(g) : order_greedy(g);
 }
 
 /* the plan */
@@ -886,7 +930,7 @@ static struct rel *order_group(struct opt *o, struct rel *rel) {
     }
     prepare(&g);
     note_works(&g);
-    struct rel *all = g.leaves.count <= DP_LEAVES ? order_all(&g) : order_greedy(&g);
+    struct rel *all = g.leaves.count <= DP_LEAVES ? order_all(&g) : order_many(&g);
     if (g.late.count > 0) {
         all = rel_new(o->plan, REL_FILTER, all, NULL);
         for (i64 i = 0; i < g.late.count; i++) {

@@ -8,7 +8,8 @@
  * So a join whose keys compare some columns with the left side of the inner join below it, and one
  * column with that join's right side, is marked: it meets it. Lowering makes one opcode of both
  * (lower/meet.c). A third join may meet the same two. What is read of a right side that meets
- * another must be equal to a column known otherwise: its keys.
+ * another must be equal to a column known otherwise: its keys. In a recursion right sides that read
+ * its rows keep an index that grows instead.
  *
  * Under `multiway = auto` it is done where the lower join is expected to give more rows than any of
  * the inputs has. See decision 0031. */
@@ -170,13 +171,14 @@ static void consider(struct opt *o, struct rel *rel) {
         m.common = m.base->join.left_keys.items[m.base->join.left_keys.count - 1];
     }
     struct expr **lefts = NEW_ARRAY(o->plan->arena, struct expr *, rel->join.left_keys.count + 1);
-    if (lists <= LISTS_MAX && find_keys(&m, lefts) && !reads_more(rel) && is_worth(&m)) {
+    if (lists <= LISTS_MAX && find_keys(&m, lefts) && !reads_more(rel) && is_worth(&m) &&
+        !opt_reads_rounds(o, rel_right(m.base)) && !opt_reads_rounds(o, rel_right(rel))) {
         mark_meeting(&m, lefts);
     }
 }
 
 FALLIBLE pass_meet(struct opt *o) {
-    if (o->settings->multiway == 2 || o->plan->fix_count > 0) { /* of rounds, indexes are kept */
+    if (o->settings->multiway == 2) {
         return ERR_OK;
     }
     rel_all joins = opt_all_of(o, REL_JOIN);

@@ -92,6 +92,8 @@ void opt_share(struct plan *plan, struct rel *parent, i32 which);
 void opt_rely(struct opt *o, struct rel *rel);
 /* Whether a join is one that may change places with others like it. */
 bool opt_is_inner(const struct rel *rel);
+/* Whether it reads rows of a recursion around it (join_order.c). */
+bool opt_reads_rounds(struct opt *o, struct rel *rel);
 /* A relation with exactly the columns of `like`, in that order: rel itself when it has them. */
 struct rel *rel_with_out(struct plan *plan, struct rel *rel, const struct rel *like);
 
