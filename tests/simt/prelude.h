@@ -197,6 +197,10 @@ FN u32 bits_set_u64(u64 x) {
 FN u32 first_set_u32(u32 x) {
     return (u32)__builtin_ffs((int)x) - 1u;
 }
+/* The same word, of which the compiler knows nothing: what it found out before is not held. */
+FN u32 anew_u32(u32 x) {
+    return x;
+}
 FN u32 zeros_above_u64(u64 x) {
     return x == 0 ? 64u : (u32)__builtin_clzll(x);
 }

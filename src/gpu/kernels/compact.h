@@ -113,8 +113,9 @@ struct tile_rows {
     FN void b_column##bytes(const struct kcompact *args, const struct tile_rows *t, u32 *s_list, \
                             const void *in, void *out) {                                         \
         u32 raw[KEPT_GROUPS][KEPT_WORDS(bytes)];                                                 \
+        struct kept k = kept_anew(&t->kept);                                                     \
         UNROLL for (u32 g = 0; g < KEPT_GROUPS; g++) {                                           \
-            if (kept_bits(&t->kept, g)) {                                                        \
+            if (kept_bits(&k, g)) {                                                              \
                 rows4_read##bytes(raw[g], in, KEPT_GROUP_ROW(t->kept.first, g), args->count);    \
             }                                                                                    \
         }                                                                                        \
@@ -132,11 +133,12 @@ COLUMN(16)
 /* Row numbers. */
 FN void b_numbers(const struct kcompact *args, const struct tile_rows *t, u32 *s_list, void *out,
                   u32 bytes) {
+    struct kept k = kept_anew(&t->kept);
     b_sync();
     UNROLL for (u32 g = 0; g < KEPT_GROUPS; g++) {
-        u32 at = kept_at(&t->kept, g);
+        u32 at = kept_at(&k, g);
         UNROLL for (u32 j = 0; j < 4; j++) {
-            if (kept_bits(&t->kept, g) >> j & 1u) {
+            if (kept_bits(&k, g) >> j & 1u) {
                 u64 row = (u64)(KEPT_GROUP_ROW(t->kept.first, g) + (i64)j);
                 if (bytes == 8u) {
                     ((u64 *)s_list)[at] = row;

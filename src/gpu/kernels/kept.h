@@ -79,6 +79,16 @@ FN u32 kept_at(const struct kept *k, u32 g) {
     return at;
 }
 
+/* The same, for one more column: 32 tests of bits and as many places are found again there, which
+ * costs less than to hold them. Held, they do not fit the registers, and ptxas 13.0 takes one of
+ * them for another: it unpacks neighbouring bits together (R2P), and lost two of 32 on an H200. */
+FN struct kept kept_anew(const struct kept *k) {
+    struct kept again = *k;
+    again.bits = anew_u32(k->bits);
+    again.at = anew_u32(k->at);
+    return again;
+}
+
 /* --- elements --- */
 
 /* Kept elements of a group to the tile's list from `at` on. */
@@ -124,10 +134,11 @@ FN void kept_stage1(u32 *s_list, const u32 *raw, u32 bits, u32 at) {
             }                                                                                    \
         }                                                                                        \
     }                                                                                            \
-    FN void kept_list##bytes(u32 *s_list, const struct kept *k,                                  \
+    FN void kept_list##bytes(u32 *s_list, const struct kept *of,                                 \
                              const u32(*raw)[KEPT_WORDS(bytes)]) {                               \
+        struct kept k = kept_anew(of);                                                           \
         UNROLL for (u32 g = 0; g < KEPT_GROUPS; g++) {                                           \
-            kept_stage##bytes(s_list, raw[g], kept_bits(k, g), kept_at(k, g));                   \
+            kept_stage##bytes(s_list, raw[g], kept_bits(&k, g), kept_at(&k, g));                 \
         }                                                                                        \
     }
 KEPT_COLUMN(1)

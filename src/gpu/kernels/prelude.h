@@ -230,6 +230,11 @@ FN u32 first_set_u32(u32 x) {
 FN u64 mul_high_u64(u64 a, u64 b) {
     return __umul64hi(a, b);
 }
+/* The same word, of which the compiler knows nothing: what it found out before is not held. */
+FN u32 anew_u32(u32 x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
 FN f64 sqrt_f64(f64 x) {
     return __dsqrt_rn(x);
 } /* x >= 0; IEEE 754's, rounded to nearest */
