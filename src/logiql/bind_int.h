@@ -281,6 +281,10 @@ struct lq_bound { /* a rule: rows and what they make of the head */
     b8 is_set;        /* no two rows are equal */
     b8 one_value;     /* no two rows agree in the keys of the head */
 };
+/* Argument i of the head of the rule at hand, whose body is bound: the expression, and the kind of an
+ * entity. */
+FALLIBLE head_argument(struct lq_bind *b, const struct lq_scope *scope, const struct lq_expr *arg,
+                       i32 i, struct lq_bound *out);
 FALLIBLE rule_bind(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 /* min or max of what the rule's head derives itself: the bindings, of which the best value of a key is kept. */

@@ -61,12 +61,17 @@ static FALLIBLE check_argument(struct lq_bind *b, const struct lq_scope *scope,
     return ERR_OK;
 }
 
+static bool is_constant(const struct lq_expr *arg) {
+    return arg->kind < LQ_PREDICATE || (arg->kind == LQ_NEGATE && is_constant(arg->args.items[0]));
+}
+
 /* A head's argument that is a variable of the body. */
 static FALLIBLE head_variable(struct lq_bind *b, const struct lq_scope *scope,
                               const struct lq_expr *arg, struct expr **out) {
     i32 position = lq_at(b, arg->position);
     if (arg->kind != LQ_VARIABLE) {
-        FAIL_AT(b->err, SYNTAX, position, "the head of an aggregation has variables only");
+        FAIL_AT(b->err, SYNTAX, position,
+                "the head of an aggregation has variables and constants only");
     }
     *out = variable_find(scope, arg->text);
     if (!*out) {
@@ -163,6 +168,10 @@ FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
         if (call_of(clause, arg)) {
             continue;
         }
+        if (is_constant(arg)) { /* the same in all groups */
+            TRY(head_argument(b, &scope, arg, i, out));
+            continue;
+        }
         struct expr *key = NULL;
         TRY(head_variable(b, &scope, arg, &key));
         u32 col = plan_col_new(b->plan, arena_sv(b->arena, arg->text).ptr, key->type,
@@ -187,7 +196,8 @@ FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     out->is_set = 1;
     out->one_value = 1;
     for (i32 i = MAX_OF(rule->pred->key_count, 0); i < count; i++) { /* a group's key as a value */
-        out->one_value = out->one_value && call_of(clause, atom_arg(rule->head, i)) != NULL;
+        const struct lq_expr *arg = atom_arg(rule->head, i);
+        out->one_value = out->one_value && (call_of(clause, arg) || is_constant(arg));
     }
     return ERR_OK;
 }

@@ -98,6 +98,23 @@ static bool head_decides(struct lq_bind *b, const struct lq_scope *scope, const 
     return left == 0;
 }
 
+FALLIBLE head_argument(struct lq_bind *b, const struct lq_scope *scope, const struct lq_expr *arg,
+                       i32 i, struct lq_bound *out) {
+    const struct lq_pred *pred = b->rule->pred;
+    struct sv kind = pred->declared ? kind_of(pred, i) : (struct sv){NULL, 0};
+    if (kind.len > 0 && is_literal(arg)) {
+        out->kinds[i] = kind;
+        TRY(entity_literal(b, kind, arg, &out->exprs[i]));
+    } else {
+        out->kinds[i] = expr_kind(b, scope, arg);
+        TRY(expr_bind(b, scope, arg, &out->exprs[i]));
+    }
+    if (out->exprs[i]->kind == EXPR_CONST && type_is_integer(out->exprs[i]->type)) {
+        TRY(coerce_to(b->t, out->exprs[i], type_of(TYPE_BIGINT), &out->exprs[i]));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_plain(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
     struct lq_scope scope = {0};
     lq_exprs args = {0};
@@ -118,17 +135,7 @@ static FALLIBLE bind_plain(struct lq_bind *b, const struct lq_rule *rule, struct
                        "An atom that is not negated, or an equation, must give its values.");
             return b->err->code;
         }
-        struct sv kind = rule->pred->declared ? kind_of(rule->pred, i) : (struct sv){NULL, 0};
-        if (kind.len > 0 && is_literal(args.items[i])) {
-            out->kinds[i] = kind;
-            TRY(entity_literal(b, kind, args.items[i], &out->exprs[i]));
-        } else {
-            out->kinds[i] = expr_kind(b, &scope, args.items[i]);
-            TRY(expr_bind(b, &scope, args.items[i], &out->exprs[i]));
-        }
-        if (out->exprs[i]->kind == EXPR_CONST && type_is_integer(out->exprs[i]->type)) {
-            TRY(coerce_to(b->t, out->exprs[i], type_of(TYPE_BIGINT), &out->exprs[i]));
-        }
+        TRY(head_argument(b, &scope, args.items[i], i, out));
         out->exprs[i] = expr_defined(b, out->exprs[i]);
         if (args.items[i]->kind != LQ_VARIABLE && expr_nullable(b->plan, out->exprs[i])) {
             VEC_PUSH(b->arena, &scope.conds, expr_not_null(b, out->exprs[i]));

@@ -91,7 +91,7 @@ struct lq_clause *script_with_head(struct script *s, const struct lq_clause *cla
 
 static bool is_empty_declared(struct script *s, const struct edition_entry *entry) {
     struct snapshot_table found = snapshot_of(s->b.snap, entry);
-    return entry->object->logical && !entry->object->text && found.version->live_rows == 0;
+    return entry->object->logical && found.version->live_rows == 0;
 }
 
 /* A table that LogiQL declared and that is empty makes room for rules, which keep its types. */
@@ -112,6 +112,11 @@ static FALLIBLE table_to_rules(struct script *s, const struct edition_entry *ent
     }
     TRY(pred_get(b, head->name, head->position, out));
     struct lq_pred *pred = *out;
+    if (pred->is_entity || pred->makes) {
+        FAIL_AT(b->err, WRONG_OBJECT, head->position,
+                "entities of \"%.*s\" are made by changes: rules cannot derive it",
+                (int)MIN_OF(head->name.len, 100), head->name.ptr);
+    }
     bool all = pred->key && pred->key->col_count == (u32)pred->arity;
     pred->key_count = all ? -1 : pred->key_count;
     pred->origin = ORIGIN_RULES;
@@ -433,7 +438,11 @@ static void note_reads(struct script *s, const struct lq_pred *pred, struct lq_a
 
 static const char *rules_text(struct script *s, const struct lq_pred *pred) {
     struct text out;
+    const struct object *object = pred->entry ? pred->entry->object : NULL;
     text_init(&out, s->b.arena);
+    if (!pred->declarations.count && object && object->kind == OBJECT_TABLE && object->text) {
+        text_append(&out, (struct sv){object->text, (i64)strlen(object->text)}); /* the table's */
+    }
     for (i64 i = 0; i < pred->declarations.count; i++) {
         lq_print_clause(pred->declarations.items[i], &out);
         text_append(&out, SV("\n"));
