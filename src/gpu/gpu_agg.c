@@ -613,6 +613,11 @@ bool gpu_agg_can_queue(const struct job *j) {
     return j->early_bytes || j->aggs[0].shape.run_rows;
 }
 
+bool gpu_agg_comes_early(const struct job *j, u32 number) {
+    i64 bytes = j->aggs[number].early_bytes;
+    return bytes && bytes <= EARLY_FETCH_BYTES;
+}
+
 wf_status gpu_agg_queue(struct job *j) {
     if (j->early_bytes) {
         return gpu_agg_early(j);

@@ -471,6 +471,10 @@ static FALLIBLE gpu_queue(struct device *dev, struct exec *x, u32 step_no, const
     return status;
 }
 
+static FALLIBLE gpu_want(struct device *dev, struct exec *x, u32 var) {
+    return gpu_queue_want(dev->self, x, var);
+}
+
 static FALLIBLE gpu_settle(struct device *dev, struct exec *x, bool keep, bool *out_good) {
     struct gpu *g = dev->self;
     wf_status status = gpu_queue_settle(g, x, keep, out_good);
@@ -561,6 +565,7 @@ static struct device *device_of(struct gpu *g) {
                                 .run = gpu_run,
                                 .rounds = gpu_rounds,
                                 .queue = gpu_queue,
+                                .want = gpu_want,
                                 .settle = gpu_settle,
                                 .fetch = gpu_fetch,
                                 .fetch_texts = gpu_fetch_texts,

@@ -415,6 +415,12 @@ struct gpu_queued {
     struct build *build;
     u32 slot, slot_count; /* of its variables, in struct kqueue */
 };
+enum { QUEUE_WANTED = 8, QUEUE_WANTED_BYTES = 256 << 10 };
+struct gpu_wanted { /* rows of a variable that come when all is settled */
+    u32 var;
+    i64 at; /* behind those of others */
+    struct kfetch fetch;
+};
 struct gpu_queue {
     i32 count;
     u32 slot_count;
@@ -424,6 +430,10 @@ struct gpu_queue {
     struct gpu_seat seats[QUEUE_STEPS];
     struct gpu_block *block; /* struct kqueue */
     struct pinned seen;
+    i32 wanted_count;
+    i64 wanted_bytes;
+    struct gpu_wanted wanted[QUEUE_WANTED];
+    struct pinned fetched;
 };
 
 /* A worker: one step at a time, or steps that are queued, on streams of its own. */
@@ -828,6 +838,12 @@ void gpu_var_replace(struct gpu_card *card, struct variable *v, struct gpu_var *
  * chunk. */
 FALLIBLE gpu_var_take_few(struct gpu *g, struct exec *x, u32 var, i64 rows, const u8 *from,
                           i64 stride);
+/* Queues all rows of a variable, where they take no more than so many bytes, to `to`, which is mapped; then, when
+ * they are there, makes `rows` of them its chunk. False: they are many, or somewhere else. */
+FALLIBLE gpu_var_send_few(struct gpu *g, struct exec *x, u32 var, i64 most, u64 to,
+                          struct kfetch *out, bool *out_sent);
+FALLIBLE gpu_var_take_sent(struct gpu *g, struct exec *x, u32 var, i64 rows, const struct kfetch *sent,
+                           const u8 *from);
 /* Queues copies of rows [0, rows) of columns on the card into one new chunk of the variable. The
  * chunk is the variable's at once; its rows are there when the stream is done. */
 struct fetch_col {
@@ -910,6 +926,7 @@ void gpu_build_close(struct build *b, wf_status status); /* once nothing of it i
 FALLIBLE gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
                         bool *out_done);
 FALLIBLE gpu_queue_open(struct gpu *g, struct exec *x);
+FALLIBLE gpu_queue_want(struct gpu *g, struct exec *x, u32 var);
 FALLIBLE gpu_queue_settle(struct gpu *g, struct exec *x, bool keep, bool *out_good);
 void gpu_queue_fini(struct gpu *g); /* what it keeps from one use to the next */
 FALLIBLE gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);

@@ -369,6 +369,7 @@ FALLIBLE gpu_agg_end(struct job *j, bool *out_again);
 /* Of a step that is queued: whether its groups can be read out before anybody knows how many there are, the
  * kernels that do so, and what they gave. */
 bool gpu_agg_can_queue(const struct job *j);
+bool gpu_agg_comes_early(const struct job *j, u32 number); /* its groups go on to the host at once */
 FALLIBLE gpu_agg_queue(struct job *j);
 FALLIBLE gpu_agg_settle(struct job *j, const i64 *rows);
 /* Where the rows of aggregation `number` are counted, on the card. */

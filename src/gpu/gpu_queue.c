@@ -34,6 +34,7 @@ void gpu_queue_fini(struct gpu *g) {
         seat->args_block = NULL;
     }
     gpu_pinned_free(g, &g->queue.seen);
+    gpu_pinned_free(g, &g->queue.fetched);
     gpu_heap_free(g->card, g->queue.block);
     g->queue.block = NULL;
 }
@@ -45,6 +46,8 @@ wf_status gpu_queue_open(struct gpu *g, struct exec *x) {
     q->slot_count = 0;
     q->event_count = 0;
     q->rows = 0;
+    q->wanted_count = 0;
+    q->wanted_bytes = 0;
     g->waits = 0;
     g->known = (struct gpu_known){0};
     g->may_spill = 0;
@@ -175,6 +178,53 @@ wf_status gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struc
     return status;
 }
 
+/* Whether the groups come with the reports of the step that makes them. */
+static bool comes_anyway(const struct gpu_queue *q, u32 var) {
+    bool comes = false;
+    for (i32 n = 0; n < q->count; n++) {
+        const struct job *j = q->items[n].job;
+        for (u32 k = 0; j && k < j->plan.agg_count; k++) {
+            comes = comes || (made_var(j, k) == var && gpu_agg_comes_early(j, k));
+        }
+    }
+    return comes;
+}
+
+wf_status gpu_queue_want(struct gpu *g, struct exec *x, u32 var) {
+    struct gpu_queue *q = &g->queue;
+    bool sent = false;
+    if (q->wanted_count == QUEUE_WANTED || comes_anyway(q, var)) {
+        return ERR_OK;
+    }
+    if (gpu_pinned_reserve(g, &q->fetched, QUEUE_WANTED_BYTES, x->err)) { /* they come later, then */
+        error_reset(x->err);
+        return ERR_OK;
+    }
+    struct gpu_wanted *w = &q->wanted[q->wanted_count];
+    *w = (struct gpu_wanted){.var = var, .at = q->wanted_bytes};
+    TRY(gpu_var_send_few(g, x, var, QUEUE_WANTED_BYTES - w->at, q->fetched.addr + (u64)w->at, &w->fetch,
+                         &sent));
+    if (sent) {
+        const struct kfetch_part *last = &w->fetch.parts[w->fetch.count - 1];
+        q->wanted_bytes += ALIGN_UP((i64)(last->at + last->bytes), 64);
+        q->wanted_count++;
+    }
+    return ERR_OK;
+}
+
+/* Rows that came with the wait. */
+static FALLIBLE take_wanted(struct gpu *g, struct exec *x) {
+    struct gpu_queue *q = &g->queue;
+    for (i32 n = 0; n < q->wanted_count; n++) {
+        const struct gpu_wanted *w = &q->wanted[n];
+        const struct variable *v = &x->vars[w->var];
+        if (v->copy && !v->on_host) {
+            TRY(gpu_var_take_sent(g, x, w->var, v->rows, &w->fetch, q->fetched.host + w->at));
+        }
+    }
+    return ERR_OK;
+}
+
 /* What the card found: the rows of every variable. */
 static FALLIBLE look(struct gpu *g, struct exec *x, bool *out_good) {
     struct gpu_queue *q = &g->queue;
@@ -228,7 +278,11 @@ wf_status gpu_queue_settle(struct gpu *g, struct exec *x, bool keep, bool *out_g
     if (q->count) {
         x->metrics[q->items[q->count - 1].step_no].waits += g->waits;
     }
+    if (!status && *out_good) {
+        status = take_wanted(g, x);
+    }
     q->count = 0;
+    q->wanted_count = 0;
     g->pool = NULL;
     *out_good = *out_good && !status;
     return status;

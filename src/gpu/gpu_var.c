@@ -378,7 +378,7 @@ static void add_part(struct kfetch *args, i64 *at, u64 from, i64 bytes) {
     *at = ALIGN_UP(*at + bytes, 64);
 }
 
-static bool few_rows(const struct var *def, i64 rows, const struct fetch_col *cols,
+static bool few_rows(const struct var *def, i64 rows, const struct fetch_col *cols, i64 most,
                      struct kfetch *out) {
     i64 at = 0;
     memset(out, 0, sizeof *out);
@@ -388,7 +388,7 @@ static bool few_rows(const struct var *def, i64 rows, const struct fetch_col *co
         }
         i64 bytes = rows * kind_bytes[def->kinds[c]];
         bool aligned = (cols[c].data | cols[c].nulls) % 8 == 0;
-        if (!aligned || out->count + 2 > FETCH_PARTS || at + bytes + rows > FEW_BYTES) {
+        if (!aligned || out->count + 2 > FETCH_PARTS || at + bytes + rows > most) {
             return false;
         }
         add_part(out, &at, cols[c].data, bytes);
@@ -399,39 +399,91 @@ static bool few_rows(const struct var *def, i64 rows, const struct fetch_col *co
     return out->count > 0 && rows > 0;
 }
 
-static FALLIBLE fetch_few(struct gpu *g, struct exec *x, const struct row_fetch *fetch,
-                          struct kfetch *args) {
-    struct error *err = x->err;
+/* Rows that lie where a fetch put them, as a chunk. */
+static FALLIBLE sent_to_chunk(struct gpu *g, struct exec *x, const struct row_fetch *fetch,
+                              const struct kfetch *sent, const u8 *from) {
     i64 bytes = 0;
-    void *function = NULL;
-    TRY(gpu_kernel(g->card, KERNEL_FETCH, x, &function, err));
-    TRY(gpu_pinned_reserve(g, &g->reports, FEW_BYTES + 4096, err));
-    args->to = DEV(u8 *, g->reports.addr);
-    struct gpu_grid grid = {args->count, BLOCK_THREADS, 0};
-    TRY(gpu_launch(g, function, grid, fetch->stream, args, err));
-    CU(gpu_sync(g, fetch->stream));
     struct chunk *chunk = pinned_chunk(g, x, &x->program->vars[fetch->var], fetch->rows,
                                        fetch->cols, &bytes);
     if (!chunk) {
-        return memory_refused(x->mem, err, bytes);
+        return memory_refused(x->mem, x->err, bytes);
     }
     chunk->order = fetch->order;
     variable_append(x, fetch->var, chunk);
     u32 part = 0;
     for (u32 c = 0; c < chunk->col_count; c++) {
+        const struct column *to = &chunk->cols[c];
         if (!fetch->cols[c].data) {
             continue;
         }
-        memcpy(chunk->cols[c].data, g->reports.host + args->parts[part].at,
-               (size_t)args->parts[part].bytes);
-        part++;
-        if (chunk->cols[c].nulls) {
-            memcpy(chunk->cols[c].nulls, g->reports.host + args->parts[part].at,
-                   (size_t)args->parts[part].bytes);
-            part++;
+        memcpy(to->data, from + sent->parts[part++].at, (size_t)(fetch->rows * kind_bytes[to->kind]));
+        if (to->nulls) {
+            memcpy(to->nulls, from + sent->parts[part++].at, (size_t)fetch->rows);
         }
     }
     return ERR_OK;
+}
+
+static FALLIBLE send_few(struct gpu *g, struct exec *x, u64 to, void *stream, struct kfetch *args) {
+    void *function = NULL;
+    TRY(gpu_kernel(g->card, KERNEL_FETCH, x, &function, x->err));
+    args->to = DEV(u8 *, to);
+    return gpu_launch(g, function, (struct gpu_grid){args->count, BLOCK_THREADS, 0}, stream, args, x->err);
+}
+
+static FALLIBLE fetch_few(struct gpu *g, struct exec *x, const struct row_fetch *fetch,
+                          struct kfetch *args) {
+    struct error *err = x->err;
+    TRY(gpu_pinned_reserve(g, &g->reports, FEW_BYTES + 4096, err));
+    TRY(send_few(g, x, g->reports.addr, fetch->stream, args));
+    CU(gpu_sync(g, fetch->stream));
+    return sent_to_chunk(g, x, fetch, args, g->reports.host);
+}
+
+static struct fetch_col *fetch_cols(struct exec *x, const struct gpu_var *gv) {
+    struct fetch_col *cols = NEW_ARRAY(x->arena, struct fetch_col, gv->col_count + 1);
+    for (u32 c = 0; c < gv->col_count; c++) {
+        cols[c] = (struct fetch_col){gv->cols[c].addr, gv->cols[c].nulls_addr};
+    }
+    return cols;
+}
+
+/* Whether so many bytes lie within the block, or in that of all columns. */
+static bool is_within(const struct gpu_var *gv, const struct gpu_block *block, u64 addr, i64 bytes) {
+    block = block ? block : gv->cols[0].data;
+    return !addr || (block && addr >= block->addr && addr + (u64)bytes <= block->addr + (u64)block->bytes);
+}
+
+wf_status gpu_var_send_few(struct gpu *g, struct exec *x, u32 var, i64 most, u64 to,
+                           struct kfetch *out, bool *out_sent) {
+    const struct var *def = &x->program->vars[var];
+    const struct variable *v = &x->vars[var];
+    const struct gpu_var *gv = v->copy;
+    *out_sent = false;
+    bool may = gv && gv->epoch == g->card->epoch && gv->col_count == def->col_count && gpu_has_fetch(g->card);
+    for (i64 i = 0; may && i < gv->texts.count; i++) {
+        may = !gv->texts.items[i].far;
+    }
+    for (u32 c = 0; may && c < gv->col_count; c++) { /* as many rows as are expected */
+        const struct gpu_col *col = &gv->cols[c];
+        may = is_within(gv, col->data, col->addr, v->rows * kind_bytes[def->kinds[c]]) &&
+              is_within(gv, col->nulls, col->nulls_addr, v->rows);
+    }
+    if (!may || !few_rows(def, v->rows, fetch_cols(x, gv), most, out)) {
+        return ERR_OK;
+    }
+    *out_sent = true;
+    return send_few(g, x, to, g->streams[0], out);
+}
+
+wf_status gpu_var_take_sent(struct gpu *g, struct exec *x, u32 var, i64 rows, const struct kfetch *sent,
+                            const u8 *from) {
+    struct variable *v = &x->vars[var];
+    struct row_fetch fetch = {var, rows, 0, fetch_cols(x, v->copy), g->streams[0]};
+    v->rows = 0; /* variable_append counts them again */
+    wf_status status = sent_to_chunk(g, x, &fetch, sent, from);
+    v->rows = rows;
+    return status;
 }
 
 wf_status gpu_var_take_few(struct gpu *g, struct exec *x, u32 var, i64 rows, const u8 *from,
@@ -520,16 +572,13 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
             TRY(gpu_far_fetch(g, x, gv->texts.items[i].far));
         }
     }
-    struct fetch_col *cols = NEW_ARRAY(x->arena, struct fetch_col, gv->col_count + 1);
-    for (u32 c = 0; c < gv->col_count; c++) {
-        cols[c] = (struct fetch_col){gv->cols[c].addr, gv->cols[c].nulls_addr};
-    }
+    struct fetch_col *cols = fetch_cols(x, gv);
     i64 moved = 0;
     i64 rows = v->rows;
     v->rows = 0; /* variable_append counts them again */
     struct row_fetch fetch = {var, rows, 0, cols, g->streams[0]};
     struct kfetch few;
-    if (gpu_has_fetch(g->card) && few_rows(&x->program->vars[var], rows, cols, &few)) {
+    if (gpu_has_fetch(g->card) && few_rows(&x->program->vars[var], rows, cols, FEW_BYTES, &few)) {
         wf_status status = fetch_few(g, x, &fetch, &few);
         v->rows = rows;
         return status;
@@ -537,6 +586,8 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     wf_status status = gpu_rows_to_chunk(g, x, &fetch, &moved);
     v->rows = rows;
     TRY(status);
-    CU(gpu_sync(g, g->streams[0]));
+    if (rows > 0) {
+        CU(gpu_sync(g, g->streams[0]));
+    }
     return ERR_OK;
 }

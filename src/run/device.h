@@ -270,6 +270,9 @@ struct device {
      * be run, and nothing was changed. NULL where a device runs only steps. */
     FALLIBLE (*queue)(struct device *dev, struct exec *x, u32 step_no, const struct step *step,
                       bool first, bool *out_done);
+    /* The host is about to read the rows of a variable that is queued, or on the device: where they are few,
+     * they come with what `settle` waits for. */
+    FALLIBLE (*want)(struct device *dev, struct exec *x, u32 var);
     /* Waits for all that was queued, and fills metrics but for times. *out_good = false: some step was not
      * as expected, and all of them have to be run. keep = false: they are dropped. */
     FALLIBLE (*settle)(struct device *dev, struct exec *x, bool keep, bool *out_good);

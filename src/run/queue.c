@@ -204,7 +204,42 @@ u32 queue_drop(struct exec *x, const struct run_devices *devices) {
     return q->first;
 }
 
-wf_status queue_settle(struct exec *x, const struct run_devices *devices, u32 *out_again) {
+/* What the host reads next comes with what is waited for. */
+struct wanting {
+    struct exec *x;
+    struct device *device;
+    wf_status status;
+};
+
+static void want_input(void *arg, u32 var) {
+    struct wanting *w = arg;
+    const struct variable *v = &w->x->vars[var];
+    bool away = v->copy && v->copy_space == w->device->space && !v->on_host;
+    if (!w->status && away && (v->kind == VAR_ROWS || v->kind == VAR_AGG)) {
+        w->status = w->device->want(w->device, w->x, var);
+    }
+}
+
+static FALLIBLE want_inputs(struct exec *x, const struct run_devices *devices, u32 step_no,
+                            const struct step *step) {
+    struct device *device = devices->list[x->queue->number];
+    struct wanting w = {x, device, ERR_OK};
+    struct chosen chosen = {.number = 1};
+    bool stays = step && step->kind == STEP_RESULT && setting_keeps_result(x->settings);
+    if (step && !stays && device->want) {
+        wf_status status = choose_device(x, devices, step_no, step, &chosen);
+        (void)auto_pause(x);
+        if (status) { /* whoever runs it meets it again */
+            error_reset(x->err);
+        } else if (!chosen.number && !chosen.shares) {
+            step_inputs(x->program, step, want_input, &w);
+        }
+    }
+    return w.status;
+}
+
+wf_status queue_settle(struct exec *x, const struct run_devices *devices, u32 step_no,
+                       const struct step *step, u32 *out_again) {
     struct queue *q = x->queue;
     bool good = false;
     *out_again = NO_STEP;
@@ -212,7 +247,9 @@ wf_status queue_settle(struct exec *x, const struct run_devices *devices, u32 *o
         return ERR_OK;
     }
     struct device *device = devices->list[q->number];
-    wf_status status = device->settle(device, x, true, &good);
+    wf_status wanted = want_inputs(x, devices, step_no, step);
+    wf_status status = device->settle(device, x, !wanted, &good);
+    status = wanted ? wanted : status;
     u32 count = q->count;
     u32 number = q->number;
     close_queue(x, devices);

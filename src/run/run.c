@@ -424,7 +424,7 @@ static FALLIBLE run_or_queue(struct exec *x, const struct run_devices *devices, 
         TRY(queue_leaves(x, devices, step_no, step, &leaves));
     }
     if (!done && !leaves) {
-        TRY(queue_settle(x, devices, &again));
+        TRY(queue_settle(x, devices, step_no, step, &again));
     }
     if (done || again != NO_STEP) {
         *out_next = done ? step_no + 1 : again;
@@ -618,7 +618,7 @@ static FALLIBLE run_steps(struct exec *x, const struct run_devices *devices, str
     while (next < end || queue_is_open(x)) {
         if (next == end) {
             u32 again = NO_STEP;
-            TRY(queue_settle(x, devices, &again));
+            TRY(queue_settle(x, devices, end, NULL, &again));
             next = again == NO_STEP ? end : again;
             continue;
         }

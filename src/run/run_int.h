@@ -97,8 +97,10 @@ bool queue_is_open(const struct exec *x);
 /* Whether the step can be run, on the host, while something is. */
 FALLIBLE queue_leaves(struct exec *x, const struct run_devices *devices, u32 step_no,
                       const struct step *step, bool *out);
-/* Waits for it. *out_again: the step from which on all have to be run, else NO_STEP. */
-FALLIBLE queue_settle(struct exec *x, const struct run_devices *devices, u32 *out_again);
+/* Waits for it, since this step is next, or none (NULL). *out_again: the step from which on all have to be
+ * run, else NO_STEP. */
+FALLIBLE queue_settle(struct exec *x, const struct run_devices *devices, u32 step_no,
+                      const struct step *step, u32 *out_again);
 /* Gives it up; returns the first step of it. */
 u32 queue_drop(struct exec *x, const struct run_devices *devices);
 
