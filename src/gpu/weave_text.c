@@ -138,13 +138,17 @@ static i32 min_blocks(const struct weaver *v) {
     if (v->rows >= 8 && asks_places(v)) { /* six had 692 bytes of registers in memory in TPC-H's Q13 */
         blocks = MIN_OF(blocks, 4);
     }
+    if (v->plan->interns.count && !v->list && words > 40) { /* four had registers in memory around calls */
+        blocks = MIN_OF(blocks, 3);
+    }
     if (weave_along(v)) {
         i32 run_words = v->rows * weave_runs_words(v) + 24;
         bool plain = !goes_apart(v->plan) && !v->plan->indexes.count;
         i32 room = run_words <= 40 ? 6 : run_words <= 48 ? 5 : run_words <= 60 ? 4 : 0;
         blocks = plain && room ? room : MIN_OF(blocks, 4);
     }
-    bool cells = all_in_cells(v) && !v->list && live_words(v->plan, 0, all) <= CELL_WORDS;
+    bool cells = all_in_cells(v) && !v->list && !goes_apart(v->plan) &&
+                 live_words(v->plan, 0, all) <= CELL_WORDS;
     return cells ? MAX_OF(blocks, 4) : blocks;
 }
 
