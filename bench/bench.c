@@ -68,6 +68,23 @@ void bench_run(struct bench_db *db, const char *sql) {
     }
 }
 
+size_t bench_fill(const char *text, const char *const *values, char *out, size_t cap) {
+    size_t used = 0;
+    for (const char *p = text; *p; p++) {
+        bool value = p[0] == '{' && p[1] >= '1' && p[1] <= '9' && p[2] == '}';
+        const char *from = value ? values[p[1] - '1'] : p;
+        size_t length = value ? strlen(from) : 1;
+        if (used + length >= cap) {
+            break;
+        }
+        memcpy(out + used, from, length);
+        used += length;
+        p += value ? 2 : 0;
+    }
+    out[used] = 0;
+    return used;
+}
+
 static void record(struct bench_time *out, wf_result *result, double seconds) {
     out->seconds = seconds;
     out->rows = wf_result_row_count(result);

@@ -3,6 +3,7 @@
 #define BENCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -60,6 +61,8 @@ const char *bench_device(const struct bench_options *options);
 void bench_close(struct bench_db *db);
 /* Runs a statement that must succeed. */
 void bench_run(struct bench_db *db, const char *sql);
+/* `text` with {1} to {9} as values[0] to values[8]; the length of what fits, ended by 0. */
+size_t bench_fill(const char *text, const char *const *values, char *out, size_t cap);
 
 /* One measured statement: the fastest of `runs` after one warm-up. */
 struct bench_time {

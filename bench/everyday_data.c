@@ -53,65 +53,72 @@ static void append_numbers(struct bench_db *db, int64_t rows) {
     free(values);
 }
 
-/* %1$d: 100 groups; %2$d: rows / 100; %3$d, %4$d, %5$d: keys of the three tables on the right. */
+/* {1}: 100 groups; {2}: rows / 100; {3}, {4}, {5}: keys of the three tables on the right. */
 static const char *const tables[] = {
-    "create table g as select 'id' || lpad((1 + a %% %1$d)::text, 3, '0') as id1, "
-    "'id' || lpad((1 + b %% %1$d)::text, 3, '0') as id2, "
-    "'id' || lpad((1 + c %% %2$d)::text, 10, '0') as id3, 1 + d %% %1$d as id4, 1 + e %% %1$d as "
+    "create table g as select 'id' || lpad((1 + a % {1})::text, 3, '0') as id1, "
+    "'id' || lpad((1 + b % {1})::text, 3, '0') as id2, "
+    "'id' || lpad((1 + c % {2})::text, 10, '0') as id3, 1 + d % {1} as id4, 1 + e % {1} as "
     "id5, "
-    "1 + f %% %2$d as id6, 1 + g %% 5 as v1, 1 + h %% 15 as v2, "
-    "((a # h) %% 100000000)::double precision / 1000000 as v3 from numbers",
+    "1 + f % {2} as id6, 1 + g % 5 as v1, 1 + h % 15 as v2, "
+    "((a # h) % 100000000)::double precision / 1000000 as v3 from numbers",
 
-    "create table x as select 1 + a %% %3$d as id1, 1 + b %% %4$d as id2, 1 + p as id3, "
-    "'id' || (1 + a %% %3$d)::text as id4, 'id' || (1 + b %% %4$d)::text as id5, 'id' || (1 + "
+    "create table x as select 1 + a % {3} as id1, 1 + b % {4} as id2, 1 + p as id3, "
+    "'id' || (1 + a % {3})::text as id4, 'id' || (1 + b % {4})::text as id5, 'id' || (1 + "
     "p)::text as id6, "
-    "(c %% 100000000)::double precision / 1000000 as v1 from numbers",
+    "(c % 100000000)::double precision / 1000000 as v1 from numbers",
 
-    "create table small as select 1 + %3$d / 10 + p %% %3$d as id1, 'id' || (1 + %3$d / 10 + p %% "
-    "%3$d)::text as id4, "
-    "(d %% 100000000)::double precision / 1000000 as v2 from numbers where p < %3$d",
+    "create table small as select 1 + {3} / 10 + p % {3} as id1, 'id' || (1 + {3} / 10 + p % "
+    "{3})::text as id4, "
+    "(d % 100000000)::double precision / 1000000 as v2 from numbers where p < {3}",
 
-    "create table medium as select 1 + a %% %3$d as id1, 1 + %4$d / 10 + p as id2, 'id' || (1 + a "
-    "%% %3$d)::text as id4, "
-    "'id' || (1 + %4$d / 10 + p)::text as id5, (d %% 100000000)::double precision / 1000000 as v2 "
-    "from numbers where p < %4$d",
+    "create table medium as select 1 + a % {3} as id1, 1 + {4} / 10 + p as id2, 'id' || (1 + a "
+    "% {3})::text as id4, "
+    "'id' || (1 + {4} / 10 + p)::text as id5, (d % 100000000)::double precision / 1000000 as v2 "
+    "from numbers where p < {4}",
 
-    "create table big as select 1 + d %% %3$d as id1, 1 + e %% %4$d as id2, 1 + %5$d / 10 + q as "
+    "create table big as select 1 + d % {3} as id1, 1 + e % {4} as id2, 1 + {5} / 10 + q as "
     "id3, "
-    "'id' || (1 + d %% %3$d)::text as id4, 'id' || (1 + e %% %4$d)::text as id5, "
-    "'id' || (1 + %5$d / 10 + q)::text as id6, (f %% 100000000)::double precision / 1000000 as v2 "
+    "'id' || (1 + d % {3})::text as id4, 'id' || (1 + e % {4})::text as id5, "
+    "'id' || (1 + {5} / 10 + q)::text as id6, (f % 100000000)::double precision / 1000000 as v2 "
     "from numbers",
 
-    "create table e as select q as id, 1 + a %% 1000 as k, 1 + b %% %2$d as u, "
-    "timestamp '2020-01-01' + (c %% 94608000) * interval '1 second' as t, "
-    "split_part('view,buy,cart,search,home', ',', 1 + d %% 5) as w, "
-    "((e %% 1000000)::numeric(12, 2) / 100)::numeric(12, 2) as amount, "
+    "create table e as select q as id, 1 + a % 1000 as k, 1 + b % {2} as u, "
+    "timestamp '2020-01-01' + (c % 94608000) * interval '1 second' as t, "
+    "split_part('view,buy,cart,search,home', ',', 1 + d % 5) as w, "
+    "((e % 1000000)::numeric(12, 2) / 100)::numeric(12, 2) as amount, "
     "(f - 1073741824)::double precision / 1048576 as x, "
-    "'https://' || split_part('www,shop,m,api', ',', 1 + a %% 4) || '.example.' || "
-    "split_part('com,org,net', ',', 1 + b %% 3) || '/' || "
-    "split_part('view,buy,cart,search,home,account,help', ',', 1 + c %% 7) || '/' || "
-    "split_part('view,buy,cart,search,home', ',', 1 + d %% 5) || '-' || (g %% 100000)::text || "
-    "case when h %% 3 = 0 then '?ref=' || substr(md5(h::text), 1, 8 + h %% 20) else '' end as url, "
-    "substr(md5(e::text), 1, 5 + f %% 6) || '@' || split_part('mail,post,corp,uni', ',', 1 + g %% "
+    "'https://' || split_part('www,shop,m,api', ',', 1 + a % 4) || '.example.' || "
+    "split_part('com,org,net', ',', 1 + b % 3) || '/' || "
+    "split_part('view,buy,cart,search,home,account,help', ',', 1 + c % 7) || '/' || "
+    "split_part('view,buy,cart,search,home', ',', 1 + d % 5) || '-' || (g % 100000)::text || "
+    "case when h % 3 = 0 then '?ref=' || substr(md5(h::text), 1, 8 + h % 20) else '' end as url, "
+    "substr(md5(e::text), 1, 5 + f % 6) || '@' || split_part('mail,post,corp,uni', ',', 1 + g % "
     "4) || "
-    "(h %% 25)::text || '.' || split_part('com,org,net', ',', 1 + a %% 3) as mail, "
-    "((c %% 10000000)::numeric(12, 2) / 100)::numeric(12, 2)::text as cost, "
-    "(date '2020-01-01' + d %% 1096)::text as day from numbers",
+    "(h % 25)::text || '.' || split_part('com,org,net', ',', 1 + a % 3) as mail, "
+    "((c % 10000000)::numeric(12, 2) / 100)::numeric(12, 2)::text as cost, "
+    "(date '2020-01-01' + d % 1096)::text as day from numbers",
 };
 
-static int at_least(int64_t count, int64_t least) {
-    return (int)(count > least ? count : least);
+static int64_t at_least(int64_t count, int64_t least) {
+    return count > least ? count : least;
 }
 
 void everyday_tables(struct bench_db *db, int64_t rows) {
-    char sql[4000];
+    const int64_t sizes[] = {GROUPS, at_least(rows / GROUPS, 1), at_least(rows / 1000000, 3),
+                             at_least(rows / 1000, 10), rows};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    char sql[4000], digits[SIZES][24];
+    const char *values[SIZES];
+    for (int i = 0; i < SIZES; i++) {
+        snprintf(digits[i], sizeof digits[i], "%lld", (long long)sizes[i]);
+        values[i] = digits[i];
+    }
     bench_run(db, "set device = cpu");
     bench_run(db, "create table numbers (p int, q int, a int, b int, c int, d int, e int, f int, g "
                   "int, h int)");
     append_numbers(db, rows);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        snprintf(sql, sizeof sql, tables[i], (int)GROUPS, at_least(rows / GROUPS, 1),
-                 at_least(rows / 1000000, 3), at_least(rows / 1000, 10), (int)rows);
+        bench_fill(tables[i], values, sql, sizeof sql);
         bench_run(db, sql);
     }
     bench_run(db, "drop table numbers");

@@ -25,31 +25,31 @@ enum { TUPLE_BYTES = 16, PERCENT = 50, SERIES_MAX = 16, LEAST_ROWS = 1000 };
  * which no pipeline does at once, so that it is kept where it was made. */
 static const struct {
     const char *name, *text;
-    const char *sql;    /* the tables it makes; %1$d: the border, %2$s: behind names of tables */
+    const char *sql;    /* the tables it makes; {1}: the border, {2}: behind names of tables */
     const char *reads;  /* a query of them that keeps them from being fused into it */
     const char *checks; /* the number of their rows, and the sum of all values */
 } patterns[WEAVE_PATTERNS] = {
     [WEAVE_SELECTS] =
         {"a", "three SELECTs, PROJECT",
-         "q(v) as materialized (select k from t where a < %1$d and b < %1$d and c < %1$d)",
+         "q(v) as materialized (select k from t where a < {1} and b < {1} and c < {1})",
          "(select v from q limit 1), (select max(v) from q)",
          "(select count(*) from q), (select sum(v) from q)"},
     [WEAVE_JOINS] =
         {"b", "two JOINs",
-         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s%2$s s on r.k = s.k "
-         "join u%2$s u on r.k = u.k)",
+         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s{2} s on r.k = s.k "
+         "join u{2} u on r.k = u.k)",
          "(select v from q limit 1), max(v), max(v2), max(v3) from q",
          "(select count(*) from q), (select sum(v::bigint + v2 + v3) from q)"},
     [WEAVE_SELECTED] =
         {"c", "JOINs of three selected tables",
-         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s%2$s s on r.k = s.k "
-         "join u%2$s u on r.k = u.k where r.a < %1$d and s.d < %1$d and u.e < %1$d)",
+         "q(v, v2, v3) as materialized (select r.a, s.d, u.e from r join s{2} s on r.k = s.k "
+         "join u{2} u on r.k = u.k where r.a < {1} and s.d < {1} and u.e < {1})",
          "(select v from q limit 1), max(v), max(v2), max(v3) from q",
          "(select count(*) from q), (select sum(v::bigint + v2 + v3) from q)"},
     [WEAVE_SHARED] =
         {"d", "two SELECTs of one table",
-         "p(v) as materialized (select k from t where a < %1$d), "
-         "q(v) as materialized (select c from t where b < %1$d)",
+         "p(v) as materialized (select k from t where a < {1}), "
+         "q(v) as materialized (select c from t where b < {1})",
          "(select v from p limit 1), (select max(v) from p), (select v from q limit 1), "
          "(select max(v) from q)",
          "(select count(*) from p) + (select count(*) from q), "
@@ -59,7 +59,7 @@ static const struct {
                     "(select v from q limit 1), (select max(v) from q)",
                     "(select count(*) from q), (select sum(v) from q)"},
     [WEAVE_PAIR] = {"sweep", "two SELECTs",
-                    "q(v) as materialized (select k from t where a < %1$d and b < %1$d)",
+                    "q(v) as materialized (select k from t where a < {1} and b < {1})",
                     "(select v from q limit 1), (select max(v) from q)",
                     "(select count(*) from q), (select sum(v) from q)"},
 };
@@ -123,9 +123,11 @@ struct query {
 /* The pattern's tables, and `select` with what is read of them. */
 static void query_text(const struct query *q, const char *before, const char *reads, char *out,
                        size_t cap) {
+    char border[16];
+    const char *values[] = {border, q->sorted ? "_sorted" : ""};
+    snprintf(border, sizeof border, "%d", (int)weave_border(q->percent));
     size_t used = (size_t)snprintf(out, cap, "%s with ", before);
-    used += (size_t)snprintf(out + used, cap - used, patterns[q->pattern].sql,
-                             (int)weave_border(q->percent), q->sorted ? "_sorted" : "");
+    used += bench_fill(patterns[q->pattern].sql, values, out + used, cap - used);
     snprintf(out + used, cap - used, " select %s", reads);
 }
 
