@@ -26,9 +26,11 @@ void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, con
     atomic_init(&mem->peak_bytes, 0);
     mem->limit_bytes = limit_bytes;
     mem->setting = setting;
-    atomic_init(&mem->idle_bytes, 0);
-    mem->give_back = NULL;
-    mem->idle_owner = NULL;
+    for (i32 i = 0; i < IDLE_KINDS; i++) {
+        atomic_init(&mem->idle[i].bytes, 0);
+        mem->idle[i].give_back = NULL;
+        mem->idle[i].owner = NULL;
+    }
     mem->temp = NULL;
 }
 
@@ -43,6 +45,25 @@ static bool fails_now(void) {
     return nth == atomic_load_explicit(&fail_at, memory_order_relaxed);
 }
 
+static i64 idle_bytes(const struct memory *mem) {
+    i64 bytes = 0;
+    for (i32 i = 0; i < IDLE_KINDS; i++) {
+        bytes += atomic_load_explicit(&mem->idle[i].bytes, memory_order_acquire);
+    }
+    return bytes;
+}
+
+/* Columns first: those may be needed again, but blocks for transfers are needed soon. */
+static void give_back(struct memory *mem, i64 bytes) {
+    for (i32 i = IDLE_KINDS; i-- > 0 && bytes > 0;) {
+        i64 idle = atomic_load_explicit(&mem->idle[i].bytes, memory_order_acquire);
+        if (idle > 0 && mem->idle[i].give_back) {
+            mem->idle[i].give_back(mem->idle[i].owner, MIN_OF(bytes, idle));
+            bytes -= idle;
+        }
+    }
+}
+
 /* large: it must leave a part of the limit to others. */
 static bool reserve_one(struct memory *mem, i64 bytes, bool large) {
     i64 used = atomic_fetch_add_explicit(&mem->used_bytes, bytes, memory_order_relaxed) + bytes;
@@ -51,9 +72,9 @@ static bool reserve_one(struct memory *mem, i64 bytes, bool large) {
         atomic_fetch_sub_explicit(&mem->used_bytes, bytes, memory_order_relaxed);
         return false;
     }
-    i64 idle = atomic_load_explicit(&mem->idle_bytes, memory_order_acquire);
-    if (idle > 0 && mem->limit_bytes && used + idle > mem->limit_bytes) {
-        mem->give_back(mem->idle_owner, used + idle - mem->limit_bytes);
+    i64 idle = mem->limit_bytes ? idle_bytes(mem) : 0;
+    if (idle > 0 && used + idle > mem->limit_bytes) {
+        give_back(mem, used + idle - mem->limit_bytes);
     }
     i64 peak = atomic_load_explicit(&mem->peak_bytes, memory_order_relaxed);
     while (used > peak &&
@@ -85,6 +106,18 @@ void memory_release(struct memory *mem, i64 bytes) {
         ASSERT(before >= bytes);
         UNUSED(before);
     }
+}
+
+void memory_rest(struct memory *mem, enum idle_kind kind, i64 bytes) {
+    atomic_fetch_add_explicit(&mem->idle[kind].bytes, bytes, memory_order_acq_rel);
+    memory_release(mem, bytes);
+}
+
+void memory_wake(struct memory *mem, enum idle_kind kind, i64 bytes) {
+    for (struct memory *m = mem; m; m = m->parent) {
+        atomic_fetch_add_explicit(&m->used_bytes, bytes, memory_order_relaxed);
+    }
+    atomic_fetch_sub_explicit(&mem->idle[kind].bytes, bytes, memory_order_acq_rel);
 }
 
 static i64 memory_free_bytes(struct memory *mem) {
@@ -281,7 +314,8 @@ static const struct memory *root_of(const struct memory *mem) {
 
 /* Blocks that are kept count, too: what is more than the budget has room for goes back. */
 static void keep_trim(const struct memory *root) {
-    i64 used = atomic_load_explicit(&root->used_bytes, memory_order_relaxed);
+    i64 used = atomic_load_explicit(&root->used_bytes, memory_order_relaxed) +
+               atomic_load_explicit(&root->idle[IDLE_COLUMNS].bytes, memory_order_relaxed);
     struct kept *gone = NULL;
     keep_lock();
     while (keep.bytes > 0 && used + keep.bytes > root->limit_bytes) {

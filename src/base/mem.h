@@ -11,17 +11,23 @@
 #include "base/error.h"
 
 struct temp;
+/* Memory that somebody keeps for later, outside used_bytes; the owner is asked to give it back when
+ * used and idle bytes together would exceed the limit. Blocks for transfers, and columns of the
+ * database file that nobody reads now. */
+enum idle_kind { IDLE_TRANSFER, IDLE_COLUMNS, IDLE_KINDS };
+struct idle {
+    _Atomic i64 bytes;
+    void (*give_back)(void *owner, i64 bytes);
+    void *owner;
+};
+
 struct memory {
     struct memory *parent; /* reservations count there too; may be NULL */
     _Atomic i64 used_bytes;
     _Atomic i64 peak_bytes;
     i64 limit_bytes;     /* 0 = no limit of its own */
     const char *setting; /* the setting to raise, for the error text ("memory") */
-    /* Memory that somebody keeps for later, outside used_bytes; the owner is asked to give it back
-     * when used and idle bytes together would exceed the limit. */
-    _Atomic i64 idle_bytes;
-    void (*give_back)(void *owner, i64 bytes);
-    void *idle_owner;
+    struct idle idle[IDLE_KINDS];
     /* Where blocks lie for which the budget has no room; NULL = nowhere. */
     struct temp *temp;
 };
@@ -30,6 +36,9 @@ void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, con
 /* False when the budget (or a parent's) refuses; nothing is counted then. */
 bool memory_reserve(struct memory *mem, i64 bytes);
 void memory_release(struct memory *mem, i64 bytes);
+/* Bytes that are there become idle, or used again: nothing is refused. */
+void memory_rest(struct memory *mem, enum idle_kind kind, i64 bytes);
+void memory_wake(struct memory *mem, enum idle_kind kind, i64 bytes);
 /* What large blocks may still take before they go to temporary space: a part of every limit stays
  * free for small ones. I64_MAX without a limit. */
 i64 memory_left(const struct memory *mem);
@@ -50,6 +59,13 @@ void *mem_alloc_rest(struct memory *mem, i64 bytes);
 void mem_free(struct memory *mem, void *ptr, i64 bytes);
 bool mem_in_temp(const struct memory *mem,
                  const void *ptr); /* whether it lies in temporary space */
+
+/* Addresses without memory, at page bounds, that memory comes to and goes from. Not accounted.
+ * Touching an empty room is a fault of the program. */
+void *room_open(i64 bytes);           /* NULL: there is none */
+bool room_fill(void *at, i64 bytes);  /* what is in it is not known */
+void room_empty(void *at, i64 bytes);
+void room_close(void *at, i64 bytes);
 
 /* An arena hands out memory that is freed all at once. Allocation never returns NULL: when the
  * budget refuses, the bytes come from outside the budget, `refused_bytes` is set, and the owner

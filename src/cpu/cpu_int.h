@@ -41,6 +41,7 @@ struct cpu_pipe {
     const union lit **const_value; /* of constant registers */
     b8 *multi;                     /* the register has several definitions */
     b8 *made;                      /* the register's strings lie in a worker's heap */
+    b8 passing; /* texts of the source are gone after their part: kept ones are copied */
     u32 level_count;               /* MATCH and EACH opcodes + 1 */
     b8 has_each;
     u32 when_depth;
@@ -124,6 +125,8 @@ struct worker {
     i64 part;      /* tablet or chunk number */
     i64 row_start; /* number of the row at position 0 */
     const struct tablet *tablet;
+    const struct tablet *held; /* whose columns this worker holds, the first held_count of run->loaded */
+    u32 held_count;
     const u64 *deleted; /* of the tablet: bit i is 1 where row i is; NULL = none */
     const struct chunk *chunk;
     struct chunk scanned; /* the part of a scan that is the source, as a chunk */
@@ -196,6 +199,9 @@ struct pipe_run {
     /* Rows that come from a provider: a morsel is a part, and their number is not known before the
      * last one. A bad part counts where the rows before it do not suffice. */
     struct scan_provider *provider; /* NULL: they lie in tablets, chunks */
+    u32 *loaded; /* SOURCE_TABLE: columns of the table that opcodes load */
+    u32 loaded_count;
+    b8 texts_pass; /* what keeps texts of these columns copies them */
     struct scan *scan;
     i64 scan_first;  /* number of the window's first part */
     b8 scan_ended;
@@ -307,6 +313,14 @@ FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u
 
 /* variance.c: true when the vector is to be dropped. */
 bool variance_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
+
+/* hold.c: columns that lie in the database file. */
+bool texts_pass(const struct exec *x, const struct pipeline *pipe);
+void hold_open(struct pipe_run *run);
+FALLIBLE hold_begin(struct worker *w); /* before rows of w->tablet are read */
+void hold_end(struct worker *w);
+/* pipeline.c: whether zones exclude all its rows. */
+bool tablet_pruned(const struct pipe_run *run, const struct tablet *tablet);
 
 /* scan.c: a pipeline whose rows come from a provider. */
 FALLIBLE scan_begin(struct pipe_run *run); /* opens it; nothing for other sources */

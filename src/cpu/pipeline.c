@@ -202,6 +202,7 @@ static void worker_close(struct worker *w) {
     for (u32 level = 0; level < w->run->pipe.level_count; level++) {
         frame_close(w, &w->frames[level]);
     }
+    hold_end(w);
     mem_free(mem, w->const_memory, w->const_bytes);
     mem_free(mem, w->temp_memory, w->temp_bytes);
     heap_fini(&w->heap);
@@ -211,16 +212,28 @@ static void worker_close(struct worker *w) {
     free(w);
 }
 
-static bool zone_pruned(const struct worker *w, i64 zone) {
-    const struct pipeline *pipe = w->run->pipe.pipe;
+static bool zone_excluded(const struct pipe_run *run, const struct tablet *tablet, i64 zone) {
+    const struct pipeline *pipe = run->pipe.pipe;
     for (u32 i = 0; i < pipe->prune_count; i++) {
         const struct prune *p = &pipe->prunes[i];
-        const struct segment *seg = &w->tablet->cols[pipe->source.cols[p->col]];
-        if (exec_zone_excluded(w->run->x, seg, p, zone)) {
+        const struct segment *seg = &tablet->cols[pipe->source.cols[p->col]];
+        if (exec_zone_excluded(run->x, seg, p, zone)) {
             return true;
         }
     }
-    return top_zones(w->run) && top_excludes(w, zone);
+    return false;
+}
+
+static bool zone_pruned(const struct worker *w, i64 zone) {
+    return zone_excluded(w->run, w->tablet, zone) || (top_zones(w->run) && top_excludes(w, zone));
+}
+
+bool tablet_pruned(const struct pipe_run *run, const struct tablet *tablet) {
+    bool all = run->pipe.pipe->prune_count > 0;
+    for (i64 zone = 0; zone << ZONE_SHIFT < tablet->rows && all; zone++) {
+        all = zone_excluded(run, tablet, zone);
+    }
+    return all;
 }
 
 enum { VECTORS_PER_CHECK = STOP_EVERY(8), OUTS_LEAST = 16 };
@@ -241,6 +254,9 @@ static bool select_live(struct worker *w, struct frame *fr) {
 
 wf_status run_vectors(struct worker *w, i64 first, i64 end) {
     struct frame *fr = &w->frames[0];
+    if (first < end) {
+        TRY(hold_begin(w));
+    }
     w->rows_in += end - first;
     for (i64 at = first; at < end && !w->enough; at += w->run->vector_rows) {
         fr->first = at;
@@ -597,6 +613,7 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
     TRY(flatten_inputs(x, step->pipeline));
     TRY(open_series(run));
     run->provider = exec_provider(x, step->pipeline);
+    hold_open(run);
     run->position = step->position;
     find_parts(run);
     find_classed(run);

@@ -187,9 +187,9 @@ static void note_made(void *arg, u16 reg) {
 }
 
 /* Opcodes that return views (SUBSTR, SEL) pass on where their operand's bytes lie. */
-static void mark_made(const struct exec *x, struct cpu_pipe *out, const struct op *op) {
+static void mark_made(struct cpu_pipe *out, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
-    if (op->code == OP_LOAD && exec_provider(x, out->pipe)) { /* the next part takes its place */
+    if (op->code == OP_LOAD && out->passing) { /* the next part takes its place */
         out->made[op->dst] = (b8)(out->made[op->dst] | (out->pipe->regs[op->dst].kind == KIND_STR));
     }
     if ((info->flags & OP_CONTROL) || info->result != KIND_STR) {
@@ -245,7 +245,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
             ASSERT(!shares_slot(out, op));
             to->width = out->width[op->dst];
             to->blend = depth > 0 && spans[op->dst].defs > 1;
-            mark_made(x, out, op);
+            mark_made(out, op);
         }
         to->mark = pc ? out->ops[pc - 1].mark_end : 0;
         to->mark_end = to->mark;
@@ -329,6 +329,7 @@ wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct
     out->ops = NEW_ARRAY(x->arena, struct cpu_op, pipe->op_count + 1);
     out->width = NEW_ARRAY(x->arena, u8, pipe->reg_count + 1);
     out->made = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
+    out->passing = exec_provider(x, pipe) != NULL || texts_pass(x, pipe);
     out->multi = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
     for (u32 r = 0; r < pipe->reg_count; r++) {
         out->width[r] = width_of_kind(pipe->regs[r].kind);

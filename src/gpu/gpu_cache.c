@@ -143,7 +143,7 @@ struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 row
     }
     if (seg->encoding == ENC_STR && rows > 0) {
         out.text = seg->bytes;
-        out.text_bytes = ((const u32 *)seg->data)[rows - 1];
+        out.text_bytes = tablet->tail ? ((const u32 *)seg->data)[rows - 1] : seg->bytes_len;
         out.text_buffer = tablet->buffers[tablet->tail ? 2 * tablet->col_count + col : col];
     }
     if (seg->valid) {
@@ -153,6 +153,21 @@ struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 row
     }
     out.total_bytes = out.data_bytes + out.valid_bytes + out.text_bytes;
     return out;
+}
+
+wf_status gpu_hold(struct gpu *g, const struct tablet *tablet, u32 col, struct error *err) {
+    if (!tablet->framed) {
+        return ERR_OK;
+    }
+    g->pins.mem = g->card->mem;
+    wf_status status = pins_hold(&g->pins, tablet, col, err);
+    if (status == ERR_OUT_OF_MEMORY && g->pins.count) {
+        gpu_wait(g);
+        pins_fini(&g->pins);
+        error_reset(err);
+        status = pins_hold(&g->pins, tablet, col, err);
+    }
+    return status;
 }
 
 static u64 cache_hash(u64 tablet_id, u32 col) {
@@ -360,7 +375,8 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
         return ERR_OK;
     }
     struct seg_bytes seg = gpu_segment_bytes(tablet, col, rows);
-    wf_status status = load(g, c, &seg, stream, err);
+    wf_status status = gpu_hold(g, tablet, col, err);
+    status = status ? status : load(g, c, &seg, stream, err);
     if (status) { /* nothing may still be writing what is freed */
         (void)gpu_sync(g, stream);
     }

@@ -210,6 +210,10 @@ wf_status gpu_enter_alone(struct gpu *g, struct error *err) {
 
 bool gpu_leave(struct gpu *g) {
     struct gpu_card *card = g->card;
+    if (g->pins.count) { /* a step that failed may have left copies on their way */
+        gpu_wait(g);
+        pins_fini(&g->pins);
+    }
     mutex_lock(&card->lock);
     bool company = g->had_company;
     card->inside--;

@@ -53,9 +53,10 @@ struct gpu_host *gpu_host_open(const struct cu_api *api, struct memory *mem) {
     mutex_init(&h->lock);
     h->api = api;
     h->mem = mem;
-    if (!mem->give_back) {
-        mem->idle_owner = h;
-        mem->give_back = gpu_host_give_back;
+    struct idle *idle = &mem->idle[IDLE_TRANSFER];
+    if (!idle->give_back) {
+        idle->owner = h;
+        idle->give_back = gpu_host_give_back;
     }
     return h;
 }
@@ -66,9 +67,9 @@ static i64 keep_bytes(const struct gpu_host *h) {
 }
 
 static void tell_idle(struct gpu_host *h) {
-    if (h->mem && h->mem->idle_owner == h) {
-        atomic_store_explicit(&h->mem->idle_bytes, h->total_bytes - h->used_bytes,
-                              memory_order_release);
+    struct idle *idle = h->mem ? &h->mem->idle[IDLE_TRANSFER] : NULL;
+    if (idle && idle->owner == h) {
+        atomic_store_explicit(&idle->bytes, h->total_bytes - h->used_bytes, memory_order_release);
     }
 }
 
@@ -334,10 +335,11 @@ void gpu_host_close(struct gpu_host *h) {
     gpu_host_detach(h);
     mutex_lock(&h->lock);
     trim(h, 0);
-    if (h->mem->idle_owner == h) {
-        atomic_store(&h->mem->idle_bytes, 0);
-        h->mem->idle_owner = NULL;
-        h->mem->give_back = NULL;
+    struct idle *idle = &h->mem->idle[IDLE_TRANSFER];
+    if (idle->owner == h) {
+        atomic_store(&idle->bytes, 0);
+        idle->owner = NULL;
+        idle->give_back = NULL;
     }
     h->mem = NULL;
     unlock(h);

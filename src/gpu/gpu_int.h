@@ -142,6 +142,9 @@ struct seg_bytes {
     struct buffer *data_buffer, *valid_buffer, *text_buffer; /* what they lie in; NULL: unknown */
 };
 struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 rows);
+/* The column is in the host's memory until the step ends, or until another one that has no room beside
+ * it has been asked for: what is queued is waited for then. Not for what a kernel reads there. */
+FALLIBLE gpu_hold(struct gpu *g, const struct tablet *tablet, u32 col, struct error *err);
 bool gpu_cache_has(struct gpu_card *card, u64 tablet_id, u32 col);
 /* The segment on the card, copied there on the first stream when missing; work on that stream comes
  * after the copy, whoever queued it. *moved counts bytes. It stays until the step ends. */
@@ -440,6 +443,7 @@ struct gpu_queue {
 struct gpu {
     struct device device;
     struct gpu_card *card;
+    struct pins pins; /* columns of the database file that cross the bus, until the step ends */
     const struct cu_api *api; /* the card's */
     i32 number;               /* among the card's */
     u64 run_no;               /* of the step */

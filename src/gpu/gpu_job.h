@@ -282,7 +282,7 @@ void gpu_job_part_texts(struct job *j, struct batch *b, const struct kseg *segs)
 u32 gpu_job_texts_out(const struct job *j, const struct batch *b, struct ktext *out);
 /* The variable's views may point to any of the step's texts. out: its record on the card, or NULL.
  */
-void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out);
+FALLIBLE gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out);
 
 /* gpu_made.c */
 FALLIBLE gpu_job_made_begin(struct job *j); /* room for strings that the step makes */

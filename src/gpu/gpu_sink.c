@@ -529,7 +529,7 @@ wf_status gpu_job_sink_begin(struct job *j) {
     }
     TRY(gpu_job_set_room(j));
     if (j->plan.has_text) {
-        gpu_job_texts_pass_on(j, sink->var, j->to_host ? NULL : j->out);
+        TRY(gpu_job_texts_pass_on(j, sink->var, j->to_host ? NULL : j->out));
     }
     return ERR_OK;
 }

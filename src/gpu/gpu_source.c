@@ -641,6 +641,13 @@ static bool can_map(struct job *j, const struct seg_bytes *seg) {
     return data && valid && text;
 }
 
+/* Kernels read it there: it stays as long as the execution. Where there is no room it is copied. */
+static bool is_there(struct job *j, const struct tablet *tablet, u32 col) {
+    struct error ignored; /* a copy meets it again */
+    error_reset(&ignored);
+    return !exec_hold(j->x, tablet, col, &ignored);
+}
+
 static void set_base(const struct segment *seg, u8 kind, struct kseg *out) {
     bool real = kind == KIND_F32 || kind == KIND_F64;
     union lit value = {.i128 = segment_base(seg)};
@@ -711,7 +718,8 @@ wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, 
     struct addrs at;
     if (j->place == PLACE_STREAMED || j->place == PLACE_SERIAL) {
         at = slot_addrs(j, &seg, slot_at, slot);
-    } else if (j->place == PLACE_MAPPED && can_map(j, &seg)) {
+    } else if (j->place == PLACE_MAPPED && is_there(j, part->tablet, table_col) &&
+               can_map(j, &seg)) {
         at = mapped_addrs(&seg);
     } else {
         struct cached *cached = NULL;
@@ -740,6 +748,7 @@ wf_status gpu_job_stream(struct job *j, const struct batch *b, i32 slot) {
             struct seg_bytes seg =
                 gpu_segment_bytes(part->tablet, j->pipe->source.cols[c], part->rows);
             struct addrs at = slot_addrs(j, &seg, &slot_at, slot);
+            TRY(gpu_hold(g, part->tablet, j->pipe->source.cols[c], err));
             TRY(gpu_upload(g, at.data, seg.data, seg.data_bytes, seg.data_buffer, stream, err));
             TRY(gpu_upload(g, at.nulls, seg.valid, seg.valid_bytes, seg.valid_buffer, stream, err));
             TRY(gpu_upload(g, at.text, seg.text, seg.text_bytes, seg.text_buffer, stream, err));

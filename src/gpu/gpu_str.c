@@ -407,11 +407,11 @@ static bool writes_text(const struct job *j) {
     return writes;
 }
 
-void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
+wf_status gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
     struct exec *x = j->x;
     struct gpu_str_list all = {0};
     if (!writes_text(j)) {
-        return;
+        return ERR_OK;
     }
     for (i64 i = 0; i < j->texts.count; i++) {
         gpu_str_add(x->arena, &all, j->texts.items[i].text);
@@ -430,6 +430,7 @@ void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
             text.host = bytes.text;
             text.bytes = bytes.text_bytes;
             if (j->text_cols[c] && text.bytes) {
+                TRY(exec_hold(x, text.tablet, text.col, x->err));
                 gpu_str_add(x->arena, &all, text);
             }
         }
@@ -451,4 +452,5 @@ void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
             gpu_str_share(x->arena, &out->texts, text);
         }
     }
+    return ERR_OK;
 }

@@ -99,7 +99,7 @@ static f64 like_share(struct opt *o, const struct expr *expr) {
     }
     const struct col_fact *fact = &o->facts[col->col];
     str texts[SAMPLE];
-    i64 count = o->plan->sample(fact->source, fact->table_col, texts, SAMPLE);
+    i64 count = o->plan->sample(fact->source, fact->table_col, o->plan->arena, texts, SAMPLE);
     u16 code = expr->func == FUNC_LIKE ? OP_LIKE_STR : OP_ILIKE_STR;
     i64 hits = 0;
     for (i64 i = 0; i < count; i++) {

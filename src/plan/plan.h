@@ -213,7 +213,8 @@ struct plan {
     u32 fix_count; /* recursions are numbered from 1 */
     /* At most `max` texts of a column of a scan's table, an empty one for NULL; returns how many.
      * NULL: there are none to be had. */
-    i64 (*sample)(const struct snapshot_table *source, u32 table_col, str *out, i64 max);
+    i64 (*sample)(const struct snapshot_table *source, u32 table_col, struct arena *arena, str *out,
+                  i64 max);
     b8 for_gpu; /* costs are those of a GPU */
     struct evaluator *evaluator; /* NULL: expr_fold knows logic and integers alone */
 };

@@ -110,6 +110,7 @@ struct exec {
     i32 *deferred_at;  /* by deferral: where in the text its fault was met */
     _Atomic u64 fault; /* the smallest fault met: see fault_key; ~0 = none */
     struct mutex lock; /* for whatever threads must share */
+    struct pins pins;  /* columns that variables may point into; under the lock */
     /* The value of a call of a sequence, in the session that runs this; NULL = none may be called.
      */
     wf_status (*serial)(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
@@ -165,6 +166,10 @@ void exec_fault(struct exec *x, u64 key); /* atomic minimum */
 FALLIBLE exec_check(struct exec *x);
 /* Rows that a variable had when the program ran last and had made it; -1 = not known. */
 i64 exec_expects(const struct exec *x, u32 var);
+
+/* The column's bytes stay to the end of the execution, of the whole one where this is a share:
+ * variables may point into them. Thread-safe. */
+FALLIBLE exec_hold(struct exec *x, const struct tablet *tablet, u32 col, struct error *err);
 
 /* Whether no row of the segment's zone can lie within the bounds. */
 bool exec_zone_excluded(const struct exec *x, const struct segment *seg, const struct prune *p,

@@ -25,6 +25,8 @@ struct fetcher {
     u32 step_no;
     i64 first, end; /* rows of src to take */
     _Atomic i32 refused;
+    wf_status status; /* of a column that could not be read, and why; under the execution's lock */
+    struct error err;
 };
 
 /* The rows of one task by tablet: runs[t] .. runs[t + 1] are those of tablet t. */
@@ -102,11 +104,43 @@ static bool column_nulls(struct exec *x, struct chunk *chunk, u32 c) {
     struct buffer *nulls = buffer_new(x->mem, MAX_OF(chunk->rows, 1));
     chunk->buffers[2 * c + 1] = nulls;
     chunk->cols[c].nulls = nulls ? nulls->data : NULL;
+    if (nulls) {
+        memset(nulls->data, 0, (size_t)chunk->rows);
+    }
     return nulls != NULL;
 }
 
-/* A column of the table for the rows of a chunk; false when memory is refused. */
-static bool take_column(const struct fetcher *f, u32 c, const struct places *p,
+/* Makes a segment readable until segment_drop; text stays as long as the execution. */
+static bool segment_hold(struct fetcher *f, const struct tablet *tablet, u32 col) {
+    struct error err;
+    error_reset(&err);
+    bool text = tablet->cols[col].encoding == ENC_STR;
+    wf_status status = text ? exec_hold(f->x, tablet, col, &err) : column_hold(tablet, col, &err);
+    if (status) {
+        mutex_lock(&f->x->lock);
+        f->err = f->status ? f->err : err;
+        f->status = f->status ? f->status : status;
+        mutex_unlock(&f->x->lock);
+    }
+    return !status;
+}
+
+static void segment_drop(const struct tablet *tablet, u32 col) {
+    if (tablet->cols[col].encoding != ENC_STR) {
+        column_drop(tablet, col);
+    }
+}
+
+static void take_nulls(const struct segment *seg, const struct places *p, i64 first, i64 n,
+                       struct column *to) {
+    for (i64 i = first; i < first + n; i++) {
+        to->nulls[p->to[i]] = segment_is_null(seg, p->pos[i]);
+    }
+}
+
+/* A column of the table for the rows of a chunk; false when it cannot be read, or memory is
+ * refused. */
+static bool take_column(struct fetcher *f, u32 c, const struct places *p,
                         struct chunk *chunk) {
     u32 col = f->step->fetches[c].col;
     const struct dict *dict = f->x->tables[f->step->table]->dicts[col];
@@ -118,18 +152,17 @@ static bool take_column(const struct fetcher *f, u32 c, const struct places *p,
         if (n == 0) {
             continue;
         }
+        if (!segment_hold(f, f->version->tablets[t], col)) {
+            return false;
+        }
         segment_take(seg, dict, to->kind, p->pos + first, p->to + first, n, to->data);
-        if (!seg->valid) {
-            continue;
+        bool fine = !seg->valid || to->nulls || column_nulls(f->x, chunk, c);
+        if (seg->valid && fine) {
+            take_nulls(seg, p, first, n, to);
         }
-        if (!to->nulls) {
-            if (!column_nulls(f->x, chunk, c)) {
-                return false;
-            }
-            memset(to->nulls, 0, (size_t)chunk->rows);
-        }
-        for (i64 i = first; i < first + n; i++) {
-            to->nulls[p->to[i]] = segment_is_null(seg, p->pos[i]);
+        segment_drop(f->version->tablets[t], col);
+        if (!fine) {
+            return false;
         }
     }
     return true;
@@ -151,7 +184,7 @@ static bool copy_column(const struct fetcher *f, u32 c, const struct column *fro
     return true;
 }
 
-static bool fetch_chunk(const struct fetcher *f, const struct chunk *src, i64 first, i64 n,
+static bool fetch_chunk(struct fetcher *f, const struct chunk *src, i64 first, i64 n,
                         i64 order) {
     struct exec *x = f->x;
     const struct step *step = f->step;
@@ -228,6 +261,10 @@ static FALLIBLE fetch_window(struct fetcher *f, i64 first, i64 end) {
     }
     TRY(exec_check(x));
     i64 bytes = (end - first) * row_bytes(x, f->step->dst);
+    if (f->status) {
+        *x->err = f->err;
+        return f->status;
+    }
     if (atomic_load(&f->refused)) {
         return memory_refused(x->mem, x->err, bytes);
     }

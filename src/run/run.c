@@ -130,6 +130,7 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
     const struct program *program = x->program;
     *out_stale = false;
     mutex_init(&x->lock);
+    pins_init(&x->pins, x->mem);
     atomic_init(&x->fault, ~0ULL);
     x->work = (struct work){0};
     if (!x->lits) {
@@ -173,7 +174,20 @@ void exec_close(struct exec *x) {
     }
     x->vars = NULL;
     shares_close(x); /* copies of variables may lie in their arenas */
+    pins_fini(&x->pins);
     mutex_fini(&x->lock);
+}
+
+wf_status exec_hold(struct exec *x, const struct tablet *tablet, u32 col, struct error *err) {
+    x = x->whole ? x->whole : x;
+    if (!tablet->framed) {
+        return ERR_OK;
+    }
+    TRY(column_hold(tablet, col, err));
+    mutex_lock(&x->lock);
+    wf_status status = pins_keep(&x->pins, tablet, col, err);
+    mutex_unlock(&x->lock);
+    return status;
 }
 
 i32 fault_position(const struct exec *x, const struct step *step) {

@@ -53,13 +53,17 @@ static FALLIBLE check_all(struct wf_connection *conn, u32 oid, struct table *tab
         for (i64 t = 0; t < version->tablet_count; t++) {
             const u64 *gone = version_deleted(version, t);
             const struct segment *seg = &version->tablets[t]->cols[c];
-            for (i64 i = 0; seg->valid && i < version->tablet_rows[t]; i++) {
+            bool found = false;
+            TRY(column_hold(version->tablets[t], c, &conn->err));
+            for (i64 i = 0; seg->valid && i < version->tablet_rows[t] && !found; i++) {
                 bool live = !(gone && gone[i >> 6] >> (i & 63) & 1);
-                if (live && segment_is_null(seg, i)) {
-                    FAIL(&conn->err, NOT_NULL,
-                         "column \"%.100s\" of relation \"%.100s\" contains null values",
-                         table->cols[c].name, table->name);
-                }
+                found = live && segment_is_null(seg, i);
+            }
+            column_drop(version->tablets[t], c);
+            if (found) {
+                FAIL(&conn->err, NOT_NULL,
+                     "column \"%.100s\" of relation \"%.100s\" contains null values",
+                     table->cols[c].name, table->name);
             }
         }
     }

@@ -25,6 +25,7 @@ struct place {
     const struct tablet *tablet;
     i64 pos;
     const struct over *over;
+    struct pins *pins;
 };
 struct event {
     struct place before, after;
@@ -86,6 +87,7 @@ struct cascade {
     VEC(struct match) matches;
     i64 wave;
     i64 steps;
+    struct pins pins; /* columns that were read: keys at hand may be views */
 };
 
 enum { CHECK_STEPS = 4096 };
@@ -94,6 +96,7 @@ static FALLIBLE step(struct cascade *c) {
         return ERR_OK;
     }
     TRY(arena_check(&c->arena, &c->conn->err));
+    TRY(pins_check(&c->pins, &c->conn->err));
     return connection_check(c->conn);
 }
 
@@ -163,14 +166,14 @@ static struct changed *changed_of(const struct site *site, i64 row) {
                : NULL;
 }
 
-static struct place place_of(const struct site *site, i64 row) {
+static struct place place_of(struct cascade *c, const struct site *site, i64 row) {
     const struct changed *changed = changed_of(site, row);
     i64 t = version_find_row(site->version, row);
     return (struct place){site->version->tablets[t], row - site->version->row_starts[t],
-                          changed ? changed->over : NULL};
+                          changed ? changed->over : NULL, &c->pins};
 }
 
-/* false: NULL. */
+/* false: NULL, or it cannot be read, which the cascade finds out later. */
 static bool place_get(const struct table *table, const struct place *place, u32 col,
                       union lit *out) {
     for (const struct over *over = place->over; over; over = over->next) {
@@ -179,7 +182,8 @@ static bool place_get(const struct table *table, const struct place *place, u32 
             return !over->null;
         }
     }
-    return segment_get(&place->tablet->cols[col], table->dicts[col], table->cols[col].type,
+    return pins_need(place->pins, place->tablet, col) &&
+           segment_get(&place->tablet->cols[col], table->dicts[col], table->cols[col].type,
                        place->pos, out);
 }
 
@@ -260,7 +264,7 @@ static FALLIBLE kill_row(struct cascade *c, struct site *site, i64 row) {
     if (changed && changed->wave == c->wave) {
         site->next.items[changed->event].deleted = 1;
     } else {
-        struct event event = {.before = place_of(site, row), .deleted = 1};
+        struct event event = {.before = place_of(c, site, row), .deleted = 1};
         VEC_PUSH(&c->arena, &site->next, event);
     }
     return step(c);
@@ -277,7 +281,7 @@ static FALLIBLE set_value(struct cascade *c, struct site *site, i64 row, u32 col
         map_set(&site->changed, (struct sv){(const char *)&changed->row, (i64)sizeof row}, changed);
     }
     if (changed->wave != c->wave) {
-        struct place was = place_of(site, row);
+        struct place was = place_of(c, site, row);
         struct event event = {.before = was, .after = was};
         changed->wave = c->wave;
         changed->event = site->next.count;
@@ -343,7 +347,7 @@ static FALLIBLE parent_has(struct cascade *c, struct link *link, const struct pl
     *out = row >= 0 && !is_dead(parent, row) && !changed_of(parent, row);
     for (; link->there_count < parent->log.count; link->there_count++) {
         i64 added = parent->log.items[link->there_count];
-        struct place place = place_of(parent, added);
+        struct place place = place_of(c, parent, added);
         if (key_at(link, false, &place, &c->other)) {
             TRY(numbers_add(c, &link->there, hash_text(&c->other), added));
         }
@@ -351,7 +355,7 @@ static FALLIBLE parent_has(struct cascade *c, struct link *link, const struct pl
     u32 hash = hash_text(&c->own);
     u64 at = hash;
     while (!*out && (row = numbers_next(&link->there, hash, &at)) >= 0) {
-        struct place place = place_of(parent, row);
+        struct place place = place_of(c, parent, row);
         *out = !is_dead(parent, row) && key_at(link, false, &place, &c->other) &&
                same_text(&c->own, &c->other);
     }
@@ -390,7 +394,8 @@ static FALLIBLE each_child(struct cascade *c, struct link *link,
                 continue;
             }
             const struct changed *changed = changed_of(child, row);
-            struct place place = {version->tablets[t], pos, changed ? changed->over : NULL};
+            struct place place = {version->tablets[t], pos, changed ? changed->over : NULL,
+                                  &c->pins};
             if (key_at(link, true, &place, &c->other)) {
                 TRY(each(c, link, row, arg));
             }
@@ -437,7 +442,7 @@ static FALLIBLE match_by_index(struct cascade *c, struct link *link) {
         u32 hash = hash_text(&c->own);
         u64 at = hash;
         for (i64 row; (row = numbers_next(&link->by_key, hash, &at)) >= 0;) {
-            struct place place = place_of(link->child, row);
+            struct place place = place_of(c, link->child, row);
             if (!is_dead(link->child, row) && key_at(link, true, &place, &c->other) &&
                 same_text(&c->own, &c->other)) {
                 VEC_PUSH(&c->arena, &c->matches, ((struct match){row, i}));
@@ -452,7 +457,7 @@ static FALLIBLE match_by_index(struct cascade *c, struct link *link) {
 static FALLIBLE enter_changed(struct cascade *c, struct link *link) {
     for (i64 i = link->entered; i < link->child->log.count; i++) {
         i64 row = link->child->log.items[i];
-        struct place place = place_of(link->child, row);
+        struct place place = place_of(c, link->child, row);
         if (key_at(link, true, &place, &c->other)) {
             TRY(enter_row(c, link, row, NULL));
         }
@@ -495,6 +500,7 @@ static FALLIBLE follow_link(struct cascade *c, struct link *link) {
     for (i64 i = 0; i < c->matches.count; i++) {
         TRY(act_on(c, link, &c->matches.items[i]));
     }
+    TRY(pins_check(&c->pins, &c->conn->err));
     return arena_check(&c->arena, &c->conn->err);
 }
 
@@ -533,7 +539,8 @@ static void push_deleted(struct cascade *c, struct site *site,
     for (i64 t = 0; t < removed->tablet_count; t++) {
         for (i64 pos = 0; pos < removed->tablet_rows[t]; pos++) {
             if (is_live(removed, t, pos)) {
-                struct event event = {.before = {removed->tablets[t], pos, NULL}, .deleted = 1};
+                struct event event = {.before = {removed->tablets[t], pos, NULL, &c->pins},
+                                      .deleted = 1};
                 VEC_PUSH(&c->arena, &site->next, event);
             }
         }
@@ -552,8 +559,8 @@ static void push_updated(struct cascade *c, struct site *site, const struct tabl
                 }
                 i64 from = version_find_row(base, row);
                 struct event event = {
-                    .before = {base->tablets[from], row - base->row_starts[from], NULL},
-                    .after = {delta->tablets[t], pos, NULL}};
+                    .before = {base->tablets[from], row - base->row_starts[from], NULL, &c->pins},
+                    .after = {delta->tablets[t], pos, NULL, &c->pins}};
                 VEC_PUSH(&c->arena, &site->next, event);
             }
         }
@@ -572,7 +579,7 @@ static FALLIBLE append_changed(struct cascade *c, struct site *site, struct tabl
     for (i64 i = 0; i < count; i++) {
         const struct changed *changed = site->changed.entries.items[i].value;
         if (!is_dead(site, changed->row)) {
-            places[at++] = place_of(site, changed->row);
+            places[at++] = place_of(c, site, changed->row);
         }
     }
     for (u32 col = 0; col < table->col_count; col++) {
@@ -587,6 +594,7 @@ static FALLIBLE append_changed(struct cascade *c, struct site *site, struct tabl
         }
         cols[col] = (struct input_col){data, nulls};
     }
+    TRY(pins_check(&c->pins, &c->conn->err));
     return append_rows(c->conn, site->table, less, at, cols, out);
 }
 
@@ -654,6 +662,7 @@ FALLIBLE referrers_after(struct wf_connection *conn, u32 oid, struct table_versi
     struct cascade c = {.conn = conn, .edition = edition_retain(conn->tx.mine)};
     const struct edition_entry *entry = edition_find_oid(c.edition, oid);
     arena_init(&c.arena, &conn->db->mem);
+    pins_init(&c.pins, &conn->db->mem);
     text_init(&c.own, &c.arena);
     text_init(&c.other, &c.arena);
     struct site *site = site_of(&c, entry);
@@ -661,6 +670,7 @@ FALLIBLE referrers_after(struct wf_connection *conn, u32 oid, struct table_versi
     if (!status && site->links.count) {
         status = start(&c, site, base, pairs);
     }
+    pins_fini(&c.pins);
     for (i64 i = 0; i < c.sites.count; i++) {
         version_release(c.sites.items[i]->version);
     }

@@ -47,12 +47,15 @@ static FALLIBLE run_checks(struct wf_connection *conn, struct table *table,
     return ERR_OK;
 }
 
-bool read_values(const struct table *table, const struct tablet *tablet, i64 pos, u32 count,
-                 const u32 *cols, struct values *out) {
-    for (u32 i = 0; i < count; i++) {
+bool read_values(struct row_reader *reader, const struct tablet *tablet, i64 pos,
+                 struct values *out) {
+    const struct table *table = reader->table;
+    for (u32 i = 0; i < reader->count; i++) {
+        u32 col = reader->cols[i];
         out->at[i] = &out->v[i];
-        if (!segment_get(&tablet->cols[cols[i]], table->dicts[cols[i]], table->cols[cols[i]].type,
-                         pos, &out->v[i])) {
+        if (!pins_need(&reader->pins, tablet, col) ||
+            !segment_get(&tablet->cols[col], table->dicts[col], table->cols[col].type, pos,
+                         &out->v[i])) {
             return false;
         }
     }
@@ -86,11 +89,12 @@ static FALLIBLE missing_parent(const struct table *table, const struct table_for
 }
 
 /* MATCH FULL: where one of the columns is NULL, all are. */
-static FALLIBLE check_full(const struct table *table, const struct table_foreign *fk,
+static FALLIBLE check_full(struct row_reader *reader, const struct table_foreign *fk,
                            const struct tablet *tablet, i64 pos, struct error *err) {
+    const struct table *table = reader->table;
     for (u32 i = 0; i < fk->col_count; i++) {
-        struct values one;
-        if (read_values(table, tablet, pos, 1, &fk->cols[i], &one)) {
+        if (pins_need(&reader->pins, tablet, fk->cols[i]) &&
+            !segment_is_null(&tablet->cols[fk->cols[i]], pos)) {
             error_set(err, ERR_FOREIGN_KEY, -1,
                       "insert or update on table \"%s\" violates foreign key constraint \"%s\"",
                       table->name, fk->name);
@@ -101,10 +105,10 @@ static FALLIBLE check_full(const struct table *table, const struct table_foreign
     return ERR_OK;
 }
 
-/* Every row of delta refers to a row of the parent. */
-static FALLIBLE check_reference(const struct table *table, const struct table_foreign *fk,
-                                const struct table_version *delta, struct table *parent,
-                                struct table_version *parent_rows, struct error *err) {
+static FALLIBLE check_rows(struct row_reader *reader, const struct table_foreign *fk,
+                           const struct table_version *delta, struct table *parent,
+                           struct table_version *parent_rows, struct error *err) {
+    const struct table *table = reader->table;
     u32 key = 0, order[32];
     TRY(reference_key(parent, fk, &key, order, err));
     for (i64 t = 0; t < delta->tablet_count; t++) {
@@ -113,8 +117,8 @@ static FALLIBLE check_reference(const struct table *table, const struct table_fo
             if (!is_live(delta, t, pos)) {
                 continue;
             }
-            if (!read_values(table, delta->tablets[t], pos, fk->col_count, fk->cols, &values)) {
-                TRY(fk->match_full ? check_full(table, fk, delta->tablets[t], pos, err) : ERR_OK);
+            if (!read_values(reader, delta->tablets[t], pos, &values)) {
+                TRY(fk->match_full ? check_full(reader, fk, delta->tablets[t], pos, err) : ERR_OK);
                 continue;
             }
             const void *in_order[32];
@@ -134,7 +138,18 @@ static FALLIBLE check_reference(const struct table *table, const struct table_fo
             }
         }
     }
-    return ERR_OK;
+    return pins_check(&reader->pins, err);
+}
+
+/* Every row of delta refers to a row of the parent. */
+static FALLIBLE check_reference(const struct table *table, const struct table_foreign *fk,
+                                const struct table_version *delta, struct table *parent,
+                                struct table_version *parent_rows, struct error *err) {
+    struct row_reader reader = {.table = table, .count = fk->col_count, .cols = fk->cols};
+    pins_init(&reader.pins, table->mem);
+    wf_status status = check_rows(&reader, fk, delta, parent, parent_rows, err);
+    pins_fini(&reader.pins);
+    return status;
 }
 
 static FALLIBLE check_references(struct wf_connection *conn, u32 oid, struct table *table,
@@ -220,12 +235,9 @@ static FALLIBLE recheck_referrer(const struct edition_entry *base, const struct 
     arena_init(&arena, mem);
     wf_status status = gone_keys(&arena, mine->object->table, fk, removed, now, &gone, err);
     if (!status && gone.entries.count > 0) {
-        bool found = find_referring(&arena, mine->object->table, child->object->table, fk,
-                                    child->version, &gone);
-        status = arena_check(&arena, err);
-        if (!status && found) {
-            status = still_referred(mine->object->table, child->object->table, fk, err);
-        }
+        status = find_referring(&arena, mine->object->table, child->object->table, fk,
+                                child->version, &gone, err);
+        status = status ? status : arena_check(&arena, err);
     }
     arena_fini(&arena);
     version_release(removed);

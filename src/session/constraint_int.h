@@ -10,9 +10,16 @@ struct values {
     union lit v[32];
     const void *at[32];
 };
-/* false: one of them is NULL. */
-bool read_values(const struct table *table, const struct tablet *tablet, i64 pos, u32 count,
-                 const u32 *cols, struct values *out);
+/* Some columns of some rows of a table. */
+struct row_reader {
+    const struct table *table;
+    u32 count;
+    const u32 *cols;
+    struct pins pins; /* values may be views; what could not be read is known at the end */
+};
+/* false: one of them is NULL, or cannot be read. */
+bool read_values(struct row_reader *reader, const struct tablet *tablet, i64 pos,
+                 struct values *out);
 static inline bool is_live(const struct table_version *version, i64 t, i64 pos) {
     const u64 *gone = version_deleted(version, t);
     return !(gone && gone[pos >> 6] >> (pos & 63) & 1);
@@ -39,9 +46,9 @@ FALLIBLE gone_keys(struct arena *arena, struct table *parent, const struct table
                    const struct table_version *removed, struct table_version *now, struct map *out,
                    struct error *err);
 /* Whether a live row refers to one of these keys. */
-bool find_referring(struct arena *arena, const struct table *parent, const struct table *child,
-                    const struct table_foreign *fk, const struct table_version *rows,
-                    const struct map *keys);
+FALLIBLE find_referring(struct arena *arena, const struct table *parent, const struct table *child,
+                        const struct table_foreign *fk, const struct table_version *rows,
+                        const struct map *keys, struct error *err);
 FALLIBLE still_referred(const struct table *parent, const struct table *child,
                         const struct table_foreign *fk, struct error *err);
 /* cascade.c: what becomes of those who refer to rows that the table has no more, which it had in

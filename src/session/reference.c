@@ -100,42 +100,28 @@ FALLIBLE gone_keys(struct arena *arena, struct table *parent, const struct table
                    const struct table_version *removed, struct table_version *now, struct map *out,
                    struct error *err) {
     struct key_search search = {.arena = arena, .parent = parent, .fk = fk, .now = now, .err = err};
+    struct row_reader reader = {.table = parent, .count = fk->col_count, .cols = fk->ref_cols};
+    wf_status status = ERR_OK;
+    pins_init(&reader.pins, parent->mem);
     text_init(&search.bytes, arena);
     map_init(out, arena);
     for (i64 t = 0; t < removed->tablet_count; t++) {
-        for (i64 pos = 0; pos < removed->tablet_rows[t]; pos++) {
+        for (i64 pos = 0; pos < removed->tablet_rows[t] && !status; pos++) {
             struct values values;
-            struct sv key;
-            if (!is_live(removed, t, pos) || !read_values(parent, removed->tablets[t], pos,
-                                                          fk->col_count, fk->ref_cols, &values)) {
+            struct sv key = {NULL, 0};
+            if (!is_live(removed, t, pos) ||
+                !read_values(&reader, removed->tablets[t], pos, &values)) {
                 continue;
             }
-            TRY(if_gone(&search, &values, &key));
-            if (key.ptr) {
+            status = if_gone(&search, &values, &key);
+            if (!status && key.ptr) {
                 map_set(out, key, out);
             }
         }
     }
-    return arena_check(arena, err);
-}
-
-bool find_referring(struct arena *arena, const struct table *parent, const struct table *child,
-                    const struct table_foreign *fk, const struct table_version *rows,
-                    const struct map *keys) {
-    struct text bytes;
-    text_init(&bytes, arena);
-    for (i64 t = 0; t < rows->tablet_count; t++) {
-        for (i64 pos = 0; pos < rows->tablet_rows[t]; pos++) {
-            struct values values;
-            if (is_live(rows, t, pos) &&
-                read_values(child, rows->tablets[t], pos, fk->col_count, fk->cols, &values) &&
-                reference_bytes(&bytes, parent, fk, child, values.v) &&
-                map_find(keys, (struct sv){bytes.ptr, bytes.len})) {
-                return true;
-            }
-        }
-    }
-    return false;
+    status = status ? status : pins_check(&reader.pins, err);
+    pins_fini(&reader.pins);
+    return status ? status : arena_check(arena, err);
 }
 
 FALLIBLE still_referred(const struct table *parent, const struct table *child,
@@ -146,6 +132,29 @@ FALLIBLE still_referred(const struct table *parent, const struct table *child,
               parent->name, fk->name, child->name);
     error_hint(err, "The key is still referenced from table \"%s\".", child->name);
     return ERR_FOREIGN_KEY;
+}
+
+/* 23503 when a row of the child has one of the keys. */
+FALLIBLE find_referring(struct arena *arena, const struct table *parent, const struct table *child,
+                        const struct table_foreign *fk, const struct table_version *rows,
+                        const struct map *keys, struct error *err) {
+    struct row_reader reader = {.table = child, .count = fk->col_count, .cols = fk->cols};
+    struct text bytes;
+    bool found = false;
+    pins_init(&reader.pins, child->mem);
+    text_init(&bytes, arena);
+    for (i64 t = 0; t < rows->tablet_count && !found; t++) {
+        for (i64 pos = 0; pos < rows->tablet_rows[t] && !found; pos++) {
+            struct values values;
+            found = is_live(rows, t, pos) &&
+                    read_values(&reader, rows->tablets[t], pos, &values) &&
+                    reference_bytes(&bytes, parent, fk, child, values.v) &&
+                    map_find(keys, (struct sv){bytes.ptr, bytes.len});
+        }
+    }
+    wf_status status = pins_check(&reader.pins, err);
+    pins_fini(&reader.pins);
+    return status ? status : found ? still_referred(parent, child, fk, err) : ERR_OK;
 }
 
 /* SET DEFAULT */

@@ -632,6 +632,6 @@ FALLIBLE bind_values_rel(struct bind *b, const struct json *lists, const struct 
                          struct query *outer, struct rel **out);
 
 /* sample.c: as plan.sample. */
-i64 sample_texts(const struct snapshot_table *source, u32 col, str *out, i64 max);
+i64 sample_texts(const struct snapshot_table *source, u32 col, struct arena *arena, str *out, i64 max);
 
 #endif

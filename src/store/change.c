@@ -88,6 +88,7 @@ wf_status plain_open(struct plain_rows *out, const struct table *table, i64 rows
         at += ALIGN_UP(rows * kind_bytes[type_kind(table->cols[c].type)], 64) + ALIGN_UP(rows, 64);
     }
     *out = (struct plain_rows){.bytes = at, .block = mem_alloc(table->mem, at)};
+    pins_init(&out->pins, table->mem);
     if (!out->block) {
         return memory_refused(table->mem, err, at);
     }
@@ -100,6 +101,14 @@ wf_status plain_open(struct plain_rows *out, const struct table *table, i64 rows
         at += ALIGN_UP(rows, 64);
     }
     return ERR_OK;
+}
+
+void plain_close(struct plain_rows *plain, const struct table *table) {
+    if (plain->block) {
+        pins_fini(&plain->pins);
+        mem_free(table->mem, plain->block, plain->bytes);
+        plain->block = NULL;
+    }
 }
 
 static void plain_row(struct plain_rows *out, const struct table *table, const struct tablet *tablet,
@@ -116,21 +125,26 @@ static void plain_row(struct plain_rows *out, const struct table *table, const s
     out->rows++;
 }
 
-void plain_fill(struct plain_rows *out, const struct table *table,
-                const struct table_version *version, i64 t, i64 from, i64 to) {
+wf_status plain_fill(struct plain_rows *out, const struct table *table,
+                     const struct table_version *version, i64 t, i64 from, i64 to,
+                     struct error *err) {
     const u64 *gone = version_deleted(version, t);
+    TRY(pins_hold_all(&out->pins, version->tablets[t], err));
     for (i64 pos = from; pos < to; pos++) {
         if (!(gone && gone[pos >> 6] >> (pos & 63) & 1)) {
             plain_row(out, table, version->tablets[t], pos);
         }
     }
+    return ERR_OK;
 }
 
-void plain_fill_all(struct plain_rows *out, const struct table *table, const struct tablet *tablet,
-                    i64 from, i64 to) {
+wf_status plain_fill_all(struct plain_rows *out, const struct table *table,
+                         const struct tablet *tablet, i64 from, i64 to, struct error *err) {
+    TRY(pins_hold_all(&out->pins, tablet, err));
     for (i64 pos = from; pos < to; pos++) {
         plain_row(out, table, tablet, pos);
     }
+    return ERR_OK;
 }
 
 static FALLIBLE conflict(const struct table *table, struct error *err) {
@@ -196,9 +210,9 @@ static FALLIBLE rebase_rows(struct writer *writer, const struct table_version *b
     for (i64 n = 0; from < rows; from += n) {
         n = MIN_OF(rows - from, PIECE_ROWS);
         TRY(plain_open(&plain, table, n, err));
-        plain_fill(&plain, table, mine, t, from, from + n);
-        wf_status status = writer_rows(writer, plain.rows, plain.cols, err);
-        mem_free(table->mem, plain.block, plain.bytes);
+        wf_status status = plain_fill(&plain, table, mine, t, from, from + n, err);
+        status = status ? status : writer_rows(writer, plain.rows, plain.cols, err);
+        plain_close(&plain, table);
         TRY(status);
     }
     return ERR_OK;

@@ -143,13 +143,14 @@ static void note_moves(struct compaction *c, i64 from, i64 to, i64 first, i64 ta
 static FALLIBLE write_run(struct compaction *c, const struct run *run, struct error *err) {
     struct plain_rows plain;
     i64 first = c->pieces.count;
+    wf_status status = ERR_OK;
     TRY(plain_open(&plain, c->table, MAX_OF(run->live, 1), err));
-    for (i64 t = run->from; t < run->to; t++) {
-        plain_fill(&plain, c->table, c->base, t, 0, c->base->tablet_rows[t]);
+    for (i64 t = run->from; t < run->to && !status; t++) {
+        status = plain_fill(&plain, c->table, c->base, t, 0, c->base->tablet_rows[t], err);
     }
-    ASSERT(plain.rows == run->live);
-    wf_status status = seal_plain(c, &plain, err);
-    mem_free(c->table->mem, plain.block, plain.bytes);
+    ASSERT(status || plain.rows == run->live);
+    status = status ? status : seal_plain(c, &plain, err);
+    plain_close(&plain, c->table);
     if (!status) {
         note_moves(c, run->from, run->to, first, 0);
     }
@@ -161,11 +162,12 @@ static FALLIBLE write_tail(struct compaction *c, struct error *err) {
     i64 last = c->base->tablet_count - 1, live = live_of(c->base, last), first = c->pieces.count;
     struct plain_rows plain;
     TRY(plain_open(&plain, c->table, MAX_OF(live, 1), err));
-    plain_fill(&plain, c->table, c->base, last, 0, c->base->tablet_rows[last]);
+    wf_status status =
+        plain_fill(&plain, c->table, c->base, last, 0, c->base->tablet_rows[last], err);
     tail_reset(&c->writer);
     c->new_tail = true;
-    wf_status status = writer_rows(&c->writer, plain.rows, plain.cols, err);
-    mem_free(c->table->mem, plain.block, plain.bytes);
+    status = status ? status : writer_rows(&c->writer, plain.rows, plain.cols, err);
+    plain_close(&plain, c->table);
     for (i64 i = 0; !status && i < c->writer.sealed.count; i++) {
         struct piece piece = {.tablet = tablet_retain(c->writer.sealed.items[i]),
                               .slot = c->writer.sealed_slots[i]};

@@ -73,6 +73,7 @@ struct dict {
     struct memory *mem;
     _Atomic(struct entry *) chunks[CHUNK_COUNT];
     _Atomic(struct slots *) slots;
+    _Atomic i32 unhashed; /* 1: it came from a file, and nobody has looked for a text: no slot is set */
     /* Below: under the lock. */
     struct mutex lock;
     struct block *blocks;
@@ -85,6 +86,7 @@ struct dict {
     u64 saved_id;
     u64 saved_by; /* the save that has it on its list */
     struct saved_part *saved;
+    const struct dict_parts *parts; /* not read yet; NULL = none */
 };
 
 static i64 slots_bytes(u64 count) {
@@ -266,7 +268,71 @@ static inline i32 slots_find(const struct dict *dict, const struct slots *slots,
     return is_free ? -1 : slots_walk(dict, slots, s, g, io_place);
 }
 
+static void slots_fill(struct dict *dict, struct slots *slots, i32 len) {
+    for (i32 code = 0; code < len; code++) {
+        const struct entry *entry = entry_at(dict, code);
+        u64 hash = sign_of(entry->a, entry->b, entry->len).hash;
+        u64 i = hash & slots->mask;
+        while (atomic_load_explicit(&slots->at[i], memory_order_relaxed)) {
+            i = (i + 1) & slots->mask;
+        }
+        atomic_store_explicit(&slots->at[i], hash << 32 | ((u64)code + 1), memory_order_relaxed);
+    }
+}
+
+/* Entries that came from a file get their signs and slots; false when refused. Under the lock. */
+static bool hash_locked(struct dict *dict) {
+    if (!atomic_load_explicit(&dict->unhashed, memory_order_relaxed)) {
+        return true;
+    }
+    struct slots *before = atomic_load_explicit(&dict->slots, memory_order_relaxed);
+    i32 len = dict_len(dict);
+    u64 count = before->mask + 1;
+    while ((u64)len * 2 >= count) {
+        count *= 4;
+    }
+    struct slots *slots = count > before->mask + 1 ? slots_new(dict, count) : before;
+    if (!slots) {
+        return false;
+    }
+    for (i32 code = 0; code < len; code++) {
+        struct entry *entry = entry_at(dict, code);
+        struct sign g = sign((struct sv){entry->ptr, entry->len});
+        entry->a = g.a;
+        entry->b = g.b;
+    }
+    slots_fill(dict, slots, len);
+    slots->outgrown = slots == before ? before->outgrown : before;
+    atomic_store_explicit(&dict->slots, slots, memory_order_release);
+    atomic_store_explicit(&dict->unhashed, 0, memory_order_release);
+    return true;
+}
+
+static bool is_hashed(const struct dict *dict) {
+    bool done = !atomic_load_explicit(&dict->unhashed, memory_order_acquire);
+    if (!done) {
+        struct dict *own = (struct dict *)(size_t)dict; /* what is in it stays the same */
+        mutex_lock(&own->lock);
+        done = hash_locked(own);
+        mutex_unlock(&own->lock);
+    }
+    return done;
+}
+
+/* Without slots, for which there was no memory. */
+static i32 find_slowly(const struct dict *dict, struct sv s, i32 len) {
+    for (i32 code = 0; code < len; code++) {
+        if (sv_eq(dict_get(dict, code), s)) {
+            return code;
+        }
+    }
+    return -1;
+}
+
 i32 dict_find(const struct dict *dict, struct sv s, i32 len) {
+    if (!is_hashed(dict)) {
+        return find_slowly(dict, s, MIN_OF(len, dict_len(dict)));
+    }
     struct sign g = sign(s);
     const struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_acquire);
     u64 place = g.hash & slots->mask;
@@ -376,6 +442,9 @@ static i32 add_locked(struct dict *dict, struct sv s, const struct sign *g,
 }
 
 i32 dict_add(struct dict *dict, struct sv s) {
+    if (!is_hashed(dict)) {
+        return -1;
+    }
     struct sign g = sign(s);
     const struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_acquire);
     u64 place = g.hash & slots->mask;
@@ -432,7 +501,7 @@ static void look_ahead(const struct dict *dict, const struct slots *slots, const
  * to slots anywhere in memory. */
 bool dict_add_many(struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *out) {
     struct add_batch batch;
-    bool fine = true;
+    bool fine = is_hashed(dict);
     for (i64 at = 0; at < n && fine; at += ADD_BATCH) {
         i64 count = MIN_OF(n - at, ADD_BATCH);
         const struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_acquire);
@@ -455,6 +524,13 @@ bool dict_add_many(struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *
 
 void dict_find_many(const struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *out) {
     struct add_batch batch;
+    if (!is_hashed(dict)) {
+        for (i64 i = 0; i < n; i++) {
+            i64 row = sel ? (i64)sel[i] : i;
+            out[row] = find_slowly(dict, sv_of(s[row]), dict_len(dict));
+        }
+        return;
+    }
     const struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_acquire);
     for (i64 at = 0; at < n; at += ADD_BATCH) {
         i64 count = MIN_OF(n - at, ADD_BATCH);
@@ -482,15 +558,7 @@ static void slots_cut(struct dict *dict, i32 len) {
         slots = smaller;
     }
     memset(slots->at, 0, (slots->mask + 1) * sizeof(u64));
-    for (i32 code = 0; code < len; code++) {
-        const struct entry *entry = entry_at(dict, code);
-        u64 hash = sign_of(entry->a, entry->b, entry->len).hash;
-        u64 i = hash & slots->mask;
-        while (atomic_load_explicit(&slots->at[i], memory_order_relaxed)) {
-            i = (i + 1) & slots->mask;
-        }
-        atomic_store_explicit(&slots->at[i], hash << 32 | ((u64)code + 1), memory_order_relaxed);
-    }
+    slots_fill(dict, slots, len);
     atomic_store_explicit(&dict->slots, slots, memory_order_release);
 }
 
@@ -719,30 +787,52 @@ void dict_set_saved(struct dict *dict, u64 id) {
     dict->saved_id = id;
 }
 
-wf_status dict_load(struct dict *dict, struct db_file *file, const struct extent *extent,
-                    i32 count, struct error *err) {
-    u8 *block = mem_alloc(dict->mem, MAX_OF(extent->bytes, 1));
+/* The extent's bytes stay as they are: entries are views of them, and get their slots when a text is
+ * looked for. */
+static FALLIBLE load_part(struct dict *dict, struct db_file *file, const struct extent *extent,
+                          i32 count, struct error *err) {
+    i64 bytes = (i64)sizeof(struct block) + extent->bytes;
+    struct block *block = mem_alloc(dict->mem, bytes);
     if (!block) {
-        return memory_refused(dict->mem, err, extent->bytes);
+        return memory_refused(dict->mem, err, bytes);
     }
-    wf_status status = db_file_read(file, extent, block, err);
-    struct blob_reader sizes = {block, block + extent->bytes, 0}, texts = sizes;
+    *block = (struct block){dict->blocks, bytes};
+    dict->blocks = block;
+    dict->next = dict->end = (char *)block + bytes;
+    u8 *at = (u8 *)(block + 1);
+    TRY(db_file_read(file, extent, at, err));
+    struct blob_reader sizes = {at, at + extent->bytes, 0}, texts = sizes;
     (void)read_bytes(&texts, (i64)count * 4);
-    for (i32 i = 0; i < count && !status; i++) {
+    i64 text_bytes = 0;
+    for (i32 i = 0; i < count; i++) {
         i64 len = read_u32(&sizes);
         const u8 *text = read_bytes(&texts, len);
         i32 next = dict_len(dict);
-        i32 code = text ? dict_add(dict, (struct sv){(const char *)text, len}) : -2;
-        bool is_new = code == next;
-        if (code == -1) {
-            status = memory_refused(dict->mem, err, len);
-        } else if (!is_new) {
-            status = error_set(err, ERR_DAMAGED, -1, "a dictionary of \"%.300s\" is damaged",
-                               db_file_path(file));
+        struct entry *entry = text && next < DICT_CAP ? entry_reserve(dict, next) : NULL;
+        if (!entry) {
+            return text ? memory_refused(dict->mem, err, len)
+                        : error_set(err, ERR_DAMAGED, -1, "a dictionary of \"%.300s\" is damaged",
+                                    db_file_path(file));
         }
+        *entry = (struct entry){.ptr = (const char *)text, .len = len};
+        text_bytes += len;
+        atomic_store_explicit(&dict->len, next + 1, memory_order_release);
     }
-    mem_free(dict->mem, block, MAX_OF(extent->bytes, 1));
-    TRY(status);
+    atomic_fetch_add_explicit(&dict->text_bytes, text_bytes, memory_order_relaxed);
+    atomic_store_explicit(&dict->unhashed, dict_len(dict) > 0, memory_order_release);
     struct saved_part like = {.place = *extent, .len = dict_publish(dict), .count = count};
     return add_part(dict, &like, err);
+}
+
+void dict_set_parts(struct dict *dict, const struct dict_parts *parts) {
+    dict->parts = parts;
+}
+
+wf_status dict_fetch(struct dict *dict, struct error *err) {
+    const struct dict_parts *parts = dict->parts;
+    dict->parts = NULL;
+    for (u32 i = 0; parts && i < parts->count; i++) {
+        TRY(load_part(dict, parts->file, &parts->extents[i], parts->entries[i], err));
+    }
+    return ERR_OK;
 }

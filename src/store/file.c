@@ -9,7 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "store/file_int.h"
+#include "store/frames_int.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -321,7 +321,8 @@ wf_status db_file_open(struct memory *mem, const char *path, bool read_only, str
     file->stamp = 1;
     mutex_init(&file->lock);
     cond_init(&file->synced_more);
-    wf_status status = open_parts(file, err);
+    file->frames = frames_open(mem, file);
+    wf_status status = file->frames ? open_parts(file, err) : memory_refused(mem, err, 4096);
     if (status) {
         db_file_close(file);
         return status;
@@ -334,6 +335,7 @@ void db_file_close(struct db_file *file) {
     if (!file) {
         return;
     }
+    frames_close(file->frames);
     mem_free(file->mem, file->log_read, file->log_read_bytes);
     if (file->log >= 0) {
         disk_now->close(file->log);

@@ -59,6 +59,7 @@ struct db_file {
     struct header header; /* the one in force */
     _Atomic u64 second_written, second_synced; /* how often the second slot was */
     u64 stamp;
+    struct frames *frames; /* columns in memory */
     struct spans used; /* by the header in force: whole pages, in order once noted */
     /* The log. */
     struct mutex lock; /* of what follows */

@@ -133,12 +133,14 @@ void key_append(struct text *out, struct type type, const union lit *v) {
     text_append(out, (struct sv){(const char *)&canonical, kind_bytes[type_kind(type)]});
 }
 
-/* The values as they are compared; false: one of them is NULL. */
-static bool read_key(const struct table *table, const struct table_key *key,
+/* The values as they are compared; false: one of them is NULL, or cannot be read, which `pins` then
+ * knows. */
+static bool read_key(struct pins *pins, const struct table *table, const struct table_key *key,
                      const struct tablet *tablet, i64 pos, struct key_values *out) {
     for (u32 i = 0; i < key->col_count; i++) {
         u32 col = key->cols[i];
-        if (!segment_get(&tablet->cols[col], table->dicts[col], table->cols[col].type, pos,
+        if (!pins_need(pins, tablet, col) ||
+            !segment_get(&tablet->cols[col], table->dicts[col], table->cols[col].type, pos,
                          &out->v[i])) {
             return false;
         }
@@ -232,6 +234,7 @@ struct keyed {
     const struct table_key *key;
     const struct table_version *version;
     struct key_index *index;
+    struct pins *pins;
 };
 
 /* The number of a live row of the version with this key, other than row `self` (0: none), or -1.
@@ -251,13 +254,13 @@ static i64 index_find(const struct keyed *k, u32 hash, const struct key_values *
             continue;
         }
         if (!values) {
-            (void)read_key(table, key, version->tablets[own_t], own_pos, &own);
+            (void)read_key(k->pins, table, key, version->tablets[own_t], own_pos, &own);
             values = &own;
         }
         i64 t = version_find_slot(version, (u32)(id >> 20));
         i64 pos = (i64)(id & 0xfffff);
         if (t >= 0 && pos < version->tablet_rows[t] && is_live(version, t, pos) &&
-            read_key(table, key, version->tablets[t], pos, &other) &&
+            read_key(k->pins, table, key, version->tablets[t], pos, &other) &&
             compare_key(table, key, values, &other) == 0) {
             return version->row_starts[t] + pos;
         }
@@ -284,7 +287,7 @@ static void run_fill(struct key_run *run, const struct keyed *k, i64 t, i64 from
     for (i64 pos = from; pos < to; pos++) {
         struct key_values values;
         if (is_live(version, t, pos) &&
-            read_key(table, k->key, version->tablets[t], pos, &values)) {
+            read_key(k->pins, table, k->key, version->tablets[t], pos, &values)) {
             u32 hash = hash_key(table, k->key, &values);
             __builtin_prefetch(&index->rows[hash & mask], 1);
             __builtin_prefetch(&index->hashes[hash & mask], 1);
@@ -303,9 +306,12 @@ static FALLIBLE index_build(struct table *table, const struct table_key *key,
         key_index_release(index);
         return memory_refused(table->mem, err, version->live_rows * 18);
     }
-    struct keyed keyed = {table, key, version, index};
-    for (i64 t = 0; t < version->tablet_count; t++) {
+    struct pins pins;
+    struct keyed keyed = {table, key, version, index, &pins};
+    wf_status status = ERR_OK;
+    for (i64 t = 0; t < version->tablet_count && !status; t++) {
         i64 rows = version->tablet_rows[t];
+        pins_init(&pins, table->mem);
         for (i64 from = 0; from < rows; from += RUN_ROWS) {
             struct key_run run;
             run_fill(&run, &keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
@@ -314,6 +320,12 @@ static FALLIBLE index_build(struct table *table, const struct table_key *key,
             }
             index->used += run.count;
         }
+        status = pins_check(&pins, err);
+        pins_fini(&pins);
+    }
+    if (status) {
+        key_index_release(index);
+        return status;
     }
     *out = index;
     return ERR_OK;
@@ -350,6 +362,7 @@ static i64 first_new(const struct table_version *base, const struct table_versio
 struct key_walk {
     const struct table *table;
     const struct table_key *key;
+    struct pins *pins;
     u8 order; /* what holds so far */
     i32 count;
     b8 ascends; /* the run does */
@@ -377,7 +390,7 @@ static void walk_row(struct key_walk *walk, const struct tablet *tablet, i64 pos
     const struct table *table = walk->table;
     const struct table_key *key = walk->key;
     i32 at = walk->count;
-    if (!read_key(table, key, tablet, pos, &walk->keys[at])) {
+    if (!read_key(walk->pins, table, key, tablet, pos, &walk->keys[at])) {
         walk->order = 0;
         return;
     }
@@ -433,12 +446,15 @@ static u8 segment_order(const struct table *table, const struct table_key *key,
 }
 
 u8 tablet_key_order(const struct table *table, u32 k, const struct tablet *tablet) {
-    struct key_walk walk = {.table = table, .key = &table->keys[k]};
+    struct pins pins; /* a tablet that was just made needs none */
+    struct key_walk walk = {.table = table, .key = &table->keys[k], .pins = &pins};
+    pins_init(&pins, table->mem);
     walk.order = segment_order(table, walk.key, tablet);
     if (!walk.order) {
         walk.order = KEY_STRICT | KEY_RUNS;
         walk_rows(&walk, tablet, 0, tablet->rows);
     }
+    pins_fini(&pins);
     return walk.order;
 }
 
@@ -452,9 +468,10 @@ static void walk_before(struct key_walk *walk, const struct table_version *versi
 }
 
 /* The order of the base that the rows which it has not keep. */
-static u8 order_kept(const struct table *table, u32 k, const struct table_version *base,
-                     const struct table_version *mine) {
-    struct key_walk walk = {.table = table, .key = &table->keys[k], .order = base->keys[k].order};
+static u8 order_kept(struct pins *pins, const struct table *table, u32 k,
+                     const struct table_version *base, const struct table_version *mine) {
+    struct key_walk walk = {
+        .table = table, .key = &table->keys[k], .pins = pins, .order = base->keys[k].order};
     i64 seen = 0; /* the walk has come to this row */
     for (i64 t = 0; t < mine->tablet_count && walk.order; t++) {
         const struct tablet *tablet = mine->tablets[t];
@@ -538,10 +555,11 @@ static FALLIBLE enter_run(const struct keyed *k, i64 t, const struct key_run *ru
 }
 
 /* Looks every new row up, then enters it. Under the index's lock. */
-static FALLIBLE enter_new(struct table *table, const struct table_key *key,
-                          const struct table_version *base, const struct table_version *mine,
-                          struct key_index *index, bool known, struct error *err) {
-    struct keyed keyed = {table, key, mine, index};
+static FALLIBLE enter_new(const struct keyed *keyed, const struct table_version *base, bool known,
+                          struct error *err) {
+    const struct table_version *mine = keyed->version;
+    struct key_index *index = keyed->index;
+    struct table *table = keyed->table;
     for (i64 t = 0; t < mine->tablet_count; t++) {
         i64 from = first_new(base, mine, t), rows = mine->tablet_rows[t];
         if (!index_reserve(index, rows - from)) {
@@ -549,11 +567,11 @@ static FALLIBLE enter_new(struct table *table, const struct table_key *key,
         }
         for (; from < rows; from += RUN_ROWS) {
             struct key_run run;
-            run_fill(&run, &keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
-            TRY(enter_run(&keyed, t, &run, known, err));
+            run_fill(&run, keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
+            TRY(enter_run(keyed, t, &run, known, err));
         }
     }
-    return ERR_OK;
+    return pins_check(keyed->pins, err);
 }
 
 static i64 index_used(struct key_index *index) {
@@ -563,11 +581,12 @@ static i64 index_used(struct key_index *index) {
     return used;
 }
 
-static FALLIBLE check_key(struct table *table, u32 k, struct table_version *base,
+static FALLIBLE check_key(struct pins *pins, struct table *table, u32 k, struct table_version *base,
                           struct table_version *mine, bool waits, struct error *err) {
     const struct table_key *key = &table->keys[k];
-    u8 order = order_kept(table, k, base, mine);
+    u8 order = order_kept(pins, table, k, base, mine);
     struct key_index *index = NULL;
+    TRY(pins_check(pins, err));
     mine->keys[k].order = order;
     mutex_lock(&table->state->lock);
     index = key_index_retain(base->keys[k].index);
@@ -583,7 +602,8 @@ static FALLIBLE check_key(struct table *table, u32 k, struct table_version *base
         TRY(index_of(table, k, base, &index, err));
     }
     mutex_lock(&index->lock);
-    wf_status status = enter_new(table, key, base, mine, index, order || waits, err);
+    struct keyed keyed = {table, key, mine, index, pins};
+    wf_status status = enter_new(&keyed, base, order || waits, err);
     mutex_unlock(&index->lock);
     if (status) {
         key_index_release(index);
@@ -599,40 +619,47 @@ wf_status version_check_keys(struct table *table, struct table_version *base,
     if (base == mine) {
         return ERR_OK;
     }
-    for (u32 k = 0; k < table->key_count; k++) {
+    struct pins pins;
+    wf_status status = ERR_OK;
+    pins_init(&pins, table->mem);
+    for (u32 k = 0; k < table->key_count && !status; k++) {
         CHECK(table->keys[k].col_count <= KEY_COLS_MAX);
-        TRY(check_key(table, k, base, mine, waiting && waiting[k], err));
+        status = check_key(&pins, table, k, base, mine, waiting && waiting[k], err);
     }
-    return ERR_OK;
+    pins_fini(&pins);
+    return status;
 }
 
 wf_status version_keep_keys(struct table *table, struct table_version *base,
                             struct table_version *mine, struct error *err) {
-    for (u32 k = 0; k < table->key_count; k++) {
-        TRY(check_key(table, k, base, mine, true, err));
+    struct pins pins;
+    wf_status status = ERR_OK;
+    pins_init(&pins, table->mem);
+    for (u32 k = 0; k < table->key_count && !status; k++) {
+        status = check_key(&pins, table, k, base, mine, true, err);
     }
-    return ERR_OK;
+    pins_fini(&pins);
+    return status;
 }
 
 /* Under the index's lock, which holds all rows of the version. */
-static FALLIBLE look_for_twins(struct table *table, const struct table_key *key,
-                               const struct table_version *base, const struct table_version *mine,
-                               struct key_index *index, struct error *err) {
-    struct keyed keyed = {table, key, mine, index};
+static FALLIBLE look_for_twins(const struct keyed *keyed, const struct table_version *base,
+                               struct error *err) {
+    const struct table_version *mine = keyed->version;
     for (i64 t = 0; t < mine->tablet_count; t++) {
         i64 rows = mine->tablet_rows[t];
         for (i64 from = base ? first_new(base, mine, t) : 0; from < rows; from += RUN_ROWS) {
             struct key_run run;
-            run_fill(&run, &keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
+            run_fill(&run, keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
             for (i32 i = 0; i < run.count; i++) {
                 u64 self = row_id(mine->slots[t], run.pos[i]) + 1;
-                if (index_find(&keyed, run.hash[i], NULL, t, run.pos[i], self) >= 0) {
-                    return duplicate(table, key, mine->tablets[t], run.pos[i], err);
+                if (index_find(keyed, run.hash[i], NULL, t, run.pos[i], self) >= 0) {
+                    return duplicate(keyed->table, keyed->key, mine->tablets[t], run.pos[i], err);
                 }
             }
         }
     }
-    return ERR_OK;
+    return pins_check(keyed->pins, err);
 }
 
 wf_status version_check_key(struct table *table, u32 k, const struct table_version *base,
@@ -642,27 +669,33 @@ wf_status version_check_key(struct table *table, u32 k, const struct table_versi
     }
     struct key_index *index;
     TRY(index_of(table, k, mine, &index, err));
+    struct pins pins;
+    struct keyed keyed = {table, &table->keys[k], mine, index, &pins};
+    pins_init(&pins, table->mem);
     mutex_lock(&index->lock);
-    wf_status status = look_for_twins(table, &table->keys[k], base, mine, index, err);
+    wf_status status = look_for_twins(&keyed, base, err);
     mutex_unlock(&index->lock);
+    pins_fini(&pins);
     key_index_release(index);
     return status;
 }
 
 /* The first row of an ordered version whose key does not come before the values in its first `cols`
  * columns. */
-static i64 lower_bound(const struct table *table, const struct table_key *key, u32 cols,
-                       const struct table_version *version, const struct key_values *values) {
+static i64 lower_bound(const struct keyed *k, u32 cols, const struct key_values *values) {
+    const struct table_version *version = k->version;
     i64 low = 0, high = version->rows;
     struct key_values at;
     while (low < high) {
         i64 middle = low + (high - low) / 2;
         i64 t = version_find_row(version, middle);
-        bool has_key =
-            read_key(table, key, version->tablets[t], middle - version->row_starts[t], &at);
-        ASSERT(has_key);
-        UNUSED(has_key);
-        bool before = compare_cols(table, key, cols, &at, values) < 0;
+        bool has_key = read_key(k->pins, k->table, k->key, version->tablets[t],
+                                middle - version->row_starts[t], &at);
+        ASSERT(has_key || k->pins->status);
+        if (!has_key) {
+            return version->rows;
+        }
+        bool before = compare_cols(k->table, k->key, cols, &at, values) < 0;
         low = before ? middle + 1 : low;
         high = before ? high : middle;
     }
@@ -670,18 +703,17 @@ static i64 lower_bound(const struct table *table, const struct table_key *key, u
 }
 
 /* In a version whose rows are in an order: the live row with these values, or -1. */
-static i64 search_ordered(const struct table *table, u32 k, const struct table_version *version,
-                          const struct key_values *values) {
-    const struct table_key *key = &table->keys[k];
-    u32 cols = version->keys[k].order & KEY_STRICT ? key->col_count : 1;
-    for (i64 row = lower_bound(table, key, cols, version, values); row < version->rows; row++) {
+static i64 search_ordered(const struct keyed *k, u8 order, const struct key_values *values) {
+    const struct table_version *version = k->version;
+    u32 cols = order & KEY_STRICT ? k->key->col_count : 1;
+    for (i64 row = lower_bound(k, cols, values); row < version->rows; row++) {
         i64 t = version_find_row(version, row), pos = row - version->row_starts[t];
         struct key_values at;
-        (void)read_key(table, key, version->tablets[t], pos, &at);
-        if (compare_cols(table, key, cols, &at, values) != 0) {
+        if (!read_key(k->pins, k->table, k->key, version->tablets[t], pos, &at) ||
+            compare_cols(k->table, k->key, cols, &at, values) != 0) {
             return -1;
         }
-        if (compare_key(table, key, &at, values) == 0) {
+        if (compare_key(k->table, k->key, &at, values) == 0) {
             return is_live(version, t, pos) ? row : -1;
         }
     }
@@ -708,17 +740,22 @@ wf_status version_key_row(struct table *table, struct table_version *version, u3
     mutex_lock(&table->state->lock);
     bool has_index = version->keys[k].index != NULL;
     mutex_unlock(&table->state->lock);
-    if (!has_index && version->keys[k].order) {
-        *out_row = search_ordered(table, k, version, &wanted);
-        return ERR_OK;
+    struct pins pins;
+    struct keyed keyed = {table, key, version, NULL, &pins};
+    bool searches = !has_index && version->keys[k].order;
+    if (!searches) {
+        TRY(index_of(table, k, version, &keyed.index, err));
     }
-    struct key_index *index;
-    TRY(index_of(table, k, version, &index, err));
-    mutex_lock(&index->lock);
-    u32 hash = hash_key(table, key, &wanted);
-    struct keyed keyed = {table, key, version, index};
-    *out_row = index_find(&keyed, hash, &wanted, 0, 0, 0);
-    mutex_unlock(&index->lock);
-    key_index_release(index);
-    return ERR_OK;
+    pins_init(&pins, table->mem);
+    if (searches) {
+        *out_row = search_ordered(&keyed, version->keys[k].order, &wanted);
+    } else {
+        mutex_lock(&keyed.index->lock);
+        *out_row = index_find(&keyed, hash_key(table, key, &wanted), &wanted, 0, 0, 0);
+        mutex_unlock(&keyed.index->lock);
+        key_index_release(keyed.index);
+    }
+    wf_status status = pins_check(&pins, err);
+    pins_fini(&pins);
+    return status;
 }

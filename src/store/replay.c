@@ -271,7 +271,7 @@ static FALLIBLE slot_plain(struct replay *replay, const struct replay_slot *slot
     const struct table *table = replay->table;
     TRY(plain_open(out, table, slot->rows, err));
     if (slot->tablet) {
-        plain_fill_all(out, table, slot->tablet, 0, slot->base_rows);
+        TRY(plain_fill_all(out, table, slot->tablet, 0, slot->base_rows, err));
     }
     for (i64 i = 0; i < slot->added.count; i++) {
         const struct replay_rows *added = &slot->added.items[i];
@@ -370,14 +370,18 @@ static FALLIBLE slot_apply(struct replay *replay, struct replay_slot *slot, bool
         }
     }
     struct plain_rows plain = {0};
-    TRY(slot_plain(replay, slot, &plain, err));
+    wf_status status = slot_plain(replay, slot, &plain, err);
+    if (status) {
+        plain_close(&plain, table);
+        return status;
+    }
     if (is_last && slot->rows < 1u << table->tablet_shift) {
         out->tail = plain;
         part->plain = &out->tail;
         return ERR_OK;
     }
-    wf_status status = slot_seal(replay, &plain, out->cols, &part->tablet, err);
-    mem_free(table->mem, plain.block, plain.bytes);
+    status = slot_seal(replay, &plain, out->cols, &part->tablet, err);
+    plain_close(&plain, table);
     if (!status) {
         out->sealed[out->sealed_count++] = part->tablet;
     }
@@ -437,7 +441,7 @@ wf_status replay_finish(struct replay *replay, struct table_version **out, struc
     for (i64 i = 0; i < parts.sealed_count; i++) {
         tablet_release(parts.sealed[i]);
     }
-    mem_free(table->mem, parts.tail.block, parts.tail.bytes);
+    plain_close(&parts.tail, table);
     TRY(status);
     struct error ignored;
     error_reset(&ignored);

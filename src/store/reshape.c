@@ -91,6 +91,7 @@ static void same_segment(struct tablet *tablet, u32 c, const struct tablet *from
         memcpy(zones, from->cols[old].zones, (size_t)zone_count * sizeof *zones);
         tablet->cols[c].zones = zones;
     }
+    tablet->framed |= from->framed;
     tablet_place_share(tablet, c, from, old);
     for (u32 part = 0; part * from->col_count + old < from->buffer_count; part++) {
         struct buffer *data = from->buffers[part * from->col_count + old];

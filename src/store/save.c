@@ -5,7 +5,7 @@
  * of the same save, never with older ones, so no page that matters is written twice. The order is:
  * extents, sync, header, sync. Until the second sync returns the old state is in force, and a save
  * that gives up has changed nothing. */
-#include "store/file_int.h"
+#include "store/frames_int.h"
 
 enum { AREA_BYTES = 1 << 18 }; /* small extents are written together */
 
@@ -39,18 +39,24 @@ u64 save_number(const struct save *save) {
     return save->number;
 }
 
-/* What lies between the pages in use. */
+/* What lies between the pages in use, by the header in force or by columns of older states that
+ * somebody may still read. */
 static bool find_gaps(struct save *save) {
-    const struct spans *used = &save->file->used;
+    struct spans used = {.mem = save->file->mem};
     i64 at = FILE_START;
-    bool fine = true;
-    for (i64 i = 0; i < used->count && fine; i++) {
-        i64 from = used->items[i].at / PAGE_BYTES * PAGE_BYTES;
-        i64 to = ALIGN_UP(used->items[i].at + used->items[i].bytes, PAGE_BYTES);
+    bool fine = frames_spans(save->file->frames, &used);
+    for (i64 i = 0; i < save->file->used.count && fine; i++) {
+        fine = spans_push(&used, save->file->used.items[i].at, save->file->used.items[i].bytes);
+    }
+    spans_sort(&used);
+    for (i64 i = 0; i < used.count && fine; i++) {
+        i64 from = used.items[i].at / PAGE_BYTES * PAGE_BYTES;
+        i64 to = ALIGN_UP(used.items[i].at + used.items[i].bytes, PAGE_BYTES);
         fine = from <= at || spans_push(&save->gaps, at, from - at);
         at = MAX_OF(at, to);
     }
     save->end = at;
+    spans_fini(&used);
     return fine;
 }
 

@@ -23,9 +23,16 @@ FALLIBLE dict_save(struct save *save, struct dict_list *list, struct dict *dict,
                    struct error *err);
 /* Its extents in the file: the first (after NULL), the next; NULL = no more. */
 const struct extent *dict_saved_next(const struct dict *dict, const struct extent *extent);
-/* A dictionary as the file has it: entries of an extent behind those before. */
-FALLIBLE dict_load(struct dict *dict, struct db_file *file, const struct extent *extent,
-                   i32 count, struct error *err);
+/* Its parts in a file that is being read, which dict_fetch reads when a column has codes. Those that
+ * nobody has asked for when all is read (NULL) are of texts that have left the dictionary for good. */
+struct dict_parts {
+    struct db_file *file;
+    u32 count;
+    struct extent *extents;
+    i32 *entries;
+};
+void dict_set_parts(struct dict *dict, const struct dict_parts *parts);
+FALLIBLE dict_fetch(struct dict *dict, struct error *err);
 void dict_set_saved(struct dict *dict, u64 id); /* its number there, though it may have no entries */
 
 void bits_save(struct blob *out, const u64 *bits, i64 rows, i64 count);
@@ -50,7 +57,7 @@ FALLIBLE version_restore(struct table *table, u32 next_slot, const struct versio
                          i64 count, const struct col_state *cols, struct table_version **out,
                          struct error *err);
 /* change.c: rows [from, to) of a tablet, deleted or not, behind those that are there. */
-void plain_fill_all(struct plain_rows *out, const struct table *table, const struct tablet *tablet,
-                    i64 from, i64 to);
+FALLIBLE plain_fill_all(struct plain_rows *out, const struct table *table,
+                        const struct tablet *tablet, i64 from, i64 to, struct error *err);
 
 #endif

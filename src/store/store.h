@@ -10,6 +10,7 @@
 
 #include "base/thread.h"
 #include "store/file.h"
+#include "store/frames.h"
 #include "store/tablet.h"
 
 struct column_def {

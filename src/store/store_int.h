@@ -7,6 +7,7 @@
 #ifndef WF_STORE_STORE_INT_H
 #define WF_STORE_STORE_INT_H
 
+#include "store/frames.h"
 #include "store/store.h"
 
 enum {
@@ -290,11 +291,14 @@ struct plain_rows {
     i64 rows, bytes;
     u8 *block;
     struct input_col *cols;
+    struct pins pins; /* texts are views */
 };
 FALLIBLE plain_open(struct plain_rows *out, const struct table *table, i64 rows, struct error *err);
+void plain_close(struct plain_rows *plain, const struct table *table);
 /* Adds the live rows of [from, to) of tablet t. */
-void plain_fill(struct plain_rows *out, const struct table *table,
-                const struct table_version *version, i64 t, i64 from, i64 to);
+FALLIBLE plain_fill(struct plain_rows *out, const struct table *table,
+                    const struct table_version *version, i64 t, i64 from, i64 to,
+                    struct error *err); /* Many because a range of a tablet is four. */
 /* key.c: what is known of the keys of base goes for mine, which has the same rows, some of them
  * elsewhere. */
 FALLIBLE version_keep_keys(struct table *table, struct table_version *base,

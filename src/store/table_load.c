@@ -2,7 +2,7 @@
  *
  * Checksums say that the bytes are those that were written; still nothing here trusts a count, a
  * size or a place before it is looked at: what cannot be is XX001. */
-#include "store/saved_int.h"
+#include "store/frames_int.h"
 
 struct type type_load(struct blob_reader *from) {
     struct type type = {.id = read_u8(from)};
@@ -122,18 +122,19 @@ static FALLIBLE shelf_item(struct db_file *file, struct blob_reader *from, struc
     dict_set_saved(dict, id);
     struct extent *extents = NEW_ARRAY(arena, struct extent, parts + 1);
     i32 *counts = NEW_ARRAY(arena, i32, parts + 1);
+    struct dict_parts *waiting = NEW(arena, struct dict_parts);
     for (u32 i = parts; i-- > 0;) { /* the last one comes first */
         extents[i] = extent_load(from, db_file_stamp(file));
         counts[i] = (i32)read_u32(from);
         from->bad |= counts[i] < 0 || extents[i].bytes < 4LL * counts[i];
     }
-    wf_status status = ERR_OK;
-    for (u32 i = 0; i < parts && !from->bad && !status; i++) {
-        status = db_file_note(file, &extents[i])
-                     ? dict_load(dict, file, &extents[i], counts[i], err)
-                     : ERR_OUT_OF_MEMORY;
+    bool noted = true;
+    for (u32 i = 0; i < parts && !from->bad; i++) {
+        noted = noted && db_file_note(file, &extents[i]);
     }
-    return status;
+    *waiting = (struct dict_parts){file, from->bad ? 0 : parts, extents, counts};
+    dict_set_parts(dict, waiting);
+    return noted ? arena_check(arena, err) : memory_refused(arena->mem, err, 4096);
 }
 
 wf_status dict_shelf_load(struct db_file *file, struct memory *mem, struct blob_reader *from,
@@ -154,6 +155,7 @@ wf_status dict_shelf_load(struct db_file *file, struct memory *mem, struct blob_
 
 void dict_shelf_fini(struct dict_shelf *shelf) {
     for (i64 i = 0; i < shelf->items.count; i++) {
+        dict_set_parts(shelf->items.items[i].dict, NULL);
         dict_release(shelf->items.items[i].dict);
     }
     shelf->items.count = 0;
@@ -201,44 +203,37 @@ static bool segment_fits(const struct tablet_reader *r, u32 c, const struct segm
            seg->null_count <= r->tablet->rows;
 }
 
-static bool codes_fit(const struct tablet_reader *r, u32 c) {
-    const struct segment *seg = &r->tablet->cols[c];
-    u32 top = 0, end = 0;
-    bool fine = true;
-    for (i64 i = 0; i < r->tablet->rows && fine; i++) {
-        if (seg->encoding == ENC_DICT) {
-            u32 code = (u32)segment_code(seg, i);
-            top = MAX_OF(top, segment_is_null(seg, i) ? 0 : code);
-        } else {
-            u32 next = ((const u32 *)seg->data)[i];
-            fine = next >= end;
-            end = next;
-        }
-    }
-    i32 len = dict_len(r->table->dicts[c]);
-    return seg->encoding == ENC_DICT
-               ? (i64)top < len || (len == 0 && seg->null_count == r->tablet->rows)
-               : fine && (i64)end == seg->bytes_len;
-}
-
-static FALLIBLE segment_read(struct tablet_reader *r, u32 c, const struct segment_layout *lay,
-                             bool has_valid, struct error *err) {
+/* Its place in memory; what it holds is read when it is needed. */
+static FALLIBLE segment_place(struct tablet_reader *r, u32 c, const struct segment_layout *lay,
+                              bool has_valid, struct error *err) {
     struct segment *seg = &r->tablet->cols[c];
-    struct memory *mem = r->table->mem;
+    struct table *table = r->table;
     if (lay->total == 0) {
         return ERR_OK;
     }
-    struct buffer *buf = r->tablet->buffers[c] = buffer_new(mem, lay->total);
-    if (!buf) {
-        return memory_refused(mem, err, lay->total);
+    if (seg->encoding == ENC_DICT) {
+        TRY(dict_fetch(table->dicts[c], err));
     }
+    struct frame_form form = {.extent = r->tablet->place->cols[c],
+                              .lay = *lay,
+                              .rows = r->tablet->rows,
+                              .encoding = seg->encoding,
+                              .width = seg->width,
+                              .has_valid = has_valid,
+                              .dict_len = table->dicts[c] ? dict_len(table->dicts[c]) : 0,
+                              .text_bytes = seg->bytes_len,
+                              .table = table->name,
+                              .column = table->cols[c].name};
+    struct buffer *buf = r->tablet->buffers[c] = frame_new(r->file->frames, &form);
+    if (!buf) {
+        return memory_refused(table->mem, err, lay->total);
+    }
+    r->tablet->framed = 1;
     r->tablet->bytes += lay->total;
-    TRY(db_file_read(r->file, &r->tablet->place->cols[c], buf->data, err));
     seg->data = lay->data_bytes ? buf->data : NULL;
     seg->valid = has_valid ? (const u64 *)(const void *)(buf->data + lay->valid_at) : NULL;
     seg->bytes = seg->bytes_len ? buf->data + lay->bytes_at : NULL;
-    bool text = seg->encoding == ENC_DICT || seg->encoding == ENC_STR;
-    return text && !codes_fit(r, c) ? damaged(r->file, r->table, err) : ERR_OK;
+    return ERR_OK;
 }
 
 static FALLIBLE segment_load(struct tablet_reader *r, u32 c, struct error *err) {
@@ -274,7 +269,7 @@ static FALLIBLE segment_load(struct tablet_reader *r, u32 c, struct error *err) 
     if (!db_file_note(r->file, extent)) {
         return memory_refused(r->table->mem, err, 4096);
     }
-    return segment_read(r, c, &lay, has_valid, err);
+    return segment_place(r, c, &lay, has_valid, err);
 }
 
 static FALLIBLE tablet_read(struct tablet_reader *r, const struct extent *meta, struct error *err) {
@@ -445,7 +440,7 @@ static FALLIBLE part_load(struct version_reader *r, struct error *err) {
     bool is_short = rows <= OPEN_TAIL_ROWS && rows < 1u << table->tablet_shift;
     if (is_open && r->done == r->count && is_short) {
         TRY(plain_open(&r->plain, table, rows, err));
-        plain_fill_all(&r->plain, table, part->tablet, 0, rows);
+        TRY(plain_fill_all(&r->plain, table, part->tablet, 0, rows, err));
         part->plain = &r->plain;
     }
     return ERR_OK;
@@ -458,6 +453,9 @@ static FALLIBLE version_read(struct version_reader *r, struct arena *arena, stru
     r->cols = NEW_ARRAY(arena, struct col_state, table->col_count + 1);
     for (u32 c = 0; c < table->col_count; c++) {
         (void)column_load(&r->from, &r->cols[c]);
+        if (table->dicts[c] && r->cols[c].dict_on) {
+            TRY(dict_fetch(table->dicts[c], err));
+        }
     }
     const u8 *order = read_bytes(&r->from, table->key_count);
     if (r->from.bad || (i64)r->count * 37 > r->from.end - r->from.at) {
@@ -501,7 +499,7 @@ wf_status version_load(struct db_file *file, const struct extent *extent, struct
     for (u32 i = 0; r.parts && i < r.count; i++) {
         buffer_release(r.parts[i].deleted);
     }
-    mem_free(table->mem, r.plain.block, r.plain.bytes);
+    plain_close(&r.plain, table);
     arena_fini(&arena);
     mem_free(table->mem, block, MAX_OF(extent->bytes, 1));
     TRY(status);
@@ -534,6 +532,10 @@ wf_status version_check(struct db_file *file, const struct table *table,
         for (u32 c = 0; place && c <= table->col_count; c++) {
             TRY(extent_check(file, mem, c ? &place->cols[c - 1] : &place->meta, io_extents,
                              io_bytes, err));
+        }
+        for (u32 c = 0; c < table->col_count; c++) { /* and what its codes can be */
+            TRY(column_hold(version->tablets[t], c, err));
+            column_drop(version->tablets[t], c);
         }
     }
     for (u32 c = 0; c < table->col_count; c++) {

@@ -193,7 +193,11 @@ static FALLIBLE tablet_write(struct save *save, struct tablet *tablet, const str
     wf_status status = ERR_OK;
     for (u32 c = 0; c < form->col_count && !status; c++) {
         if (!save_has(save, &place->cols[c])) {
-            status = segment_save(save, form, c, &place->cols[c], err);
+            status = column_hold(form, c, err);
+            if (!status) {
+                status = segment_save(save, form, c, &place->cols[c], err);
+                column_drop(form, c);
+            }
         }
         segment_describe(&out, &form->cols[c], zone_count, &place->cols[c]);
     }

@@ -290,7 +290,12 @@ static void test_flips(void **state) {
         i64 lines = disk.count;
         if (try_open(&f, PATH, &error)) {
             int least = crashed ? after - (p != paper_find(PATH)) : STATEMENTS;
-            check_state(f.conn, MAX_OF(least, 0), crashed ? after : STATEMENTS, story.lines[after]);
+            char *seen = look(f.conn); /* a column may be found to be damaged when it is read */
+            if (!strstr(seen, "XX001")) {
+                check_state(f.conn, MAX_OF(least, 0), crashed ? after : STATEMENTS,
+                            story.lines[after]);
+            }
+            free(seen);
             close_both(f);
         } else {
             assert_true(strcmp(error.sqlstate, "XX001") == 0 ||

@@ -598,10 +598,10 @@ static void test_results(void **state) {
         fix_result(&f, var);
         compare(&f, var, place, CODE_VM, "results");
         i64 base = atomic_load(&mem.used_bytes);
-        i64 idle = atomic_load(&mem.idle_bytes);
+        i64 idle = atomic_load(&mem.idle[IDLE_TRANSFER].bytes);
         assert_int_equal(gpu_try(&f), ERR_OK);
         assert_int_equal(atomic_load(&mem.used_bytes), base);
-        assert_int_equal(atomic_load(&mem.idle_bytes), idle);
+        assert_int_equal(atomic_load(&mem.idle[IDLE_TRANSFER].bytes), idle);
         for (i64 nth = 1; nth < 40; nth++) {
             fix_end(&f);
             memory_fail_at(nth);

@@ -1,0 +1,539 @@
+/* frames.c: columns of the database file in memory, while they are needed.
+ *
+ * A frame is an address range that is reserved when the file is opened, so that segments and whatever
+ * points into them never change, and pages that come and go. It is empty, being filled, or full; a
+ * full one is held by so many, or rests in a list from which the least recently used goes first when
+ * the budget has no room (memory.idle). Held bytes count as used, resting ones as idle. Whoever holds
+ * an empty one fills it: reads the extent, looks at its checksum and at what the codes and offsets in
+ * it can be, since nobody asks again. Pages of an empty frame cannot be read: who forgets to hold one
+ * finds out at once.
+ *
+ * The extent stays where it is as long as the frame lives, also when the file has newer states: see
+ * frames_spans. Small columns are never given back: a page each is less than their frames are.
+ *
+ * One lock for all frames of a file: what it guards takes nanoseconds, except that pages are given
+ * back under it, which a reservation waits for anyway. Reading happens without it. */
+#include "store/frames.h"
+
+#include "store/frames_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef WF_HARD
+enum { SMALL_BYTES = 0 }; /* test builds: all of them come and go, as soon as they can */
+static const bool goes_at_once = true;
+#else
+enum { SMALL_BYTES = 1 << 16 };
+static const bool goes_at_once = false;
+#endif
+
+enum frame_state { FRAME_EMPTY, FRAME_FILLING, FRAME_FULL };
+
+struct seg_frame {
+    struct frames *frames;
+    struct buffer *buf;
+    struct frame_form form;
+    i64 room;                       /* bytes of the address range; 0 = it is a block of its own */
+    u8 state;                       /* enum frame_state */
+    i32 holds;                      /* FULL: 0 = it rests */
+    struct seg_frame *newer, *older; /* of those that rest */
+    struct seg_frame *next, *before; /* of all */
+    i64 bytes;                      /* of this block, names included */
+};
+
+struct frames {
+    _Atomic i32 refs; /* frames, and the file */
+    struct memory *mem;
+    struct mutex lock; /* of all that follows, and of the frames' states */
+    struct cond filled;
+    struct db_file *file; /* NULL: closed */
+    struct seg_frame *all;
+    struct seg_frame *newest, *oldest; /* resting */
+    /* Reading ahead. */
+    struct thread *reader;
+    struct cond wanted;
+    struct buffer *queue[32];
+    i32 queued;
+    b8 stop;
+};
+
+static void frames_release(struct frames *frames) {
+    if (atomic_fetch_sub(&frames->refs, 1) != 1) {
+        return;
+    }
+    struct idle *idle = &frames->mem->idle[IDLE_COLUMNS];
+    if (idle->owner == frames) {
+        idle->owner = NULL;
+        idle->give_back = NULL;
+    }
+    cond_fini(&frames->wanted);
+    cond_fini(&frames->filled);
+    mutex_fini(&frames->lock);
+    mem_free(frames->mem, frames, (i64)sizeof *frames);
+}
+
+static void free_frame(struct buffer *buf);
+
+static struct seg_frame *frame_of(const struct buffer *buf) {
+    return buf && buf->free_data == free_frame ? buf->owner : NULL;
+}
+
+/* --- those that rest --- */
+
+static void rest(struct seg_frame *f) {
+    struct frames *frames = f->frames;
+    f->newer = NULL;
+    f->older = frames->newest;
+    *(frames->newest ? &frames->newest->newer : &frames->oldest) = f;
+    frames->newest = f;
+    memory_rest(frames->mem, IDLE_COLUMNS, f->room);
+}
+
+static void unlist(struct seg_frame *f) {
+    struct frames *frames = f->frames;
+    *(f->newer ? &f->newer->older : &frames->newest) = f->older;
+    *(f->older ? &f->older->newer : &frames->oldest) = f->newer;
+}
+
+/* Its pages go. It does not rest any more. */
+static void empty(struct seg_frame *f) {
+    if (atomic_load(&f->buf->pinned) && buffer_unpin) {
+        buffer_unpin(f->buf);
+    }
+    room_empty(f->buf->data, f->room);
+    f->state = FRAME_EMPTY;
+}
+
+static void give_back(void *owner, i64 bytes) {
+    struct frames *frames = owner;
+    mutex_lock(&frames->lock);
+    while (bytes > 0 && frames->oldest) {
+        struct seg_frame *f = frames->oldest;
+        unlist(f);
+        atomic_fetch_sub(&frames->mem->idle[IDLE_COLUMNS].bytes, f->room);
+        empty(f);
+        bytes -= f->room;
+    }
+    mutex_unlock(&frames->lock);
+}
+
+/* --- all of them --- */
+
+struct frames *frames_open(struct memory *mem, struct db_file *file) {
+    struct frames *frames = mem_alloc(mem, (i64)sizeof *frames);
+    if (!frames) {
+        return NULL;
+    }
+    memset(frames, 0, sizeof *frames);
+    atomic_init(&frames->refs, 1);
+    frames->mem = mem;
+    frames->file = file;
+    mutex_init(&frames->lock);
+    cond_init(&frames->filled);
+    cond_init(&frames->wanted);
+    return frames;
+}
+
+void frames_close(struct frames *frames) {
+    if (!frames) {
+        return;
+    }
+    mutex_lock(&frames->lock);
+    frames->stop = 1;
+    cond_broadcast(&frames->wanted);
+    mutex_unlock(&frames->lock);
+    if (frames->reader) {
+        thread_join(frames->reader);
+    }
+    mutex_lock(&frames->lock);
+    frames->file = NULL;
+    mutex_unlock(&frames->lock);
+    frames_release(frames);
+}
+
+bool frames_spans(struct frames *frames, struct spans *out) {
+    bool fine = true;
+    mutex_lock(&frames->lock);
+    for (const struct seg_frame *f = frames->all; f && fine; f = f->next) {
+        fine = spans_push(out, f->form.extent.at, f->form.extent.bytes);
+    }
+    mutex_unlock(&frames->lock);
+    return fine;
+}
+
+/* The first one that can go tells the budget whom to ask. Of several files, one's do. */
+static void register_idle(struct frames *frames) {
+    struct idle *idle = &frames->mem->idle[IDLE_COLUMNS];
+    if (!idle->owner) {
+        idle->owner = frames;
+        idle->give_back = give_back;
+    }
+}
+
+static void free_frame(struct buffer *buf) {
+    struct seg_frame *f = buf->owner;
+    struct frames *frames = f->frames;
+    mutex_lock(&frames->lock);
+    ASSERT(f->holds == 0 && f->state != FRAME_FILLING);
+    *(f->before ? &f->before->next : &frames->all) = f->next;
+    if (f->next) {
+        f->next->before = f->before;
+    }
+    if (f->room && f->state == FRAME_FULL) {
+        unlist(f);
+        atomic_fetch_sub(&frames->mem->idle[IDLE_COLUMNS].bytes, f->room);
+    }
+    mutex_unlock(&frames->lock);
+    if (f->room) {
+        room_close(buf->data, f->room);
+    } else {
+        mem_free(frames->mem, buf->data, f->form.lay.total + FRAME_PAD);
+    }
+    mem_free(frames->mem, f, f->bytes);
+    frames_release(frames);
+}
+
+static struct seg_frame *frame_alloc(struct memory *mem, const struct frame_form *form) {
+    i64 table = (i64)strlen(form->table) + 1, column = (i64)strlen(form->column) + 1;
+    i64 bytes = (i64)sizeof(struct seg_frame) + table + column;
+    struct seg_frame *f = mem_alloc(mem, bytes);
+    if (f) {
+        memset(f, 0, sizeof *f);
+        f->bytes = bytes;
+        f->form = *form;
+        f->form.table = memcpy(f + 1, form->table, (size_t)table);
+        f->form.column = memcpy((char *)(f + 1) + table, form->column, (size_t)column);
+    }
+    return f;
+}
+
+struct buffer *frame_new(struct frames *frames, const struct frame_form *form) {
+    struct memory *mem = frames->mem;
+    i64 total = form->lay.total;
+    struct seg_frame *f = frame_alloc(mem, form);
+    if (!f) {
+        return NULL;
+    }
+    bool small = total + FRAME_PAD <= SMALL_BYTES;
+    f->frames = frames;
+    f->room = small ? 0 : ALIGN_UP(total + FRAME_PAD, 4096);
+    u8 *data = small ? mem_alloc(mem, total + FRAME_PAD) : room_open(f->room);
+    f->buf = data ? buffer_wrap(mem, data, total, free_frame, f) : NULL;
+    if (!f->buf) {
+        if (data && f->room) {
+            room_close(data, f->room);
+        } else if (data) {
+            mem_free(mem, data, total + FRAME_PAD);
+        }
+        mem_free(mem, f, f->bytes);
+        return NULL;
+    }
+    atomic_fetch_add(&frames->refs, 1);
+    mutex_lock(&frames->lock);
+    register_idle(frames);
+    f->next = frames->all;
+    if (f->next) {
+        f->next->before = f;
+    }
+    frames->all = f;
+    mutex_unlock(&frames->lock);
+    return f->buf;
+}
+
+/* --- filling --- */
+
+static FALLIBLE frame_damaged(const struct seg_frame *f, const char *what, struct error *err) {
+    error_set(err, ERR_DAMAGED, -1,
+              "column \"%.60s\" of table \"%.60s\" in \"%.120s\" is damaged: %s (%lld bytes at %lld)",
+              f->form.column, f->form.table, db_file_path(f->frames->file), what,
+              (long long)f->form.extent.bytes, (long long)f->form.extent.at);
+    error_hint(err, "Nothing was changed. Other columns and tables can be read: copy out what is "
+                    "left, or take the table from a backup; CALL check_database() lists all damage.");
+    return err->code;
+}
+
+/* Codes must be some of the dictionary, offsets must ascend to the end of the text. */
+static bool codes_fit(const struct frame_form *form, const u8 *data) {
+    u32 top = 0;
+    bool fine = true;
+    const u32 *words = (const u32 *)(const void *)data;
+    if (form->encoding == ENC_STR) {
+        for (i64 i = 1; i < form->rows; i++) {
+            fine &= words[i] >= words[i - 1];
+        }
+        return fine && (i64)words[form->rows - 1] == form->text_bytes;
+    }
+    for (i64 i = 0; i < form->rows; i++) { /* 0 where a row is NULL */
+        u32 code = form->width == 1   ? data[i]
+                   : form->width == 2 ? ((const u16 *)(const void *)data)[i]
+                                      : words[i];
+        top = MAX_OF(top, code);
+    }
+    return (i64)top < form->dict_len || (form->dict_len == 0 && top == 0 && form->has_valid);
+}
+
+static FALLIBLE frame_read(struct seg_frame *f, struct error *err) {
+    const struct frame_form *form = &f->form;
+    u8 *data = f->buf->data;
+    const struct db_file *file = f->frames->file;
+    if (!file) {
+        FAIL(err, IO, "the database is closed");
+    }
+    i64 code = disk_read_all(file->file, data, form->extent.bytes, form->extent.at);
+    if (code) {
+        return disk_failed(err, "read", file->path, code);
+    }
+    memset(data + form->lay.total, 0, FRAME_PAD);
+    if (bytes_sum(data, form->extent.bytes, 0) != form->extent.sum) {
+        return frame_damaged(f, "the checksum is wrong", err);
+    }
+    bool text = form->encoding == ENC_DICT || form->encoding == ENC_STR;
+    return text && !codes_fit(form, data) ? frame_damaged(f, "its text cannot be", err) : ERR_OK;
+}
+
+static FALLIBLE frame_fill(struct seg_frame *f, struct error *err) {
+    struct memory *mem = f->frames->mem;
+    if (!f->room) {
+        return frame_read(f, err);
+    }
+    if (!memory_reserve(mem, f->room)) {
+        return memory_refused(mem, err, f->room);
+    }
+    wf_status status = room_fill(f->buf->data, f->room)
+                           ? frame_read(f, err)
+                           : memory_refused(mem, err, f->room);
+    if (status) {
+        room_empty(f->buf->data, f->room);
+        memory_release(mem, f->room);
+    }
+    return status;
+}
+
+/* --- holding --- */
+
+static void drop_locked(struct seg_frame *f) {
+    ASSERT(f->holds > 0);
+    if (--f->holds == 0 && f->room) {
+        rest(f);
+        if (goes_at_once) {
+            unlist(f);
+            atomic_fetch_sub(&f->frames->mem->idle[IDLE_COLUMNS].bytes, f->room);
+            empty(f);
+        }
+    }
+}
+
+/* Under the lock, which is let go while the frame is filled. */
+static FALLIBLE hold_locked(struct seg_frame *f, struct error *err) {
+    struct frames *frames = f->frames;
+    while (f->state == FRAME_FILLING) {
+        cond_wait(&frames->filled, &frames->lock);
+    }
+    if (f->state == FRAME_FULL) {
+        if (f->holds++ == 0 && f->room) {
+            unlist(f);
+            memory_wake(frames->mem, IDLE_COLUMNS, f->room);
+        }
+        return ERR_OK;
+    }
+    f->state = FRAME_FILLING;
+    mutex_unlock(&frames->lock);
+    wf_status status = frame_fill(f, err);
+    mutex_lock(&frames->lock);
+    f->state = status ? FRAME_EMPTY : FRAME_FULL;
+    f->holds = status ? 0 : 1;
+    cond_broadcast(&frames->filled);
+    return status;
+}
+
+static FALLIBLE hold(struct seg_frame *f, struct error *err) {
+    mutex_lock(&f->frames->lock);
+    wf_status status = hold_locked(f, err);
+    mutex_unlock(&f->frames->lock);
+    return status;
+}
+
+static void drop(struct seg_frame *f) {
+    mutex_lock(&f->frames->lock);
+    drop_locked(f);
+    mutex_unlock(&f->frames->lock);
+}
+
+/* A tail's columns have several buffers, and no frame. */
+static struct seg_frame *column_frame(const struct tablet *tablet, u32 col) {
+    return tablet->framed && !tablet->tail ? frame_of(tablet->buffers[col]) : NULL;
+}
+
+wf_status column_hold(const struct tablet *tablet, u32 col, struct error *err) {
+    struct seg_frame *f = column_frame(tablet, col);
+    return f ? hold(f, err) : ERR_OK;
+}
+
+void column_drop(const struct tablet *tablet, u32 col) {
+    struct seg_frame *f = column_frame(tablet, col);
+    if (f) {
+        drop(f);
+    }
+}
+
+i64 column_missing_bytes(const struct tablet *tablet, u32 col) {
+    struct seg_frame *f = column_frame(tablet, col);
+    if (!f) {
+        return 0;
+    }
+    mutex_lock(&f->frames->lock);
+    i64 bytes = f->state == FRAME_FULL ? 0 : f->form.lay.total;
+    mutex_unlock(&f->frames->lock);
+    return bytes;
+}
+
+/* --- reading ahead --- */
+
+static void read_ahead(void *arg) {
+    struct frames *frames = arg;
+    mutex_lock(&frames->lock);
+    while (!frames->stop) {
+        if (!frames->queued) {
+            cond_wait(&frames->wanted, &frames->lock);
+            continue;
+        }
+        struct buffer *buf = frames->queue[0];
+        memmove(frames->queue, frames->queue + 1, (size_t)--frames->queued * sizeof *frames->queue);
+        struct seg_frame *f = frame_of(buf);
+        struct error ignored; /* who needs it meets it again */
+        error_reset(&ignored);
+        if (f->state == FRAME_EMPTY && !hold_locked(f, &ignored)) {
+            drop_locked(f);
+        }
+        mutex_unlock(&frames->lock);
+        buffer_release(buf);
+        mutex_lock(&frames->lock);
+    }
+    while (frames->queued) {
+        struct buffer *buf = frames->queue[--frames->queued];
+        mutex_unlock(&frames->lock);
+        buffer_release(buf);
+        mutex_lock(&frames->lock);
+    }
+    mutex_unlock(&frames->lock);
+}
+
+void column_ahead(const struct tablet *tablet, u32 col) {
+    struct seg_frame *f = column_frame(tablet, col);
+    if (!f || !f->room || goes_at_once) {
+        return;
+    }
+    struct frames *frames = f->frames;
+    mutex_lock(&frames->lock);
+    bool wanted = f->state == FRAME_EMPTY && !frames->stop &&
+                  frames->queued < (i32)COUNT_OF(frames->queue) &&
+                  memory_left(frames->mem) > 4 * f->room;
+    if (wanted && !frames->reader) {
+        frames->reader = thread_start(read_ahead, frames);
+    }
+    if (wanted && frames->reader) {
+        frames->queue[frames->queued++] = buffer_retain(f->buf);
+        cond_broadcast(&frames->wanted);
+    }
+    mutex_unlock(&frames->lock);
+}
+
+/* --- sets of held columns --- */
+
+void pins_init(struct pins *pins, struct memory *mem) {
+    *pins = (struct pins){.mem = mem};
+    error_reset(&pins->err);
+}
+
+void pins_fini(struct pins *pins) {
+    for (i64 i = 0; i < pins->cap; i++) {
+        if (pins->items[i]) {
+            drop(frame_of(pins->items[i]));
+            buffer_release(pins->items[i]);
+        }
+    }
+    mem_free(pins->mem, pins->items, pins->cap * (i64)sizeof *pins->items);
+    pins->items = NULL;
+    pins->count = pins->cap = 0;
+}
+
+/* Where it is, or would be. */
+static struct buffer **pins_at(const struct pins *pins, const struct buffer *buf) {
+    u64 at = hash_u64((u64)(size_t)buf) & (u64)(pins->cap - 1);
+    while (pins->items[at] && pins->items[at] != buf) {
+        at = (at + 1) & (u64)(pins->cap - 1);
+    }
+    return &pins->items[at];
+}
+
+static bool pins_grow(struct pins *pins) {
+    struct pins grown = *pins;
+    grown.cap = MAX_OF(pins->cap * 2, 16);
+    i64 item = (i64)sizeof *grown.items;
+    grown.items = mem_alloc(pins->mem, grown.cap * item);
+    if (!grown.items) {
+        return false;
+    }
+    memset(grown.items, 0, (size_t)(grown.cap * item));
+    for (i64 i = 0; i < pins->cap; i++) {
+        if (pins->items[i]) {
+            *pins_at(&grown, pins->items[i]) = pins->items[i];
+        }
+    }
+    mem_free(pins->mem, pins->items, pins->cap * item);
+    pins->items = grown.items;
+    pins->cap = grown.cap;
+    return true;
+}
+
+wf_status pins_keep(struct pins *pins, const struct tablet *tablet, u32 col, struct error *err) {
+    struct seg_frame *f = column_frame(tablet, col);
+    if (!f) {
+        return ERR_OK;
+    }
+    bool has = pins->cap && *pins_at(pins, f->buf);
+    bool room = has || pins->count * 2 < pins->cap || pins_grow(pins);
+    if (has || !room) {
+        drop(f);
+        return room ? ERR_OK : memory_refused(pins->mem, err, pins->cap * 16);
+    }
+    *pins_at(pins, f->buf) = buffer_retain(f->buf);
+    pins->count++;
+    return ERR_OK;
+}
+
+wf_status pins_hold(struct pins *pins, const struct tablet *tablet, u32 col, struct error *err) {
+    struct seg_frame *f = column_frame(tablet, col);
+    if (!f || (pins->cap && *pins_at(pins, f->buf))) {
+        return ERR_OK;
+    }
+    TRY(hold(f, err));
+    return pins_keep(pins, tablet, col, err);
+}
+
+wf_status pins_hold_all(struct pins *pins, const struct tablet *tablet, struct error *err) {
+    for (u32 c = 0; tablet->framed && c < tablet->col_count; c++) {
+        TRY(pins_hold(pins, tablet, c, err));
+    }
+    return ERR_OK;
+}
+
+bool pins_need_slowly(struct pins *pins, const struct tablet *tablet, u32 col) {
+    const struct seg_frame *f = column_frame(tablet, col);
+    if (!f || (pins->cap && *pins_at(pins, f->buf))) {
+        return true;
+    }
+    if (pins->status) { /* what failed once is not tried for every row */
+        return false;
+    }
+    pins->status = pins_hold(pins, tablet, col, &pins->err);
+    return !pins->status;
+}
+
+wf_status pins_check(struct pins *pins, struct error *err) {
+    if (pins->status) {
+        *err = pins->err;
+    }
+    return pins->status;
+}

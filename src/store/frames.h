@@ -1,0 +1,43 @@
+/* frames.h: columns of the database file in memory, while they are needed.
+ *
+ * The buffer of a column that was read from a catalog is a frame: its address is fixed when the file
+ * is opened, its bytes come when somebody holds it, and may go when nobody does and others need the
+ * room. Whoever reads a segment of such a tablet (tablet.framed) holds it before and until it is
+ * done; text that was seen is held as long as views of it exist. Other tablets are always there. See
+ * decision 0038. */
+#ifndef WF_STORE_FRAMES_H
+#define WF_STORE_FRAMES_H
+
+#include "store/tablet.h"
+
+/* Makes sure that the column's data, validity and bytes can be read until column_drop. Thread-safe.
+ * 53200, XX001 or 58030. */
+FALLIBLE column_hold(const struct tablet *tablet, u32 col, struct error *err);
+void column_drop(const struct tablet *tablet, u32 col);
+/* It will be held soon: where there is room, somebody reads it meanwhile. */
+void column_ahead(const struct tablet *tablet, u32 col);
+/* Bytes that would have to be read. */
+i64 column_missing_bytes(const struct tablet *tablet, u32 col);
+
+/* Columns that one owner holds, each once, until he drops them all. Not thread-safe. */
+struct pins {
+    struct memory *mem;
+    struct buffer **items; /* open addressing; NULL = free */
+    i64 count, cap;
+    wf_status status; /* of a pins_need that failed */
+    struct error err;
+};
+void pins_init(struct pins *pins, struct memory *mem);
+void pins_fini(struct pins *pins);
+FALLIBLE pins_hold(struct pins *pins, const struct tablet *tablet, u32 col, struct error *err);
+FALLIBLE pins_hold_all(struct pins *pins, const struct tablet *tablet, struct error *err);
+/* Takes over a hold that the caller has. */
+FALLIBLE pins_keep(struct pins *pins, const struct tablet *tablet, u32 col, struct error *err);
+/* The same for those who cannot pass on an error where they read: false, and pins_check has it. */
+bool pins_need_slowly(struct pins *pins, const struct tablet *tablet, u32 col);
+static inline bool pins_need(struct pins *pins, const struct tablet *tablet, u32 col) {
+    return !tablet->framed || pins_need_slowly(pins, tablet, col);
+}
+FALLIBLE pins_check(struct pins *pins, struct error *err);
+
+#endif
