@@ -82,11 +82,43 @@ void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap) {
     mutex_unlock(&x->lock);
 }
 
+/* Puts a heap into a table of those that are there; false: it was there. */
+static bool heap_put(struct buffer **places, i64 mask, struct buffer *heap) {
+    i64 at = (i64)(hash_u64((u64)(size_t)heap) & (u64)mask);
+    while (places[at] && places[at] != heap) {
+        at = (at + 1) & mask;
+    }
+    bool fresh = !places[at];
+    places[at] = heap;
+    return fresh;
+}
+
+/* Rounds of a recursion take heaps of what they read again and again: those that are there stay once. */
 void variable_keep_heaps(struct exec *x, u32 var, u32 from) {
     from = x->vars[from].view_of ? x->vars[from].view_of - 1 : from;
-    for (i64 i = 0; var != from && i < x->vars[from].heaps.count; i++) {
-        variable_keep_heap(x, var, buffer_retain(x->vars[from].heaps.items[i]));
+    i64 count = var != from ? x->vars[from].heaps.count : 0;
+    i64 had = x->vars[var].heaps.count;
+    i64 room = 1;
+    while (room < 2 * (count + had)) {
+        room *= 2;
     }
+    struct buffer **places = NULL;
+    if (count > 0 && had > 0) { /* without memory for it some are there twice */
+        places = mem_alloc(x->mem, room * (i64)sizeof *places);
+    }
+    if (places) {
+        memset(places, 0, (size_t)room * sizeof *places);
+    }
+    for (i64 i = 0; places && i < had; i++) {
+        (void)heap_put(places, room - 1, x->vars[var].heaps.items[i]);
+    }
+    for (i64 i = 0; i < count; i++) {
+        struct buffer *heap = x->vars[from].heaps.items[i];
+        if (!places || heap_put(places, room - 1, heap)) {
+            variable_keep_heap(x, var, buffer_retain(heap));
+        }
+    }
+    mem_free(x->mem, places, room * (i64)sizeof *places);
 }
 
 struct index *index_new(struct exec *x) {
