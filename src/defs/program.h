@@ -353,6 +353,21 @@ static inline u32 program_interner(const struct program *program, u32 dict) {
     return ref->table == NO_VAR ? ref->values : NO_VAR;
 }
 
+/* The step that builds an index, and its number; NULL: there is none. */
+static inline const struct step *program_build(const struct program *program, u32 index, u32 *out_no) {
+    u32 step_no = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, step_no++) {
+            const struct step *step = &program->blocks[b].steps[s];
+            if (step->kind == STEP_BUILD && step->dst == index) {
+                *out_no = step_no;
+                return step;
+            }
+        }
+    }
+    return NULL;
+}
+
 /* operands.c: what opcodes use, by the roles of op.def. */
 u32 op_field(const struct op *op, enum operand which);
 bool op_writes(const struct op *op);    /* whether it sets register dst */

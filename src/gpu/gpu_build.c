@@ -109,6 +109,23 @@ static bool rank_room(struct build *b, i128 span) {
     return b->temps[5] != NULL;
 }
 
+/* A hash table for all rows. */
+static FALLIBLE hash_form(struct build *b, const struct step *step) {
+    struct range range = step->key_range;
+    i128 span = range.hi - range.lo + 1;
+    bool known = span > 0 && range.lo >= I64_MIN;
+    b->args.key_lo = known ? (i64)range.lo : 0;
+    b->args.form = known && span <= (i128)1 << 32 ? KINDEX_PAIRS : KINDEX_RUNS;
+    b->args.slot_count = 64;
+    while (b->args.slot_count < 2 * (u64)b->rows) {
+        b->args.slot_count *= 2;
+    }
+    if (b->args.slot_count > 1LL << 32) { /* slots are numbered by 32 bits */
+        FAIL(b->x->err, NOT_SUPPORTED, "an index over %lld rows", b->rows);
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE choose_form(struct build *b, const struct step *step) {
     struct range range = step->key_range;
     i128 span = range.hi - range.lo + 1;
@@ -127,15 +144,7 @@ static FALLIBLE choose_form(struct build *b, const struct step *step) {
         b->args.form = KINDEX_RANK;
         return ERR_OK;
     }
-    b->args.form = known && span <= (i128)1 << 32 ? KINDEX_PAIRS : KINDEX_RUNS;
-    b->args.slot_count = 64;
-    while (b->args.slot_count < 2 * (u64)b->rows) {
-        b->args.slot_count *= 2;
-    }
-    if (b->args.slot_count > 1LL << 32) { /* slots are numbered by 32 bits */
-        FAIL(b->x->err, NOT_SUPPORTED, "an index over %lld rows", b->rows);
-    }
-    return ERR_OK;
+    return hash_form(b, step);
 }
 
 static f64 expected_share(const struct build *b, u32 index) {
@@ -559,6 +568,14 @@ static bool walked(const struct build *b, const struct step *step) {
     return some_pipeline(b->x->program, step->dst, walks_runs);
 }
 
+static void set_size(struct build *b) {
+    b->args.row_count = b->rows;
+    b->args.set = b->x->program->vars[b->step->dst].set;
+    b->blocks =
+        MAX_OF(MIN_OF((b->rows + BLOCK_THREADS - 1) / BLOCK_THREADS, b->g->card->sm_count * 8LL), 1);
+    b->most_matches = 1;
+}
+
 /* All kernels, with as many looks at what they found as it takes. */
 static FALLIBLE build_all(struct build *b) {
     struct gpu *g = b->g;
@@ -570,17 +587,13 @@ static FALLIBLE build_all(struct build *b) {
     const struct gpu_var *from = b->x->vars[step->src].copy;
     b->args.key = (const i64 *)(const void *)key.data;
     b->args.nulls = key.nulls;
-    b->args.row_count = b->rows;
     if (walked(b, step)) {
         struct kcol values;
         TRY(gpu_var_col(g, b->x, step->src, 1, &values, &b->metric->bytes_moved));
         b->args.values = (const i64 *)(const void *)values.data;
     }
     b->args.rows_at = b->queued && from->count_at ? DEV(const i64 *, from->count_at) : NULL;
-    b->args.set = b->x->program->vars[step->dst].set;
-    b->blocks =
-        MAX_OF(MIN_OF((b->rows + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL), 1);
-    b->most_matches = 1;
+    set_size(b);
     TRY(choose_form(b, step));
     choose_filter(b, step);
     if (b->queued && !b->before.filter) {
@@ -625,13 +638,10 @@ static const char *build_name(const struct build *b) {
     return names[b->args.form][b->filter.bits != NULL];
 }
 
-static FALLIBLE build_open(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
-                           struct build *out) {
-    *out = (struct build){.g = g,
-                          .x = x,
-                          .rows = x->vars[step->src].rows,
-                          .metric = &x->metrics[step_no],
-                          .step = step};
+static FALLIBLE build_open(struct gpu *g, struct exec *x, struct step_metric *metric,
+                           const struct step *step, struct build *out) {
+    *out = (struct build){
+        .g = g, .x = x, .rows = x->vars[step->src].rows, .metric = metric, .step = step};
     if (out->rows >= 0xffffffffLL) { /* nor has the host one */
         FAIL(x->err, PROGRAM_LIMIT, "an index over 2^32 rows or more");
     }
@@ -661,15 +671,120 @@ void gpu_build_close(struct build *b, wf_status status) {
     }
 }
 
-wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+static FALLIBLE build_now(struct gpu *g, struct exec *x, struct step_metric *metric,
+                          const struct step *step) {
     struct build b;
-    if (step->grow) {
-        return gpu_run_grow(g, x, step_no, step);
-    }
-    TRY(build_open(g, x, step_no, step, &b));
+    TRY(build_open(g, x, metric, step, &b));
     wf_status status = build_and_wait(&b);
     gpu_build_close(&b, status);
     return status;
+}
+
+/* --- in parts --- */
+
+/* Of rows that lie in parts; 0: they do not. */
+static u32 part_count(const struct gpu *g, const struct exec *x, const struct step *step) {
+    const struct variable *v = &x->vars[step->src];
+    const struct gpu_var *from = v->copy;
+    bool here = from && v->copy_space == g->device.space && from->epoch == g->card->epoch;
+    return here && from->parts.index == NO_VAR ? from->parts.count : 0;
+}
+
+/* An index without a table: each part's is made when its rows are looked up. */
+static FALLIBLE build_later(struct gpu *g, struct exec *x, struct step_metric *metric,
+                            const struct step *step) {
+    struct build b;
+    TRY(build_open(g, x, metric, step, &b));
+    const struct gpu_parts parts = ((const struct gpu_var *)x->vars[step->src].copy)->parts;
+    i64 most = 1;
+    for (u32 p = 0; p < parts.count; p++) {
+        most = MAX_OF(most, (i64)(parts.starts[p + 1] - parts.starts[p]));
+    }
+    TRY(gpu_var_new(g, x, step->dst, 0, &b.gv));
+    set_size(&b);
+    TRY(hash_form(&b, step));
+    b.duplicate = !b.args.set;
+    b.most_matches = most;
+    describe_index(&b);
+    b.gv->parts = parts;
+    metric->device = "gpu";
+    metric->how = arena_printf(x->arena, "%u parts, each made when it is looked up", parts.count);
+    metric->rows_in += b.rows;
+    metric->rows_out += b.rows;
+    x->vars[step->dst].rows = b.rows;
+    x->vars[step->dst].on_host = 0;
+    return ERR_OK;
+}
+
+wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    struct step_metric *metric = &x->metrics[step_no];
+    if (step->grow) {
+        return gpu_run_grow(g, x, step_no, step);
+    }
+    return part_count(g, x, step) ? build_later(g, x, metric, step) : build_now(g, x, metric, step);
+}
+
+/* All parts have a table of the same form, whatever their keys: one kernel serves all. */
+static FALLIBLE build_part(struct build *b, i64 first) {
+    struct gpu *g = b->g;
+    struct error *err = b->x->err;
+    struct kcol key;
+    void *begin = NULL;
+    bool duplicate = false;
+    TRY(gpu_var_col(g, b->x, b->step->src, b->step->col, &key, &b->metric->bytes_moved));
+    b->args.key = (const i64 *)(const void *)key.data + first;
+    b->args.nulls = key.nulls ? key.nulls + first : NULL;
+    set_size(b);
+    TRY(hash_form(b, b->step));
+    TRY(gpu_event(g, b->event_base, &begin, err));
+    CU(g->api->event_record(begin, g->streams[0]));
+    TRY(build_unique(b, &duplicate));
+    b->duplicate = !b->args.set;
+    if (b->duplicate) {
+        TRY(build_runs(b));
+    }
+    describe_index(b);
+    return add_time(b);
+}
+
+wf_status gpu_build_part(struct gpu *g, struct exec *x, const struct build_part *of,
+                         struct gpu_var **out) {
+    const struct gpu_var *from = x->vars[of->step->src].copy;
+    i64 first = (i64)from->parts.starts[of->part];
+    struct build b = {.g = g,
+                      .x = x,
+                      .rows = (i64)from->parts.starts[of->part + 1] - first,
+                      .metric = of->metric,
+                      .event_base = of->event_base,
+                      .step = of->step};
+    TRY(gpu_var_loose(g, x, 0, &b.gv));
+    wf_status status = build_part(&b, first);
+    if (status) {
+        gpu_wait(g);
+    }
+    for (i32 i = 0; i < COUNT_OF(b.temps); i++) {
+        gpu_heap_free(g->card, b.temps[i]);
+    }
+    of->metric->launches += b.launches;
+    of->metric->bytes_read += b.rows * 8;
+    if (status) {
+        gpu_var_release(b.gv);
+        return status;
+    }
+    *out = b.gv;
+    return ERR_OK;
+}
+
+wf_status gpu_build_whole(struct gpu *g, struct exec *x, u32 index, i64 *moved) {
+    u32 step_no = 0;
+    const struct step *step = program_build(x->program, index, &step_no);
+    struct step_metric metric = {0};
+    if (!step) {
+        FAIL(x->err, INTERNAL, "variable %u has no index", index);
+    }
+    TRY(build_now(g, x, &metric, step));
+    *moved += metric.bytes_moved;
+    return ERR_OK;
 }
 
 /* --- of a queue --- */
@@ -679,8 +794,10 @@ wf_status gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const stru
     struct build *b = NEW(x->arena, struct build);
     *out = NULL;
     TRY(arena_check(x->arena, x->err));
-    TRY(build_open(g, x, step_no, step, b));
-    if (!b->before.key || step->grow || walked(b, step)) { /* it may be otherwise than one would think */
+    TRY(build_open(g, x, &x->metrics[step_no], step, b));
+    if (!b->before.key || step->grow || walked(b, step) ||
+        part_count(g, x, step)) {
+        /* it may be otherwise than one would think */
         return ERR_OK;
     }
     b->queued = 1;

@@ -363,7 +363,8 @@ static FALLIBLE run_inside(struct gpu *g, struct exec *x, u32 step_no, const str
  * free to choose, the host is better than memory over the bus. */
 static bool has_level(const struct exec *x, const struct step *step, enum gpu_tight tight) {
     bool table = step->kind == STEP_PIPELINE && step->pipeline->source.kind == SOURCE_TABLE;
-    bool spills = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD || step->kind == STEP_SORT;
+    bool spills = step->kind == STEP_PIPELINE || step->kind == STEP_BUILD ||
+                  step->kind == STEP_SORT || step->kind == STEP_SPLIT;
     bool named = setting_device(x->settings) != NULL;
     bool groups = false;
     for (u32 s = 0; step->kind == STEP_PIPELINE && s < step->pipeline->sink_count; s++) {
@@ -556,6 +557,7 @@ static struct device *device_of(struct gpu *g) {
                                 .title = "GPU",
                                 .space = g->card->space,
                                 .near_bytes = g->card->l2_bytes,
+                                .room_bytes = g->card->heap.budget_bytes,
                                 .self = g,
                                 .prims = &gpu_prims,
                                 .refuses = gpu_refuses,

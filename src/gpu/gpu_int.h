@@ -794,6 +794,14 @@ void *gpu_step_woven(struct gpu_card *card, struct gpu_step *step, struct weave 
 void gpu_step_keep_woven(struct gpu_card *card, struct gpu_step *step, const struct weave *weave,
                          void *function);
 
+/* Rows that lie together by parts of their keys, and an index over such rows, of which there is one
+ * for a part at a time (gpu_parts.c). */
+struct gpu_parts {
+    u32 count;         /* a power of two; 0 = all at once */
+    u32 index;         /* ROWS that look keys up: in which index; else NO_VAR */
+    const u64 *starts; /* of the rows, count + 1, in the execution's arena */
+};
+
 struct gpu_var {
     struct gpu_card *card;
     u64 epoch;
@@ -813,6 +821,7 @@ struct gpu_var {
     i64 grown_rows; /* that it has; more than there are: nobody knows which */
     i64 grown_keys; /* that it has slots for */
     f64 share;        /* of lookups that are expected to find their key */
+    struct gpu_parts parts; /* ROWS, INDEX */
     struct weave_field field; /* that the filter is of */
     struct gpu_block *lut;
     i64 lut_len;
@@ -824,6 +833,8 @@ struct gpu_var {
 /* The variable's record on the card, made when missing. */
 FALLIBLE gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out);
 FALLIBLE gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out);
+FALLIBLE gpu_var_loose(struct gpu *g, struct exec *x, u32 col_count,
+                       struct gpu_var **out); /* a record that is no variable's */
 void gpu_var_release(void *var);
 /* How many lookups in an index of so many rows are expected to find their key; `bits`: how many of
  * the keys that may be asked for are there, for those of which nothing was expected. */
@@ -924,6 +935,17 @@ FALLIBLE gpu_grow_ready(struct gpu *g, struct exec *x, const struct step *step, 
                         struct gpu_growth *out);
 FALLIBLE gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
                          struct build **out);
+/* The table of a part of an index that is in parts, beside the index; gpu_var_release drops it. */
+struct build_part {
+    const struct step *step; /* STEP_BUILD */
+    u32 part;
+    i64 event_base; /* two events that are free */
+    struct step_metric *metric;
+};
+FALLIBLE gpu_build_part(struct gpu *g, struct exec *x, const struct build_part *of,
+                        struct gpu_var **out);
+/* An index that is in parts becomes one whose table is whole. */
+FALLIBLE gpu_build_whole(struct gpu *g, struct exec *x, u32 index, i64 *moved);
 struct krelay gpu_build_relay(const struct build *b);
 FALLIBLE gpu_build_settle(struct build *b);           /* it was as expected */
 void gpu_build_close(struct build *b, wf_status status); /* once nothing of it is under way */

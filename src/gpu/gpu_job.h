@@ -18,6 +18,7 @@ struct part {
     i64 rows;
     i64 row_start;
     u32 sig;
+    u32 number;          /* of a variable in parts */
     u8 *keep;            /* per zone: 0 = no row can pass; NULL = keep all */
     struct buffer *gone; /* bits of deleted rows; NULL = none */
     u64 gone_addr;       /* on the card */
@@ -119,6 +120,18 @@ struct job_ready {
     struct kargs args;
 };
 
+/* An index in parts: what there is of the part that is looked up now. */
+struct job_parts {
+    const struct step *build; /* that makes it; NULL: all indexes are whole */
+    u32 count;
+    u32 number;            /* among the plan's indexes */
+    struct gpu_var *table;
+    /* Kernels read neighbours together, so a part begins with rows of the one before: bits that say so. */
+    struct gpu_block *before;
+    /* Data and NULLs by the plan's columns: of the rows it leads to, where they lie elsewhere. */
+    struct gpu_block **cols;
+};
+
 struct job {
     struct gpu *g;
     struct exec *x;
@@ -151,6 +164,7 @@ struct job {
     struct kcol *var_cols; /* SOURCE_VAR: its columns on the card */
     i64 series_start, series_step;
     struct kindex *indexes;
+    struct job_parts by_part;
     /* sink */
     b8 to_host; /* rows of every batch go to a chunk of their own */
     b8 sends;   /* the rows do not fit the card: to_host whatever the placement */
@@ -245,7 +259,7 @@ void gpu_scan_keep(struct gpu *g, struct gpu_step *step, struct gpu_scan *scan);
 /* gpu_source.c */
 /* The bits of deleted rows in all parts; NULL: there are none. */
 static inline struct gpu_block *gpu_job_gone_bits(const struct job *j) {
-    return j->scan ? j->scan->gone : NULL;
+    return j->scan ? j->scan->gone : j->by_part.before;
 }
 FALLIBLE gpu_job_scan(struct job *j); /* a scan of a table: found, or a new one */
 void gpu_job_scan_end(struct job *j, wf_status status);
@@ -266,6 +280,14 @@ FALLIBLE gpu_job_stream(struct job *j, const struct batch *b,
                         i32 slot); /* copies a batch to its slot */
 /* Makes one block per slot, of `bytes` at least; fewer slots where memory is short, but one. */
 FALLIBLE gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes);
+
+/* gpu_parts.c */
+/* Whether a number of the plan's indexes is in parts, as the rows are that look there. */
+bool gpu_parts_open(struct job *j, i64 number);
+FALLIBLE gpu_parts_enter(struct job *j, const struct batch *b); /* the table of the batch's part */
+void gpu_parts_leave(struct job *j); /* once nothing reads it any more */
+void gpu_parts_close(struct job *j);
+FALLIBLE gpu_parts_cut(struct job *j, u32 sig); /* the source's rows */
 
 /* gpu_str.c */
 FALLIBLE gpu_job_texts(struct job *j); /* finds and uploads what the step's text points to */

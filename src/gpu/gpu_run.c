@@ -732,12 +732,19 @@ static FALLIBLE run_cached(struct job *j) {
     struct error *err = j->x->err;
     i64 in_flight = 0;
     for (i64 b = 0; b < j->batch_count; b++) {
+        if (j->by_part.build) {
+            TRY(gpu_parts_enter(j, &j->batches[b]));
+        }
         TRY(run_batch(j, b, g->streams[0]));
         in_flight += j->batches[b].rows;
         if (in_flight >= SYNC_ROWS) {
             CU(gpu_sync(g, g->streams[0]));
             in_flight = 0;
         }
+    }
+    if (j->by_part.build) {
+        CU(gpu_sync(g, g->streams[0]));
+        gpu_parts_leave(j);
     }
     return ERR_OK;
 }
@@ -941,8 +948,10 @@ wf_status gpu_job_indexes(struct job *j) {
     struct exec *x = j->x;
     j->indexes = NEW_ARRAY(x->arena, struct kindex, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
-        TRY(gpu_var_index(j->g, x, j->plan.indexes.items[i], &j->indexes[i],
-                          &j->metric->bytes_moved));
+        if (!gpu_parts_open(j, i)) {
+            TRY(gpu_var_index(j->g, x, j->plan.indexes.items[i], &j->indexes[i],
+                              &j->metric->bytes_moved));
+        }
     }
     return ERR_OK;
 }
@@ -1101,6 +1110,7 @@ void gpu_job_close(struct job *j, wf_status status) {
     if (status) { /* nothing may still be reading what is freed below */
         gpu_wait(g);
     }
+    gpu_parts_close(j);
     gpu_job_sink_drop(j);
     gpu_job_texts_drop(j);
     gpu_job_made_drop(j);
@@ -1120,6 +1130,10 @@ void gpu_job_close(struct job *j, wf_status status) {
         gpu_job_marks(j);
     }
     metric->device = gpu_job_code(j);
+    if (j->by_part.build) {
+        metric->how = arena_printf(j->x->arena, "%s%skeys in %u parts", metric->how ? metric->how : "",
+                                   metric->how ? "; " : "", j->by_part.count);
+    }
     metric->rows_in += j->source_rows;
     metric->bytes_read += j->source_bytes;
     metric->tablets_pruned_rows += j->pruned_rows;
@@ -1172,7 +1186,7 @@ wf_status gpu_job_queue(struct job *j, bool *out_done) {
     j->queued = 1;
     TRY(gpu_job_open(j));
     TRY(gpu_job_indexes(j));
-    if (!may_queue(j)) {
+    if (!may_queue(j) || j->by_part.build) {
         return ERR_OK;
     }
     TRY(gpu_job_scan(j));

@@ -303,10 +303,13 @@ static FALLIBLE single_part(struct job *j) {
     }
     const struct gpu_var *gv = x->vars[var].copy;
     j->count_at = j->queued && gv ? gv->count_at : 0;
+    j->source_rows = rows;
+    if (j->by_part.build && !j->queued) {
+        return gpu_parts_cut(j, find_sig(j, cols));
+    }
     j->parts = NEW_ARRAY(x->arena, struct part, 1);
     j->parts[0] = (struct part){.rows = rows, .sig = find_sig(j, cols)};
     j->part_count = rows > 0;
-    j->source_rows = rows;
     return ERR_OK;
 }
 
@@ -608,7 +611,8 @@ wf_status gpu_job_place(struct job *j) {
     bool whole = j->place == PLACE_CACHED && !j->sends;
     j->slot_count = whole || j->place == PLACE_SERIAL ? 1 : GPU_STREAMS;
     j->slot_bytes = 0;
-    cut_batches(j, whole ? LAUNCH_ROWS : batch_rows(j), j->place == PLACE_SERIAL ? 1 : I64_MAX);
+    bool apart = j->place == PLACE_SERIAL || j->by_part.build;
+    cut_batches(j, whole ? LAUNCH_ROWS : batch_rows(j), apart ? 1 : I64_MAX);
     for (i64 b = 0; slots && b < j->batch_count; b++) {
         i64 bytes = 0;
         for (i64 p = 0; p < j->batches[b].count; p++) {
@@ -708,8 +712,10 @@ wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, 
         return ERR_OK;
     }
     if (!part->tablet) {
-        out->data = j->var_cols[col].data;
-        out->nulls = j->var_cols[col].nulls;
+        const struct kcol *from = &j->var_cols[col];
+        u8 kind = j->x->program->vars[gpu_job_source_var(j)].kinds[j->pipe->source.cols[col]];
+        out->data = from->data + part->row_start * kind_bytes[kind];
+        out->nulls = from->nulls ? from->nulls + part->row_start : NULL;
         return ERR_OK;
     }
     u32 table_col = j->pipe->source.cols[col];

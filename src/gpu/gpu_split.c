@@ -6,7 +6,11 @@
  * and the inputs of a large aggregation, are split by the upper bits of their places, in one pass
  * after one read that counts. Nobody relies on it: where the table turns out to be small, or the card
  * has no room for a second copy of the rows, they are left as they are. The variable's columns are
- * replaced when everything has worked. See decision 0036. */
+ * replaced when everything has worked. See decisions 0036, 0038.
+ *
+ * Where a join's table and the rows it leads to have no room at once, both sides are split by other
+ * bits of the key's hash, into as many parts as it takes, and remember where these begin: the join is
+ * made part by part (gpu_parts.c). Then the rows may go through memory of the host. */
 #include "gpu/gpu_order.h"
 
 enum {
@@ -15,7 +19,9 @@ enum {
     PARTS_MOST_BITS = 9,
     KEYS_PER_ROW = 256, /* more: an index is hashed */
     KEYS_PER_GROUP = 4,
-    SET_KEYS_LEAST = 1 << 20
+    SET_KEYS_LEAST = 1 << 20,
+    ROOM_SHIFT = 40, /* of a hash: tables number their slots by lower bits */
+    ROOM_PART = 16   /* a part is so much of the room there is: rows and what becomes of them want some, too */
 };
 _Static_assert(1 << PARTS_MOST_BITS == SPLIT_PARTS_MOST, "a counter for every part");
 
@@ -28,6 +34,7 @@ struct splitter {
     i64 table_bytes; /* that are visited: of the table, and of the rows it leads to */
     i32 place_bits;
     struct gpu_col *made;
+    struct gpu_parts parts; /* of a join that has no room at once */
 };
 
 static i32 bits_of(u64 n) { /* numbers below n */
@@ -101,6 +108,32 @@ static void see_table(struct splitter *s, u32 index) {
     s->table_bytes = gpu_index_bytes(gv) + gv->rows * (row_bytes(s->x, rows_var) - 8);
 }
 
+/* Those of the index, or how many a table that is to be made needs for want of room; 0: it has room. */
+static u32 room_parts(const struct splitter *s) {
+    struct gpu *g = s->o.g;
+    const struct variable *v = &s->x->vars[s->step->dst2 != NO_VAR ? s->step->dst2 : s->step->src];
+    const struct gpu_var *gv = v->copy;
+    u32 count = 2;
+    if (!gv || v->copy_space != g->device.space || s->step->groups || s->x->whole) {
+        return 0;
+    }
+    if (s->step->dst2 != NO_VAR) {
+        return gv->parts.count;
+    }
+    i64 room = gpu_heap_available(g->card) + gpu_cache_evictable(g);
+    for (u32 c = 0; c < gv->col_count; c++) { /* these rows have room already */
+        const struct gpu_block *block = gv->cols[c].data;
+        room += block && !block->host ? block->bytes : 0;
+    }
+    if (s->table_bytes <= room / 4 * 3) {
+        return 0;
+    }
+    while (count < SPLIT_PARTS_MOST && s->table_bytes / count > room / ROOM_PART) {
+        count *= 2;
+    }
+    return count;
+}
+
 /* How many parts, 0: the rows stay as they are. */
 static u32 choose_parts(struct splitter *s) {
     i64 cache = MAX_OF(s->o.g->card->l2_bytes, 1);
@@ -110,6 +143,15 @@ static u32 choose_parts(struct splitter *s) {
         see_table(s, s->step->dst2);
     } else {
         foresee_table(s);
+    }
+    u32 count = room_parts(s);
+    if (count) {
+        s->parts = (struct gpu_parts){.count = count, .index = s->step->dst2};
+        s->args.by = SPLIT_BY_HASH;
+        s->args.key_lo = 0;
+        s->args.shift = ROOM_SHIFT;
+        s->args.mask = count - 1;
+        return count;
     }
     if (s->args.rows < 2 || s->place_bits == 0 || (!always && s->table_bytes <= cache)) {
         return 0;
@@ -138,7 +180,8 @@ static bool can_move(const struct splitter *s) {
         }
         bytes += (width + (gv->cols[c].nulls_addr ? 1 : 0)) * s->args.rows + GPU_ALIGN;
     }
-    return bytes < gpu_heap_available(s->o.g->card);
+    bool spills = s->parts.count && s->o.g->tight >= TIGHT_SPILL;
+    return spills || bytes < gpu_heap_available(s->o.g->card);
 }
 
 static FALLIBLE new_columns(struct splitter *s, struct ksplit_col *cols) {
@@ -188,12 +231,27 @@ static FALLIBLE move_rows(void *arg) {
     TRY(order_start(&s->o, KERNEL_SPLIT_ROWS_COUNT, MIN_OF(tiles, g->card->sm_count * 4LL),
                     SPLIT_ROWS_THREADS, &s->args));
     TRY(order_start(&s->o, KERNEL_SPLIT_ROWS_PLACES, 1, SPLIT_ROWS_THREADS, &s->args));
-    return order_start(&s->o, KERNEL_SPLIT_ROWS, tiles, SPLIT_ROWS_THREADS, &s->args);
+    TRY(order_start(&s->o, KERNEL_SPLIT_ROWS, tiles, SPLIT_ROWS_THREADS, &s->args));
+    if (!s->parts.count) {
+        return ERR_OK;
+    }
+    u64 *starts = NEW_ARRAY(s->x->arena, u64, s->parts.count + 1);
+    TRY(arena_check(s->x->arena, err));
+    s->parts.starts = starts; /* each ends where the next one starts */
+    return order_receive(&s->o, starts + 1, cursors, s->parts.count * 8);
 }
 
 static void replace(struct splitter *s) {
     gpu_var_replace(s->o.g->card, &s->x->vars[s->step->src], s->gv, s->made);
     s->gv->capacity = s->args.rows;
+    s->gv->parts = s->parts;
+}
+
+/* Whether the step may be tried again, with memory of the host. */
+static bool lets_spill(const struct splitter *s) {
+    const struct variable *v = &s->x->vars[s->step->src];
+    const struct gpu *g = s->o.g;
+    return s->parts.count && v->copy && g->may_spill && g->tight < TIGHT_SPILL;
 }
 
 wf_status gpu_run_split(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
@@ -204,7 +262,11 @@ wf_status gpu_run_split(struct gpu *g, struct exec *x, u32 step_no, const struct
     metric->rows_in += s.args.rows;
     metric->rows_out += s.args.rows;
     u32 parts = choose_parts(&s);
-    if (!parts || !can_move(&s)) {
+    bool moves = parts && can_move(&s);
+    if (s.parts.count && !moves && lets_spill(&s)) {
+        FAIL(x->err, DEVICE_MEMORY, "out of GPU memory: no room to split %lld rows", s.args.rows);
+    }
+    if (!moves) {
         metric->how = parts ? "left as they are: no room" : "left as they are: the cache holds the table";
         return ERR_OK;
     }
@@ -218,7 +280,7 @@ wf_status gpu_run_split(struct gpu *g, struct exec *x, u32 step_no, const struct
             gpu_heap_free(g->card, s.made[c].data);
             gpu_heap_free(g->card, s.made[c].nulls);
         }
-        if (status != ERR_DEVICE_MEMORY || g->card->broken) {
+        if (status != ERR_DEVICE_MEMORY || g->card->broken || lets_spill(&s)) {
             return status;
         }
         error_reset(x->err);
@@ -226,6 +288,7 @@ wf_status gpu_run_split(struct gpu *g, struct exec *x, u32 step_no, const struct
         return ERR_OK;
     }
     replace(&s);
-    metric->how = arena_printf(x->arena, "%u parts", parts);
+    metric->how = arena_printf(x->arena, s.parts.count ? "%u parts: the table has no room at once" : "%u parts",
+                               parts);
     return ERR_OK;
 }

@@ -9,9 +9,7 @@
 
 enum { COLUMN_ALIGN = 256, COLUMN_PAD = 64 };
 
-wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out) {
-    struct variable *v = &x->vars[var];
-    variable_drop_copy(v);
+wf_status gpu_var_loose(struct gpu *g, struct exec *x, u32 col_count, struct gpu_var **out) {
     i64 bytes = (i64)sizeof(struct gpu_var) + (i64)sizeof(struct gpu_col) * col_count;
     struct gpu_var *gv = mem_alloc(g->card->mem, bytes);
     if (!gv) {
@@ -23,10 +21,17 @@ wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, str
     gv->bytes = bytes;
     gv->col_count = col_count;
     gv->cols = (struct gpu_col *)(void *)(gv + 1);
-    v->copy = gv;
+    *out = gv;
+    return ERR_OK;
+}
+
+wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out) {
+    struct variable *v = &x->vars[var];
+    variable_drop_copy(v);
+    TRY(gpu_var_loose(g, x, col_count, out));
+    v->copy = *out;
     v->copy_release = gpu_var_release;
     v->copy_space = g->device.space;
-    *out = gv;
     return ERR_OK;
 }
 
@@ -271,6 +276,10 @@ static FALLIBLE upload_index(struct gpu *g, struct exec *x, u32 var, struct gpu_
 wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *out, i64 *moved) {
     struct gpu_var *gv = NULL;
     TRY(gpu_var_get(g, x, var, &gv));
+    if (gv->parts.count) { /* whoever asks reads rows of all parts */
+        TRY(gpu_build_whole(g, x, var, moved));
+        gv = x->vars[var].copy;
+    }
     if (!gv->heads && !gv->slots) {
         if (!x->vars[var].index) {
             FAIL(x->err, INTERNAL, "variable %u has no index", var);
@@ -295,6 +304,7 @@ void gpu_var_replace(struct gpu_card *card, struct variable *v, struct gpu_var *
     }
     v->chunks.count = 0;
     v->on_host = 0;
+    gv->parts = (struct gpu_parts){0};
 }
 
 /* A chunk in one block of the result pool: columns one after the other, each padded. */

@@ -5,7 +5,11 @@
  * splitting them by key and reading them again, the pipeline is cut before the lookup: either side of
  * a join, or the inputs of an aggregation, become variables that STEP_SPLIT brings into the order of
  * the table's places. The lookup itself is the same opcode as ever, so that every kind of join and
- * aggregate has it. What is compared are bytes that memory could have delivered in sequence. See decision 0036. */
+ * aggregate has it. What is compared are bytes that memory could have delivered in sequence. See decision 0036.
+ *
+ * Where a device has no room for the table and the rows it leads to, a lookup costs a place of the host's
+ * memory over a bus. Then both sides are split, too, and the device joins them part by part, unless a
+ * bitmap of the keys has room and answers nearly all lookups. */
 #include "lower/lower_int.h"
 
 /* A place in memory, a place in the cache, and the same for what is read, changed and written. As
@@ -19,6 +23,10 @@ enum { KEY_BYTES = 8 };
 static const f64 STEP_BYTES = 5e8;  /* what else a step costs */
 static const f64 GAIN_LEAST = 1.3;  /* what is expected of rows may be wrong */
 static const f64 FOUND_LEAST = 0.5; /* fewer: a bitmap before the table answers most lookups */
+enum { ROOM_TIMES = 2 };            /* a device has to hold so many times what a join needs at once */
+enum { HASH_BYTES = 32 };           /* a row of a hash table that is half full */
+enum { BITMAP_PART = 16 };          /* of a device's memory, for a bitmap */
+static const f64 ROOM_FOUND_LEAST = 0.05;
 
 static f64 span_of(struct range range) {
     return (f64)range.hi - (f64)range.lo + 1;
@@ -34,6 +42,16 @@ static bool pays(f64 rows, f64 far, f64 near) {
     return (rows * near + STEP_BYTES) * GAIN_LEAST < rows * far;
 }
 
+/* Whether a join has to be made in parts for want of room. */
+static bool lacks_room(const struct lower *l, const struct parts_join *join, f64 payload) {
+    f64 room = (f64)l->limits->room_bytes;
+    f64 rows = (f64)join->rows;
+    f64 span = span_of(join->range);
+    f64 index = MIN_OF(rows * HASH_BYTES, join->payload_count ? span * 4 : span / 8);
+    bool bitmap = span / 8 <= room / BITMAP_PART && join->found < ROOM_FOUND_LEAST;
+    return room > 0 && ROOM_TIMES * (index + rows * payload) > room && !bitmap;
+}
+
 /* Only tables by key that lead to columns: hashed ones and sets were slower for it wherever measured. */
 struct parts_sides parts_for_join(const struct lower *l, const struct builder *left,
                                   const struct parts_join *join) {
@@ -47,7 +65,7 @@ struct parts_sides parts_for_join(const struct lower *l, const struct builder *l
     if (!may_split(l, left)) {
         return (struct parts_sides){0, 0};
     }
-    if (l->limits->partition == PARTITION_ON) {
+    if (l->limits->partition == PARTITION_ON || lacks_room(l, join, payload)) {
         return (struct parts_sides){1, 1};
     }
     bool large = cache > 0 && span <= DIRECT_SPAN * rows && join->payload_count > 0 &&

@@ -247,6 +247,7 @@ struct device {
     u32 space; /* the memory it works in; 0 = the host's. Devices of one space share copies of variables,
                         * and a step may run on any of them: they are workers of one card. */
     i64 near_bytes; /* of its cache: what lies there is not far; 0 = steps see to that themselves */
+    i64 room_bytes; /* of its memory; 0 = the host's */
     _Atomic i32 busy; /* steps that it runs, and that wait for it */
     void *self;
     const struct prim_class *prims; /* on plain arrays; NULL = none */

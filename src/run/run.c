@@ -245,22 +245,17 @@ static FALLIBLE fetch(const struct bring *b, u32 var) {
 /* An index that was built elsewhere is built again from its rows: copying it would cost as much.
  */
 static FALLIBLE rebuild_index(const struct bring *b, u32 var) {
-    const struct program *program = b->x->program;
     struct device *host = b->devices->list[0];
     u32 step_no = 0;
-    for (u32 i = 0; i < program->block_count; i++) {
-        for (u32 s = 0; s < program->blocks[i].step_count; s++, step_no++) {
-            const struct step *step = &program->blocks[i].steps[s];
-            if (step->kind == STEP_BUILD && step->dst == var) {
-                struct variable *rows = &b->x->vars[step->src];
-                if (rows->copy && !rows->on_host) {
-                    TRY(fetch(b, step->src));
-                }
-                return host->run(host, b->x, step_no, step);
-            }
-        }
+    const struct step *step = program_build(b->x->program, var, &step_no);
+    if (!step) {
+        FAIL(b->x->err, INTERNAL, "variable %u has no index", var);
     }
-    FAIL(b->x->err, INTERNAL, "variable %u has no index", var);
+    const struct variable *rows = &b->x->vars[step->src];
+    if (rows->copy && !rows->on_host) {
+        TRY(fetch(b, step->src));
+    }
+    return host->run(host, b->x, step_no, step);
 }
 
 /* The host may read what is there and elsewhere; a device with memory of its own takes all from the

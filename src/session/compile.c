@@ -98,6 +98,7 @@ static wf_status plan_to_program(void *arg) {
         .sets_small = true,
         .partition = (i32)c->settings.partition,
         .near_bytes = c->plan->for_gpu ? database_near_bytes(conn->db) : 0,
+        .room_bytes = c->settings.device == DEVICE_GPU ? database_room_bytes(conn->db) : 0,
         .max_live = GPU_LIVE_MOST,
         .max_matches = c->plan->for_gpu ? GPU_MATCHES_MOST : 0,
         .max_carried = c->plan->for_gpu ? GPU_CARRIED_MOST : 0,

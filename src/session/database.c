@@ -213,6 +213,13 @@ i64 database_near_bytes(struct wf_database *db) {
     return bytes;
 }
 
+i64 database_room_bytes(struct wf_database *db) {
+    mutex_lock(&db->lock);
+    i64 bytes = db->gpu_count > 0 ? db->gpus[0]->room_bytes : db->defaults.gpu_memory;
+    mutex_unlock(&db->lock);
+    return bytes;
+}
+
 /* Those that are open. */
 static void list_devices(struct wf_database *db, struct run_devices *out) {
     *out = (struct run_devices){.count = 1, .list = {db->cpu}};

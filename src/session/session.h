@@ -60,6 +60,8 @@ bool database_without_gpu(struct wf_database *db);
 bool database_has_gpu(struct wf_database *db);
 /* What the cache of the first GPU holds, or that of most. */
 i64 database_near_bytes(struct wf_database *db);
+/* What the memory of the first GPU holds; 0 = not known. */
+i64 database_room_bytes(struct wf_database *db);
 /* The first GPU, whatever the settings; NULL with the reason in db->no_gpu. */
 struct device *database_gpu(struct wf_database *db);
 
