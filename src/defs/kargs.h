@@ -355,7 +355,14 @@ struct kargs {
     u64 best_slots;
     struct ktexts texts_in;  /* host to device: text read from variables */
     struct ktexts texts_out; /* device to host: text written to variables */
+    /* Rows that have heavy_least matches or more are left to a second launch, of which every block takes a
+     * share of each one's: how many there are, and HEAVY_ROWS of them, as the lists of blocks name them.
+     * 0: none are. */
+    u32 *heavy;
+    u32 heavy_least;
+    u32 heavy_turn; /* 1: that second launch */
 };
+#define HEAVY_ROWS 256u
 
 /* Fixed kernels that are not pipelines. */
 struct kbuild {

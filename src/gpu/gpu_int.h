@@ -716,6 +716,7 @@ struct weave { /* what the text depends on besides the opcodes */
     b8 gone;             /* the source has deleted rows */
     b8 ranged;           /* which rows of it are read, the device knows: struct krange */
     b8 lists;            /* there is shared memory for lists of rows */
+    b8 heavy;            /* rows may have so many matches that all blocks share them */
     i32 rows_per_thread; /* out */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };

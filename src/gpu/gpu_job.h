@@ -230,6 +230,8 @@ struct job {
     b8 watches;     /* batches go by while room is made for what they give */
     b8 gives_up;    /* the scan has to begin again */
     i64 each_gives; /* matches of a row, at most */
+    u32 heavy_least; /* so many are shared by blocks; 0: no row has that many */
+    i64 heavy_at;    /* in the argument block, for every slot: rows that have */
     u64 seen[PIPE_AGGS * REPORT_WORDS]; /* reports, as of a batch that is done */
     u64 *counts; /* rows at the plan's places; NULL = not counted */
     b8 used_vm, used_woven, used_quick;

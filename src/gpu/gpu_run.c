@@ -80,6 +80,8 @@ static void lay_out_fixed(struct job *j) {
     }
 }
 
+enum { HEAVY_BYTES = (1 + HEAVY_ROWS) * 4 };
+
 static void lay_out(struct job *j) {
     const struct gpu_plan *plan = &j->plan;
     i64 *bytes = &j->blob_bytes;
@@ -94,6 +96,7 @@ static void lay_out(struct job *j) {
     j->texts_in_at = take(bytes, gpu_job_text_room(j, NULL));
     i64 outs = gpu_job_out_places(j);
     j->outs_at = take(bytes, outs * j->slot_count * (i64)sizeof(struct kout));
+    j->heavy_at = j->heavy_least ? take(bytes, HEAVY_BYTES * j->slot_count) : 0;
     j->reports_at = take(bytes, report_bytes(j) + count_bytes(j) * (plan->agg_count > 1 ? 2 : 1));
     j->counts_at = j->reports_at + report_bytes(j);
     for (u32 k = 0; k < plan->agg_count; k++) {
@@ -377,6 +380,7 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.ranged = j->ranged;
     sig->weave.lists =
         j->plan.sink->kind != SINK_AGG || j->g->card->shared_max >= LISTS_LEAST_SHARED;
+    sig->weave.heavy = j->heavy_least && !j->aggs[0].shape.run_rows;
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         gpu_agg_weave(&j->aggs[k].shape, k, &sig->weave);
     }
@@ -494,7 +498,11 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .bests = DEV(u64 *, j->bests ? j->bests->addr : 0),
         .best_slots = (u64)best_slots(j),
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
-        .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
+        .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count},
+        .heavy_least = j->heavy_least};
+    if (j->heavy_least) {
+        args.heavy = AT(u32 *, j->heavy_at + HEAVY_BYTES * (i % j->slot_count));
+    }
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         args.aggs[k] = gpu_agg_args(j, k);
         args.aggs[k].bound_starts = b->bounds_at < 0 ? NULL : AT(const u64 *, b->bounds_at);
@@ -536,6 +544,27 @@ static i64 most_matches(const struct job *j) {
         }
     }
     return MAX_OF(matches, 1);
+}
+
+#define HEAVY_LEAST 16384 /* matches, which keep a block busy for as long as launching takes */
+#define HEAVY_LEAST_SIMT 64
+
+/* Whether rows of the first lookup that gives several may have that many. Rows that are counted on
+ * their way are counted once. */
+static u32 heavy_least(const struct job *j) {
+    u32 least = j->g->api->is_simt ? HEAVY_LEAST_SIMT : HEAVY_LEAST;
+    for (u32 i = 0; i < j->pipe->op_count && !j->ranged && !j->plan.count_places; i++) {
+        const struct op *op = &j->pipe->ops[i];
+        u32 number = j->plan.op_imm[i];
+        if (op->code == OP_MEET) {
+            return 0;
+        }
+        if (op->code == OP_MATCH && !j->indexes[number].unique) {
+            const struct gpu_var *index = j->x->vars[j->plan.indexes.items[number]].copy;
+            return index->most_matches >= least ? least : 0;
+        }
+    }
+    return 0;
 }
 
 static void cut_launch(const struct job *j, i64 tile_rows, struct launch *l, struct kargs *args) {
@@ -610,7 +639,8 @@ static FALLIBLE start_kernel(struct job *j, const struct start *s, struct kargs 
     i64 shared = s->shared + gpu_agg_shared(j, s->threads, s->shared, &args);
     i32 per_sm = 1;
     TRY(gpu_blocks_per_sm(g, s->function, s->threads, shared, &per_sm, err));
-    i64 blocks = MIN_OF((i64)(args.tile_count - args.tile_first), (i64)g->card->sm_count * per_sm);
+    i64 most = (i64)g->card->sm_count * per_sm;
+    i64 blocks = args.heavy_turn ? most : MIN_OF((i64)(args.tile_count - args.tile_first), most);
     struct gpu_grid grid = {blocks, s->threads, shared};
     if (s->captured) {
         TRY(capture_before(j, s->captured, grid, &args));
@@ -633,6 +663,24 @@ static FALLIBLE start_machine(struct job *j, const struct start *s, const struct
     return ERR_OK;
 }
 
+/* Rows with very many matches are left to a launch of their own, in which all blocks share them. */
+static FALLIBLE start_woven(struct job *j, const struct start *s, const struct sig *sig,
+                            const struct kargs *args) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    if (!sig->weave.heavy) {
+        return start_kernel(j, s, *args);
+    }
+    CU(g->api->set_bytes((u64)(size_t)args->heavy, 0, sizeof(u32), s->stream));
+    TRY(start_kernel(j, s, *args));
+    struct start second = *s;
+    struct kargs heavy = *args;
+    second.captured = NULL;
+    heavy.tile_count = heavy.tile_first;
+    heavy.heavy_turn = 1;
+    return start_kernel(j, &second, heavy);
+}
+
 static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *l) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -650,7 +698,8 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
     TRY(gpu_event(g, j->event_base + 2 + j->event_count, &last, err));
     j->event_count += 2;
     CU(g->api->event_record(first, stream));
-    TRY(l->function ? start_kernel(j, &start, args) : start_machine(j, &start, &args));
+    TRY(l->function ? start_woven(j, &start, &j->sigs[b->sig], &args)
+                    : start_machine(j, &start, &args));
     CU(g->api->event_record(last, stream));
     return ERR_OK;
 }
@@ -1055,6 +1104,7 @@ static FALLIBLE run_job(struct job *j) {
     }
     TRY(gpu_job_texts(j));
     j->each_gives = most_matches(j);
+    j->heavy_least = heavy_least(j);
     bool again = true;
     while (again) {
         wf_status status = run_once(j, &again);
@@ -1199,6 +1249,7 @@ wf_status gpu_job_queue(struct job *j, bool *out_done) {
     }
     TRY(gpu_job_texts(j));
     j->each_gives = most_matches(j);
+    j->heavy_least = heavy_least(j);
     if (!is_one_launch(j)) {
         return ERR_OK;
     }

@@ -42,6 +42,7 @@ struct weaver {
     b8 rare;       /* very few */
     b8 list;       /* from ask_at on rows come from a list; */
     b8 listed;     /* now they do, one a thread */
+    b8 heavy_done; /* the first lookup with several matches shares them with other blocks */
     i32 tile_rows; /* rows that a thread had before */
     b8 *again;     /* opcodes that are repeated for rows of the list */
     b8 *late;      /* those of them that are needed for nothing before */

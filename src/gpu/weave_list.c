@@ -292,6 +292,18 @@ static const char *shared_type(const struct weaver *v, u32 reg) {
     return kind_names[v->pipe->regs[reg].kind];
 }
 
+/* A launch for rows that were left to it has no tiles: its list is theirs. */
+static void put_heavy_list(struct weaver *v) {
+    if (v->w->heavy) {
+        line(v, "if (args.heavy_turn) {");
+        line(v, "    list.held = args.heavy[0] < HEAVY_ROWS ? args.heavy[0] : HEAVY_ROWS;");
+        line(v, "    if (t_id() < list.held) {");
+        line(v, "        s_list[t_id()] = args.heavy[1u + t_id()];");
+        line(v, "    }");
+        line(v, "}");
+    }
+}
+
 void weave_list_setup(struct weaver *v) {
     if (!v->list) {
         return;
@@ -315,6 +327,7 @@ void weave_list_setup(struct weaver *v) {
              v->plan->op_imm[v->near_at]);
         line(v, "}");
     }
+    put_heavy_list(v);
     line(v, "b_sync();");
     for (u32 i = v->ask_at; i < v->pipe->op_count; i++) {
         if (!has_several(v, i)) {
@@ -517,6 +530,13 @@ bool weave_spreads(const struct weaver *v, u32 at) {
 /* at<at> .. end<at> are the runs of up to 256 rows: from here on a thread has one match of one, at
  * place<at> of its run. */
 void weave_spread(struct weaver *v, u32 at) {
+    if (v->w->heavy && !v->heavy_done) {
+        v->heavy_done = 1;
+        line(v, "const u64 share%u = heavy_share(args.heavy, args.heavy_least, args.heavy_turn, at%u[0],", at, at);
+        line(v, "                                end%u[0], listed);", at);
+        line(v, "at%u[0] = (u32)share%u;", at, at);
+        line(v, "end%u[0] = (u32)(share%u >> 32);", at, at);
+    }
     line(v, "for (;;) {");
     v->depth++;
     line(v, "b_sync();");

@@ -163,6 +163,24 @@ FN u32 run_part(u32 at, u32 end) {
     return end - at < 65536u ? end - at : 65536u;
 }
 
+/* Of a row's matches those that this block takes, from the low half up to the high one: all, none
+ * where they are so many that they are left to the next launch, and in that launch a share. */
+FN u64 heavy_share(u32 *heavy, u32 least, u32 turn, u32 at, u32 end, u32 row) {
+    u64 count = end - at;
+    u32 first = at;
+    if (turn) {
+        at = first + (u32)(count * t_block() / t_blocks());
+        end = first + (u32)(count * (t_block() + 1u) / t_blocks());
+    } else if (heavy && count >= least) {
+        u32 slot = atom_add_u32(heavy, 1);
+        if (slot < HEAVY_ROWS) {
+            heavy[1u + slot] = row;
+            end = at;
+        }
+    }
+    return (u64)end << 32 | at;
+}
+
 /* --- faults -------------------------------------------------------------------------------- */
 
 /* EXPLAIN ANALYZE: the warp's active rows at one of the pipeline's places. */
