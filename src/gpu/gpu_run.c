@@ -1180,7 +1180,7 @@ void gpu_job_close(struct job *j, wf_status status) {
         gpu_job_marks(j);
     }
     metric->device = gpu_job_code(j);
-    if (j->by_part.build) {
+    if (j->by_part.build && !status) {
         metric->how = arena_printf(j->x->arena, "%s%skeys in %u parts", metric->how ? metric->how : "",
                                    metric->how ? "; " : "", j->by_part.count);
     }

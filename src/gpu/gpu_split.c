@@ -114,7 +114,8 @@ static u32 room_parts(const struct splitter *s) {
     const struct variable *v = &s->x->vars[s->step->dst2 != NO_VAR ? s->step->dst2 : s->step->src];
     const struct gpu_var *gv = v->copy;
     u32 count = 2;
-    if (!gv || v->copy_space != g->device.space || s->step->groups || s->x->whole) {
+    bool alone = setting_device(s->x->settings) != NULL; /* else others may read the index, too */
+    if (!gv || v->copy_space != g->device.space || s->step->groups || !alone) {
         return 0;
     }
     if (s->step->dst2 != NO_VAR) {
