@@ -10,7 +10,7 @@
  * numbered within their part; columns and marks are handed to kernels from the part's first row on.
  *
  * A part that has no room (one key has that many rows) is dealt with as any other step's lack of it.
- * See decision 0038. */
+ * See decision 0039. */
 #include "gpu/gpu_job.h"
 
 static u32 index_var(const struct job *j) {

@@ -6,7 +6,7 @@
  * and the inputs of a large aggregation, are split by the upper bits of their places, in one pass
  * after one read that counts. Nobody relies on it: where the table turns out to be small, or the card
  * has no room for a second copy of the rows, they are left as they are. The variable's columns are
- * replaced when everything has worked. See decisions 0036, 0038.
+ * replaced when everything has worked. See decisions 0036, 0039.
  *
  * Where a join's table and the rows it leads to have no room at once, both sides are split by other
  * bits of the key's hash, into as many parts as it takes, and remember where these begin: the join is
