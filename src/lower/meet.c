@@ -3,7 +3,7 @@
  * Each right side ends in rows of its key, the common column and what else is read of it, sorted by
  * the first two, with an index on the key: the runs of a trie of two levels. The left pipeline looks
  * up a run in each, and MEET goes through the rows that all of them agree in. Columns of all right
- * sides but the first are equal to others, and bound to those.
+ * sides but the first are equal to others, and bound to those. Texts meet by their codes.
  *
  * Right sides that are the same scan with the same key and column are built once. */
 #include "lower/lower_int.h"
@@ -17,6 +17,7 @@ struct side {
     struct builder *right;
     struct join_keys keys;
     u32 common;   /* plan column */
+    b8 coded;     /* it is text: codes meet, and the text itself is carried along */
     u32 *payload; /* plan columns from column 2 of `rows` on */
     u32 payload_count;
     u32 rows, index;
@@ -57,7 +58,7 @@ static void find_payload(struct meet *m) {
     side->payload = NEW_ARRAY(l->arena, u32, input->out.count + 1);
     for (i64 i = 0; i < input->out.count; i++) {
         u32 col = input->out.items[i];
-        if (wanted[col] && col != side->common) {
+        if (col == side->common ? side->coded : wanted[col]) {
             side->payload[side->payload_count++] = col;
         }
     }
@@ -83,6 +84,7 @@ static void open_sides(struct meet *m, const struct rel *rel) {
         side->rel.join.right_keys.count -= i > 0;
         side->common = i ? own->right_keys.items[own->right_keys.count - 1]->col
                          : first->left_keys.items[first->left_keys.count - 1]->col;
+        side->coded = type_kind(l->plan->cols.items[side->common].type) == KIND_STR;
         side->right = lower_rel(l, rel_right(m->rels[i]));
         side->most = side->right->max_rows;
     }
@@ -184,7 +186,9 @@ static u32 sorted_left(const struct meet *m) {
         const struct rel *right = rel_right(&side->rel);
         bool same = right->kind == REL_SCAN && right->scan.table_id == left->scan.table_id;
         for (i64 c = 0; same && c < left->scan.cols.count; c++) {
-            same = sorted_col(side, left->scan.cols.items[c].table_col) != NO_COL;
+            const struct scan_col *col = &left->scan.cols.items[c];
+            same = sorted_col(side, col->table_col) != NO_COL &&
+                   type_kind(m->l->plan->cols.items[col->col].type) != KIND_STR;
         }
         if (same) {
             return i;
@@ -266,7 +270,9 @@ struct builder *lower_meet(struct lower *l, const struct rel *rel) {
     if (l->status) {
         return b;
     }
-    bind_row(&m, m.sides[0].common, 1, row);
+    if (!m.sides[0].coded) {
+        bind_row(&m, m.sides[0].common, 1, row);
+    }
     for (u32 i = 0; i < m.sides[0].payload_count; i++) {
         bind_row(&m, m.sides[0].payload[i], i + 2, row);
     }

@@ -8,7 +8,8 @@
  * So a join whose keys compare some columns with the left side of the inner join below it, and one
  * column with that join's right side, is marked: it meets it. Lowering makes one opcode of both
  * (lower/meet.c). A third join may meet the same two. What is read of a right side that meets
- * another must be equal to a column known otherwise: its keys. In a recursion right sides that read
+ * another must be equal to a column known otherwise: its keys. Where more is read, a join with the
+ * keys alone, each once, is put below it, and meets. In a recursion right sides that read
  * its rows keep an index that grows instead.
  *
  * Under `multiway = auto` it is done where the lower join is expected to give more rows than any of
@@ -23,6 +24,7 @@ struct meeting {
     struct rel *base;    /* the lowest: its left side is everybody's */
     struct expr *common; /* of base's right side, where others meet it already; else NULL */
     i64 met;             /* the key that compares the common column; -1 = none so far */
+    b8 before;           /* the join is a new one, below another */
 };
 
 static struct expr *right_partner(const struct rel_JOIN *join, u32 col, i64 keys) {
@@ -64,6 +66,31 @@ static bool is_whole(struct type type) {
     return (kind == KIND_I32 || kind == KIND_I64) && opt_equal_is_same(type);
 }
 
+/* A column of a table of whose dictionary all values are; NULL: it is no such one. */
+static const struct scan_col *coded_col(const struct rel *rel, u32 col, const struct rel **out_scan) {
+    while (rel->kind == REL_FILTER) {
+        rel = rel_input(rel);
+    }
+    *out_scan = rel;
+    for (i64 i = 0; rel->kind == REL_SCAN && i < rel->scan.cols.count; i++) {
+        const struct scan_col *at = &rel->scan.cols.items[i];
+        if (at->col == col && at->all_dict) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+/* Whether texts that are compared are codes of one dictionary. */
+static bool are_codes(const struct meeting *m, const struct expr *a, const struct expr *b) {
+    const struct rel *first = NULL, *second = NULL;
+    const struct scan_col *x =
+        coded_col(rel_right(m->base), m->common ? m->common->col : a->col, &first);
+    const struct scan_col *y = coded_col(rel_right(m->join), b->col, &second);
+    return x && y && first->scan.table_id == second->scan.table_id && x->table_col == y->table_col &&
+           type_kind(a->type) == KIND_STR;
+}
+
 /* Whether all keys are plain columns of equal types, of which one is the common one; the others are
  * then compared with the lowest join's left side. */
 static bool find_keys(struct meeting *m, struct expr **lefts) {
@@ -79,7 +106,7 @@ static bool find_keys(struct meeting *m, struct expr **lefts) {
         if (lefts[i]) {
             continue;
         }
-        if (!common || m->met >= 0 || !is_whole(a->type)) {
+        if (!common || m->met >= 0 || !(is_whole(a->type) || (!m->before && are_codes(m, a, b)))) {
             return false;
         }
         m->met = i;
@@ -161,20 +188,90 @@ static void mark_meeting(struct meeting *m, struct expr **lefts) {
     join->meets = 1;
 }
 
-static void consider(struct opt *o, struct rel *rel) {
-    if (!is_plain(rel) || !is_plain(rel_left(rel))) {
+/* --- right sides of which more is read --- */
+
+/* Joins above one that was put below them, for what else is read of their right sides. */
+typedef VEC(struct rel *) rel_late;
+
+static bool is_late(const rel_late *late, const struct rel *rel) {
+    for (i64 i = 0; i < late->count; i++) {
+        if (late->items[i] == rel) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same join on `left`. */
+static struct rel *join_on(struct plan *plan, const struct rel *rel, struct rel *left) {
+    struct rel *join = rel_new(plan, REL_JOIN, left, rel_right(rel));
+    join->join.kind = JOIN_INNER;
+    join->rows = rel->rows;
+    join->out.count = 0;
+    for (i64 i = 0; i < left->out.count; i++) {
+        VEC_PUSH(plan->arena, &join->out, left->out.items[i]);
+    }
+    for (i64 i = 0; i < rel->join.left_keys.count; i++) {
+        VEC_PUSH(plan->arena, &join->join.left_keys, rel->join.left_keys.items[i]);
+        VEC_PUSH(plan->arena, &join->join.right_keys, rel->join.right_keys.items[i]);
+    }
+    return join;
+}
+
+/* Its right side becomes the keys of the rows there, each once: nothing is repeated by it. */
+static void keys_only(struct opt *o, struct rel *join) {
+    struct plan *plan = o->plan;
+    struct rel *right = rel_right(join);
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    struct rel *keys = rel_new(plan, REL_AGG, rel_copy(plan, right, map), NULL);
+    for (i64 i = 0; i < join->join.right_keys.count; i++) {
+        struct expr **key = &join->join.right_keys.items[i];
+        u32 col = plan_col_new(plan, plan->cols.items[(*key)->col].name, (*key)->type, true);
+        VEC_PUSH(plan->arena, &keys->agg.keys, map[(*key)->col]);
+        VEC_PUSH(plan->arena, &keys->out, col);
+        *key = expr_col(plan, col, -1);
+    }
+    keys->rows = right->rows;
+    rel_set_right(join, keys);
+}
+
+static bool is_simple(const struct rel *rel) {
+    return rel->kind == REL_SCAN || (rel->kind == REL_FILTER && is_simple(rel_input(rel)));
+}
+
+static void consider(struct opt *o, struct rel *rel, rel_late *late) {
+    struct rel *left = is_plain(rel) ? rel_left(rel) : NULL;
+    while (left && is_late(late, left)) {
+        left = rel_left(left);
+    }
+    if (!left || !is_plain(left)) {
         return;
     }
-    struct meeting m = {.o = o, .join = rel, .base = rel_left(rel), .met = -1};
+    bool before = left != rel_left(rel) || reads_more(rel);
+    if (before && !is_simple(rel_right(rel))) {
+        return;
+    }
+    struct rel *join = before ? join_on(o->plan, rel, left) : rel;
+    struct meeting m = {.o = o, .join = join, .base = left, .met = -1, .before = before};
     i64 lists = 2;
     for (; m.base->join.meets; m.base = rel_left(m.base), lists++) {
         m.common = m.base->join.left_keys.items[m.base->join.left_keys.count - 1];
     }
     struct expr **lefts = NEW_ARRAY(o->plan->arena, struct expr *, rel->join.left_keys.count + 1);
-    if (lists <= LISTS_MAX && find_keys(&m, lefts) && !reads_more(rel) && is_worth(&m) &&
-        !opt_reads_rounds(o, rel_right(m.base)) && !opt_reads_rounds(o, rel_right(rel))) {
-        mark_meeting(&m, lefts);
+    if (lists > LISTS_MAX || !find_keys(&m, lefts) || !is_worth(&m) ||
+        opt_reads_rounds(o, rel_right(m.base)) || opt_reads_rounds(o, rel_right(rel))) {
+        return;
     }
+    if (before) {
+        struct rel *above = rel;
+        while (rel_left(above) != left) {
+            above = rel_left(above);
+        }
+        keys_only(o, join);
+        rel_set_left(above, join);
+        VEC_PUSH(o->plan->arena, late, rel);
+    }
+    mark_meeting(&m, lefts);
 }
 
 FALLIBLE pass_meet(struct opt *o) {
@@ -182,8 +279,9 @@ FALLIBLE pass_meet(struct opt *o) {
         return ERR_OK;
     }
     rel_all joins = opt_all_of(o, REL_JOIN);
+    rel_late late = {0};
     for (i64 i = joins.count; i-- > 0;) { /* those below first */
-        consider(o, joins.items[i]);
+        consider(o, joins.items[i], &late);
     }
     return ERR_OK;
 }
