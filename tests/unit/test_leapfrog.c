@@ -11,7 +11,8 @@
 #define _GNU_SOURCE
 #include "test_gpu_fixture.h"
 
-#include "base/base.h"
+#include "base/mem.h"
+#include "base/stop.h"
 
 enum { TABLES = 5, ROWS_MOST = 90, VARS_MOST = 16, ATOMS_MOST = 40, COLS = 2, SQL_BYTES = 8000 };
 enum { NONE = -1 };
@@ -294,19 +295,19 @@ static void long_query(struct query *q) {
     }
 }
 
-struct text {
+struct words {
     char text[SQL_BYTES];
     int used;
 };
 
-__attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void put(struct words *t, const char *format, ...) {
     va_list args;
     va_start(args, format);
     t->used += vsnprintf(t->text + t->used, sizeof t->text - (size_t)t->used, format, args);
     va_end(args);
 }
 
-static void put_var(struct text *t, const struct query *q, int var) {
+static void put_var(struct words *t, const struct query *q, int var) {
     for (int a = 0; a < q->atoms; a++) {
         for (int c = 0; c < COLS; c++) {
             if (q->atom[a].vars[c] == var) {
@@ -317,7 +318,7 @@ static void put_var(struct text *t, const struct query *q, int var) {
     }
 }
 
-static void put_query(struct text *t, const struct query *q, bool sums) {
+static void put_query(struct words *t, const struct query *q, bool sums) {
     const char *join = " where ";
     put(t, "select count(*)");
     if (sums) {
@@ -375,7 +376,7 @@ static void check_query(const struct query *q, const char *const *settings) {
     for (const char *const *s = settings; *s; s++) {
         run(*s);
         for (int sums = 0; sums < 2; sums++) {
-            struct text t = {.used = 0};
+            struct words t = {.used = 0};
             put_query(&t, q, sums);
             struct answer answer = {t.text, *s, right[sums]};
             each_line(t.text, compare_line, &answer);
@@ -423,10 +424,41 @@ static void test_devices(void **state) {
     close_db();
 }
 
+/* One reservation or one question after the other fails; what is left counts as before. */
+static void test_failing(void **state) {
+    (void)state;
+    struct query q;
+    open_db("64MB", "vm");
+    draw_tables();
+    run("set device = cpu; set multiway = on");
+    for (int kind = 0; kind < 6; kind++) {
+        struct words t = {.used = 0};
+        draw_query(&q, kind == 5 ? 4 : 0);
+        for (int a = 0; a < q.atoms && kind < 4; a++) { /* turned, both directions, repeated */
+            q.atom[a].table = kind;
+        }
+        put_query(&t, &q, false);
+        int64_t asked = 0;
+        for (int64_t nth = 1; nth == 1 || asked >= nth - 1; nth += 1 + nth / 40) {
+            const char *state_of = kind % 2 ? "57014" : "53200";
+            (void)(kind % 2 ? stop_from(nth) : memory_fail_at(nth));
+            wf_status status = wf_query(conn, t.text, NULL);
+            asked = kind % 2 ? stop_from(0) : memory_fail_at(0);
+            if (status != WF_OK) {
+                assert_string_equal(wf_connection_error(conn)->sqlstate, state_of);
+            }
+        }
+        check_query(&q, on_cpu);
+        run("set multiway = on");
+    }
+    close_db();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_long),
+        cmocka_unit_test(test_failing),
         cmocka_unit_test(test_devices),
     };
     return cmocka_run_group_tests(tests, find_gpu, NULL);
