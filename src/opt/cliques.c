@@ -4,7 +4,8 @@
  * of them is an edge of the same table, always from the earlier to the later: a clique. Only how many
  * there are is asked for. So the aggregate and all its joins become one operator over one scan, which
  * may take the nodes in an order of its own (see cpu/cliques.c). Comparisons of nodes are allowed where
- * they put all of them in one order: then they say the same of every edge.
+ * they put all of them in one order: then they say the same of every edge. Edges may also be the
+ * different pairs of values of a table, as the rules of LogiQL read it.
  *
  * Done where joins by pairs are expected to give more rows than the table has, or always under
  * `multiway = on`. See decision 0035. */
@@ -20,11 +21,19 @@ struct pair {
     u32 from, to; /* plan columns, then nodes */
 };
 
+struct edges { /* a table, or its different rows */
+    struct rel *rel;
+    u32 ends[2]; /* its columns */
+    b8 distinct;
+    const struct rel *scan;
+    u32 table_cols[2];
+};
+
 struct clique {
     struct opt *o;
     u32 *same; /* by plan column: another one that is equal to it, or itself */
-    struct rel *scans[EDGES_MOST + 1];
-    i64 scan_count;
+    struct edges edges[EDGES_MOST + 1];
+    i64 edge_count;
     VEC(struct pair) less;
     b8 explodes; /* a join is expected to give more rows than the table has */
     b8 ok;
@@ -82,7 +91,58 @@ static void add_join(struct clique *c, const struct rel *rel) {
     }
 }
 
-/* Everything below the aggregate: inner joins and comparisons over scans. */
+/* What an operator makes of its input: an expression a column; NULL: something else. */
+static const expr_list *made_of(const struct rel *rel) {
+    const expr_list *list = rel->kind == REL_PROJECT                        ? &rel->project.exprs
+                            : rel->kind == REL_AGG && !rel->agg.calls.count ? &rel->agg.keys
+                                                                            : NULL;
+    return list && list->count == rel->out.count ? list : NULL;
+}
+
+/* A column back to that of a table; false: it is computed. */
+static bool to_table(const struct rel *rel, u32 col, struct edges *edges, i32 end) {
+    while (rel->kind != REL_SCAN) {
+        const expr_list *list = made_of(rel);
+        i64 i = 0;
+        while (list && i < list->count && rel->out.items[i] != col) {
+            i++;
+        }
+        if (!list || i == list->count || list->items[i]->kind != EXPR_COL) {
+            return false;
+        }
+        col = list->items[i]->col;
+        rel = rel_input(rel);
+    }
+    edges->scan = rel;
+    for (i64 i = 0; i < rel->scan.cols.count; i++) {
+        if (rel->scan.cols.items[i].col == col) {
+            edges->table_cols[end] = rel->scan.cols.items[i].table_col;
+            return edges->table_cols[end] != ROWID_COL;
+        }
+    }
+    return false;
+}
+
+/* Two columns of a table, as they are or each pair of values once. */
+static bool find_edges(struct rel *rel, struct edges *out) {
+    bool ok = rel->kind == REL_SCAN ? rel->scan.cols.count == 2 : rel->out.count == 2;
+    out->rel = rel;
+    out->distinct = rel->kind == REL_AGG;
+    for (i32 i = 0; ok && i < 2; i++) {
+        out->ends[i] = rel->kind == REL_SCAN ? rel->scan.cols.items[i].col : rel->out.items[i];
+        ok = to_table(rel, out->ends[i], out, i);
+    }
+    if (ok && out->table_cols[0] > out->table_cols[1]) { /* the same for all */
+        u32 end = out->ends[0], col = out->table_cols[0];
+        out->ends[0] = out->ends[1];
+        out->table_cols[0] = out->table_cols[1];
+        out->ends[1] = end;
+        out->table_cols[1] = col;
+    }
+    return ok && out->scan->scan.rows_most == 0;
+}
+
+/* Everything below the aggregate: inner joins and comparisons over edges. */
 static void gather(struct clique *c, struct rel *rel) {
     switch (c->ok ? rel->kind : (u8)REL_COUNT) {
     case REL_JOIN:
@@ -97,8 +157,9 @@ static void gather(struct clique *c, struct rel *rel) {
         gather(c, rel_input(rel));
         break;
     case REL_SCAN:
-        c->ok = c->scan_count < EDGES_MOST;
-        c->scans[c->scan_count++] = rel;
+    case REL_AGG:
+        c->ok = c->edge_count < EDGES_MOST && find_edges(rel, &c->edges[c->edge_count]);
+        c->edge_count++;
         break;
     default:
         c->ok = 0;
@@ -106,20 +167,17 @@ static void gather(struct clique *c, struct rel *rel) {
     }
 }
 
-/* The same two columns of the same table, as many as a clique has edges. */
+/* The same two columns of the same table, in the same order. */
 static bool are_edges(struct clique *c) {
-    if (!c->ok || c->scan_count < CLIQUE_LEAST) {
+    if (!c->ok || c->edge_count < CLIQUE_LEAST) {
         return false;
     }
-    const struct rel_SCAN *first = &c->scans[0]->scan;
-    bool ok = first->rows_most == 0;
-    for (i64 i = 0; ok && i < c->scan_count; i++) {
-        const struct rel_SCAN *scan = &c->scans[i]->scan;
-        ok = scan->table_id == first->table_id && scan->cols.count == 2;
-        for (i64 k = 0; ok && k < 2; k++) {
-            ok = scan->cols.items[k].table_col != ROWID_COL &&
-                 scan->cols.items[k].table_col == first->cols.items[k].table_col;
-        }
+    const struct edges *first = &c->edges[0];
+    bool ok = true;
+    for (i64 i = 1; ok && i < c->edge_count; i++) {
+        const struct edges *e = &c->edges[i];
+        ok = e->scan->scan.table_id == first->scan->scan.table_id && e->distinct == first->distinct &&
+             first->table_cols[0] == e->table_cols[0] && first->table_cols[1] == e->table_cols[1];
     }
     return ok;
 }
@@ -138,9 +196,9 @@ static u32 node_of(struct clique *c, u32 col) {
 
 /* Whether every pair of nodes is an edge once, and edges go from earlier nodes to later ones. */
 static bool is_clique(struct clique *c) {
-    for (i64 i = 0; i < c->scan_count; i++) {
-        u32 a = node_of(c, c->scans[i]->scan.cols.items[0].col);
-        u32 b = node_of(c, c->scans[i]->scan.cols.items[1].col);
+    for (i64 i = 0; i < c->edge_count; i++) {
+        u32 a = node_of(c, c->edges[i].ends[0]);
+        u32 b = node_of(c, c->edges[i].ends[1]);
         if (a >= CLIQUE_MOST || b >= CLIQUE_MOST || a == b || (c->pairs[a] >> b & 1)) {
             return false;
         }
@@ -153,7 +211,7 @@ static bool is_clique(struct clique *c) {
         seen |= 1u << c->outs[i];
     }
     return c->node_count >= CLIQUE_LEAST &&
-           c->scan_count == c->node_count * (c->node_count - 1) / 2 &&
+           c->edge_count == c->node_count * (c->node_count - 1) / 2 &&
            seen == (1u << c->node_count) - 1;
 }
 
@@ -180,19 +238,28 @@ static i32 direction(struct clique *c) {
                                                 : -1;
 }
 
+static struct range range_of(const struct clique *c, i32 end) {
+    const struct edges *e = &c->edges[0];
+    struct range range = {0};
+    for (i64 i = 0; i < e->scan->scan.cols.count; i++) {
+        const struct scan_col *col = &e->scan->scan.cols.items[i];
+        range = col->table_col == e->table_cols[end] ? col->range : range;
+    }
+    return range;
+}
+
 /* Nodes are counted from the least on, and have a place each. */
 static bool are_dense(const struct clique *c) {
-    const scan_list *cols = &c->scans[0]->scan.cols;
-    struct range a = cols->items[0].range, b = cols->items[1].range;
+    struct range a = range_of(c, 0), b = range_of(c, 1);
     i128 lo = MIN_OF(a.lo, b.lo), hi = MAX_OF(a.hi, b.hi);
-    i64 rows = c->scans[0]->scan.table_rows;
+    i64 rows = c->edges[0].scan->scan.table_rows;
     i64 most = MAX_OF(rows < I32_MAX / NODES_PER_EDGE ? rows * NODES_PER_EDGE : I32_MAX, NODES_LEAST);
     return lo <= hi && lo >= I64_MIN && hi - lo < MIN_OF(most, I32_MAX);
 }
 
 static void find_growth(struct clique *c, struct rel *rel) {
     if (rel->kind == REL_JOIN) {
-        c->explodes = c->explodes || rel->rows > c->scans[0]->scan.live_rows;
+        c->explodes = c->explodes || rel->rows > c->edges[0].scan->scan.live_rows;
     }
     for (i32 i = 0; i < rel->input_count; i++) {
         find_growth(c, rel->inputs[i]);
@@ -201,31 +268,46 @@ static void find_growth(struct clique *c, struct rel *rel) {
 
 static void count_cliques(struct clique *c, struct rel *agg, i32 way) {
     struct plan *plan = c->o->plan;
-    struct rel *scan = c->scans[0];
-    struct expr *ends[2] = {expr_col(plan, scan->scan.cols.items[0].col, -1),
-                            expr_col(plan, scan->scan.cols.items[1].col, -1)};
-    struct rel *input = scan;
-    scan->out.count = 0;
+    struct rel *input = c->edges[0].rel;
+    struct expr *ends[2] = {expr_col(plan, c->edges[0].ends[0], -1),
+                            expr_col(plan, c->edges[0].ends[1], -1)};
+    input->out.count = 0;
     for (i32 i = 0; i < 2; i++) {
-        VEC_PUSH(plan->arena, &scan->out, ends[i]->col);
+        VEC_PUSH(plan->arena, &input->out, ends[i]->col);
     }
     if (way) {
         struct expr *cond =
             expr_call(plan->arena, FUNC_LT, type_of(TYPE_BOOLEAN), -1, 2, ends[way - 1], ends[2 - way]);
-        input = rel_new(plan, REL_FILTER, scan, NULL);
+        input = rel_new(plan, REL_FILTER, input, NULL);
         VEC_PUSH(plan->arena, &input->filter.conds, cond);
         estimate_rel(c->o, input);
     }
-    rel_become(plan, agg, REL_CLIQUES, input);
-    agg->cliques.nodes = c->node_count;
-    VEC_PUSH(plan->arena, &agg->cliques.ends, ends[0]);
-    VEC_PUSH(plan->arena, &agg->cliques.ends, ends[1]);
+    struct rel *count = rel_new(plan, REL_CLIQUES, input, NULL);
+    u32 col = plan_col_new(plan, "cliques", type_of(TYPE_BIGINT), false);
+    count->cliques.nodes = c->node_count;
+    count->rows = 1;
+    VEC_PUSH(plan->arena, &count->cliques.ends, ends[0]);
+    VEC_PUSH(plan->arena, &count->cliques.ends, ends[1]);
+    VEC_PUSH(plan->arena, &count->out, col);
+    rel_become(plan, agg, REL_PROJECT, count);
+    for (i64 i = 0; i < agg->out.count; i++) {
+        VEC_PUSH(plan->arena, &agg->project.exprs, expr_col(plan, col, -1));
+    }
+}
+
+/* Nothing is asked for but how many rows there are. */
+static bool only_counts(const struct rel *agg) {
+    bool ok = agg->agg.keys.count == 0 && agg->agg.calls.count > 0 &&
+              agg->agg.calls.count == agg->out.count && rel_input(agg)->kind == REL_JOIN;
+    for (i64 i = 0; ok && i < agg->agg.calls.count; i++) {
+        const struct agg_call *call = &agg->agg.calls.items[i];
+        ok = call->agg == AGG_COUNT_STAR && !call->filter && !call->distinct;
+    }
+    return ok;
 }
 
 static void consider(struct opt *o, struct rel *agg) {
-    const struct agg_call *call = agg->agg.calls.items;
-    if (agg->agg.keys.count || agg->agg.calls.count != 1 || call->agg != AGG_COUNT_STAR ||
-        call->filter || call->distinct || rel_input(agg)->kind != REL_JOIN) {
+    if (!only_counts(agg)) {
         return;
     }
     struct clique *c = NEW(o->plan->arena, struct clique);

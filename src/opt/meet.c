@@ -143,8 +143,7 @@ static bool is_plain(const struct rel *rel) {
     for (i64 i = 0; rel->kind == REL_JOIN && i < rel->join.null_safe.count; i++) {
         safe = safe || rel->join.null_safe.items[i];
     }
-    return opt_is_inner(rel) && !safe && !rel->join.lazy && !rel->join.right_unique &&
-           rel->join.left_keys.count > 0;
+    return opt_is_inner(rel) && !safe && !rel->join.lazy && rel->join.left_keys.count > 0;
 }
 
 static bool is_worth(const struct meeting *m) {
@@ -185,6 +184,7 @@ static void mark_meeting(struct meeting *m, struct expr **lefts) {
     join->left_keys.items[last] = a;
     join->right_keys.items[last] = b;
     join->null_safe.count = 0;
+    join->right_unique = 0; /* by its other keys alone */
     join->meets = 1;
 }
 
@@ -244,7 +244,7 @@ static void consider(struct opt *o, struct rel *rel, rel_late *late) {
     while (left && is_late(late, left)) {
         left = rel_left(left);
     }
-    if (!left || !is_plain(left)) {
+    if (!left || !is_plain(left) || left->join.right_unique) {
         return;
     }
     bool before = left != rel_left(rel) || reads_more(rel);
