@@ -354,8 +354,10 @@ const char *db_file_path(const struct db_file *file) {
 }
 
 struct extent db_file_root(const struct db_file *file) {
-    return (struct extent){file->header.root_at, file->header.root_bytes, file->header.root_sum,
-                           file->stamp};
+    return (struct extent){.at = file->header.root_at,
+                           .bytes = file->header.root_bytes,
+                           .sum = file->header.root_sum,
+                           .stamp = file->stamp};
 }
 
 u64 db_file_stamp(const struct db_file *file) {

@@ -17,6 +17,7 @@ struct extent {
     i64 at, bytes;
     u64 sum;   /* XXH3, 64 bits */
     u64 stamp; /* of the save that had it last; 0 = it is nowhere */
+    b8 packed; /* a column that is not as it lies in memory */
 };
 
 /* Who saves changes extents that hang on tablets while others may copy them (ALTER TABLE). */

@@ -16,6 +16,7 @@
 #include "store/frames.h"
 
 #include "store/frames_int.h"
+#include "store/packed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,20 +274,39 @@ static bool codes_fit(const struct frame_form *form, const u8 *data) {
     return (i64)top < form->dict_len || (form->dict_len == 0 && top == 0 && form->has_valid);
 }
 
-static FALLIBLE frame_read(struct seg_frame *f, struct error *err) {
-    const struct frame_form *form = &f->form;
-    u8 *data = f->buf->data;
+/* The extent as it was written. */
+static FALLIBLE extent_bytes(const struct seg_frame *f, u8 *to, struct error *err) {
+    const struct extent *extent = &f->form.extent;
     const struct db_file *file = f->frames->file;
-    if (!file) {
-        FAIL(err, IO, "the database is closed");
-    }
-    i64 code = disk_read_all(file->file, data, form->extent.bytes, form->extent.at);
+    i64 code = disk_read_all(file->file, to, extent->bytes, extent->at);
     if (code) {
         return disk_failed(err, "read", file->path, code);
     }
+    return bytes_sum(to, extent->bytes, 0) == extent->sum
+               ? ERR_OK
+               : frame_damaged(f, "the checksum is wrong", err);
+}
+
+static FALLIBLE frame_read(struct seg_frame *f, struct error *err) {
+    const struct frame_form *form = &f->form;
+    u8 *data = f->buf->data;
+    if (!f->frames->file) {
+        FAIL(err, IO, "the database is closed");
+    }
     memset(data + form->lay.total, 0, FRAME_PAD);
-    if (bytes_sum(data, form->extent.bytes, 0) != form->extent.sum) {
-        return frame_damaged(f, "the checksum is wrong", err);
+    if (form->extent.packed) {
+        i64 bytes = form->extent.bytes;
+        u8 *block = mem_alloc(f->frames->mem, bytes);
+        if (!block) {
+            return memory_refused(f->frames->mem, err, bytes);
+        }
+        wf_status status = extent_bytes(f, block, err);
+        struct packed_form packed = {form->rows, form->width, form->lay, form->text_bytes};
+        bool fits = status || column_unpack(block, bytes, &packed, data);
+        mem_free(f->frames->mem, block, bytes);
+        TRY(status ? status : fits ? ERR_OK : frame_damaged(f, "it cannot be unpacked", err));
+    } else {
+        TRY(extent_bytes(f, data, err));
     }
     bool text = form->encoding == ENC_DICT || form->encoding == ENC_STR;
     return text && !codes_fit(form, data) ? frame_damaged(f, "its text cannot be", err) : ERR_OK;

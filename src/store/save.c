@@ -185,7 +185,7 @@ static FALLIBLE put_bytes(struct save *save, const void *from, struct extent *ou
 
 wf_status save_put(struct save *save, const void *from, i64 bytes, struct extent *out,
                    struct error *err) {
-    struct extent made = {0, bytes, bytes_sum(from, bytes, 0), 0};
+    struct extent made = {0, bytes, bytes_sum(from, bytes, 0), 0, out->packed};
     TRY(keep(save, out, err));
     if (save->stop && atomic_load(save->stop)) {
         FAIL(err, CANCELLED, "saving the database was given up");

@@ -198,7 +198,7 @@ static bool segment_fits(const struct tablet_reader *r, u32 c, const struct segm
     const struct segment *seg = &r->tablet->cols[c];
     struct type type = r->table->cols[c].type;
     return segment_is_sound(seg, type) && seg->width <= 16 && lay->total >= 0 &&
-           r->tablet->place->cols[c].bytes == lay->total &&
+           (r->tablet->place->cols[c].packed || r->tablet->place->cols[c].bytes == lay->total) &&
            (seg->encoding == ENC_STR || seg->bytes_len == 0) && seg->null_count >= 0 &&
            seg->null_count <= r->tablet->rows;
 }
@@ -253,6 +253,7 @@ static FALLIBLE segment_load(struct tablet_reader *r, u32 c, struct error *err) 
     seg->bytes_len = (i64)read_u64(from);
     struct extent *extent = &r->tablet->place->cols[c];
     *extent = extent_load(from, db_file_stamp(r->file));
+    extent->packed = flags >> 5 & 1;
     i64 zone_count = ((i64)r->tablet->rows + ZONE_ROWS - 1) / ZONE_ROWS;
     seg->zones = flags >> 4 & 1 ? zones : NULL;
     for (i64 z = 0; seg->zones && z < zone_count; z++) {

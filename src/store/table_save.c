@@ -5,7 +5,10 @@
  * TABLE shares columns. The open tail is written in the form of a sealed tablet. */
 #include "store/saved.h"
 
+#include "store/packed.h"
 #include "store/saved_int.h"
+
+enum { PACK_LEAST = 4096 }; /* bytes of a column: less is written as it lies */
 
 void type_save(struct blob *out, struct type type) {
     blob_u8(out, type.id);
@@ -100,11 +103,42 @@ struct segment_layout segment_layout(const struct segment *seg, i64 rows, bool h
     return lay;
 }
 
+static void set_packed(struct extent *extent, bool packed) {
+    extents_lock();
+    extent->packed = packed;
+    extents_unlock();
+}
+
+/* A segment in fewer bytes than it has in memory; *out_done = false: there is no such way. */
+static FALLIBLE segment_save_packed(struct save *save, const struct tablet *tablet, u32 c,
+                                    struct extent *out, bool *out_done, struct error *err) {
+    const struct segment *seg = &tablet->cols[c];
+    struct packed_form form = {.rows = tablet->rows,
+                               .width = seg->width,
+                               .lay = segment_layout(seg, tablet->rows, seg->valid != NULL),
+                               .text_bytes = seg->bytes_len};
+    struct blob blob;
+    wf_status status = ERR_OK;
+    blob_init(&blob, tablet->mem);
+    *out_done = form.lay.total >= PACK_LEAST && column_pack(seg, &form, &blob);
+    set_packed(out, *out_done);
+    if (*out_done) {
+        status = save_put(save, blob.data, blob.len, out, err);
+    }
+    blob_fini(&blob);
+    return status;
+}
+
 /* A segment's parts as they lie, or put together where they lie apart. */
 static FALLIBLE segment_save(struct save *save, const struct tablet *tablet, u32 c,
                              struct extent *out, struct error *err) {
     const struct segment *seg = &tablet->cols[c];
     struct segment_layout lay = segment_layout(seg, tablet->rows, seg->valid != NULL);
+    bool packed = false;
+    TRY(segment_save_packed(save, tablet, c, out, &packed, err));
+    if (packed) {
+        return ERR_OK;
+    }
     const struct buffer *buf = tablet->buffers[c];
     bool joined = buf && buf->bytes >= lay.total && (!seg->data || seg->data == buf->data) &&
                   (!seg->valid || (const u8 *)seg->valid == buf->data + lay.valid_at) &&
@@ -136,7 +170,7 @@ static void segment_describe(struct blob *out, const struct segment *seg, i64 zo
     blob_u8(out, seg->encoding);
     blob_u8(out, seg->width);
     blob_u8(out, (u8)(seg->is_signed | seg->sorted << 1 | seg->strict << 2 |
-                      (seg->valid != NULL) << 3 | (seg->zones != NULL) << 4));
+                      (seg->valid != NULL) << 3 | (seg->zones != NULL) << 4 | extent->packed << 5));
     blob_i128(out, seg->base);
     blob_f64(out, seg->fbase);
     range_save(out, &seg->range);
