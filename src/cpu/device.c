@@ -2,6 +2,7 @@
  *
  * It refuses nothing: whatever a program can say runs here. Estimates are rough on purpose; they
  * only have to tell a step worth a transfer from one that is not. */
+#include "cpu/boxes.h"
 #include "cpu/cpu_int.h"
 
 #include "codes/control.h"
@@ -186,7 +187,7 @@ static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const s
         return ERR_OK;
     case STEP_CLIQUES:
         metric->rows_in += x->vars[step->src].rows;
-        TRY(cliques_run(x, step));
+        TRY(boxes_wanted(x, step) ? boxes_run(x, step_no, step) : cliques_run(x, step));
         metric->rows_out += 1;
         return ERR_OK;
     case STEP_RANK:

@@ -27,7 +27,8 @@ struct box_run {
     u64 slab_at, slices_at[2], bits_at, masks_at;
     i64 mask_blocks, mask_words;
     void *there[2], *done[2]; /* events: a slice has come, kernels have left it */
-    i64 slice_count, box_count;
+    i64 slice_count;
+    struct box_sum sum;
     struct buffer *lists; /* of a slab, on the host */
 };
 
@@ -205,7 +206,7 @@ static FALLIBLE count_slab(struct box_run *r, const struct slab *slab) {
         c->args.second_to = behind(t, r->slices_at[k], first, end);
         TRY(count_box(r));
         CU(g->api->event_record(r->done[k], g->streams[0]));
-        r->box_count++;
+        r->sum.boxes++;
     }
     return finish_slab(r);
 }
@@ -236,7 +237,7 @@ static FALLIBLE count_slabs(void *arg) {
     wf_status status = ERR_OK;
     while (!status && boxes_take(r->b, &r->room, &slab)) {
         status = count_slab(r, &slab);
-        work_rows(c->o.x, (i64)(r->t->starts[slab.end] - r->t->starts[slab.first]));
+        r->sum.edges += (i64)(r->t->starts[slab.end] - r->t->starts[slab.first]);
     }
     status = status ? status : cliques_look(c);
     if (status) {
@@ -263,23 +264,21 @@ static FALLIBLE count_in(struct cliques *c, struct boxes *b) {
     }
     wf_status status = order_timed(&c->o, count_slabs, &r);
     if (!status) {
-        boxes_add(b, c->report[CLIQUE_FOUND], c->report[CLIQUE_OVER] != 0, r.box_count);
+        r.sum.found = c->report[CLIQUE_FOUND];
+        r.sum.over = c->report[CLIQUE_OVER] != 0;
+        boxes_add(b, &r.sum);
     }
     return status;
 }
 
-wf_status boxes_count(struct cliques *c) {
+wf_status boxes_count(struct cliques *c, u32 step_no) {
     struct exec *x = c->o.x;
-    struct boxes *b = NULL;
-    TRY(gpu_var_fetch(c->o.g, x, c->step->src));
-    x->vars[c->step->src].on_host = 1;
-    variable_drop_copy(&x->vars[c->step->src]);
-    TRY(boxes_open(x, c->step->src, (i64)c->step->key_range.hi + 1, c->step->col_count, &b));
-    wf_status status = count_in(c, b);
-    status = status ? status : boxes_total(b, x->err, &c->found);
-    if (!status) {
-        c->o.metric->how = arena_printf(exec_arena(x), "%lld boxes of %lld slabs", b->boxes, b->slabs);
+    struct boxes *b = exec_boxes(x);
+    if (!b) {
+        TRY(gpu_var_fetch(c->o.g, x, c->step->src));
+        x->vars[c->step->src].on_host = 1;
+        variable_drop_copy(&x->vars[c->step->src]);
+        TRY(boxes_open(x, step_no, c->step, &b));
     }
-    boxes_close(b);
-    return status;
+    return count_in(c, b);
 }

@@ -9,6 +9,7 @@
  * worth while. */
 #include "gpu/gpu_cliques.h"
 #include "prim/order.h"
+#include "run/trie.h"
 
 _Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node");
 
@@ -326,12 +327,18 @@ static FALLIBLE count_all(void *arg) {
 wf_status gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct cliques c = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step};
     i64 rows = x->vars[step->src].rows;
-    bool parts = g->tight >= TIGHT_STREAM; /* there is no room for all */
+    bool parts = rows > 0 && (g->tight >= TIGHT_STREAM || exec_boxes(x) || boxes_forced(x));
     wf_status status = rows == 0 ? ERR_OK
-                       : parts   ? boxes_count(&c)
+                       : parts   ? boxes_count(&c, step_no)
                                  : order_timed(&c.o, count_all, &c);
     order_end(&c.o, status);
     TRY(status);
+    c.o.metric->rows_in += rows;
+    c.o.metric->rows_out += 1;
+    c.o.metric->bytes_read += rows * 8;
+    if (parts) {
+        return ERR_OK;
+    }
     variable_reset(&x->vars[step->dst]);
     struct chunk *out = chunk_new(x, &x->program->vars[step->dst], 1, false);
     if (!out) {
@@ -339,8 +346,5 @@ wf_status gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const stru
     }
     ((i64 *)out->cols[0].data)[0] = (i64)c.found;
     variable_append(x, step->dst, out);
-    c.o.metric->rows_in += rows;
-    c.o.metric->rows_out += 1;
-    c.o.metric->bytes_read += rows * 8;
     return ERR_OK;
 }

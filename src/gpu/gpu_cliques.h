@@ -28,7 +28,7 @@ FALLIBLE cliques_count_triangles(struct cliques *c);
 /* Bytes of a set of so many neighbours. */
 i64 cliques_set_bytes(i64 count, bool places);
 bool cliques_has_shared(const struct cliques *c, i64 bytes);
-/* All of it in boxes, of edges that are sorted on the host: c->found. */
-FALLIBLE boxes_count(struct cliques *c);
+/* In boxes, of edges that are sorted on the host: the runtime has the answer. */
+FALLIBLE boxes_count(struct cliques *c, u32 step_no);
 
 #endif

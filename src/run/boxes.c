@@ -8,18 +8,15 @@
 
 enum { SLABS_LEFT = 3 }; /* for every device, of what is left, where there are several */
 
-wf_status boxes_open(struct exec *x, u32 var, i64 nodes, u32 size, struct boxes **out) {
-    struct boxes *b = NEW(x->arena, struct boxes);
+wf_status boxes_init(struct boxes *b, struct exec *x, u32 var, i64 nodes, u32 size) {
+    *b = (struct boxes){.size = size, .takers = 1};
     TRY(trie_build(x, var, nodes, &b->trie));
     mutex_init(&b->lock);
-    b->size = size;
     b->next = b->trie.first;
-    b->takers = 1;
-    *out = b;
     return ERR_OK;
 }
 
-void boxes_close(struct boxes *b) {
+void boxes_fini(struct boxes *b) {
     mutex_fini(&b->lock);
     trie_fini(&b->trie);
 }
@@ -31,6 +28,7 @@ bool boxes_take(struct boxes *b, const struct box_room *room, struct slab *out) 
     i64 node = b->next;
     i64 left = t->edges - (i64)t->starts[node];
     i64 most = b->takers > 1 ? left / (SLABS_LEFT * b->takers) + 1 : left;
+    most = MAX_OF(most / MAX_OF(room->part, 1), 1);
     while (node < t->nodes) {
         i64 degree = trie_degree(t, node);
         bool counts = room->bits_bytes && degree + 1 >= b->size;
@@ -50,10 +48,11 @@ bool boxes_take(struct boxes *b, const struct box_room *room, struct slab *out) 
     return out->first < out->end;
 }
 
-void boxes_add(struct boxes *b, u64 found, bool over, i64 boxes) {
+void boxes_add(struct boxes *b, const struct box_sum *sum) {
     mutex_lock(&b->lock);
-    b->over = b->over || over || __builtin_add_overflow(b->found, found, &b->found);
-    b->boxes += boxes;
+    b->over = b->over || sum->over || __builtin_add_overflow(b->found, sum->found, &b->found);
+    b->boxes += sum->boxes;
+    b->counted += sum->edges;
     mutex_unlock(&b->lock);
 }
 

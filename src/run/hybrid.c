@@ -17,6 +17,7 @@
 #include <math.h>
 
 #include "run/share.h"
+#include "run/trie.h"
 
 #define WORTH 0.9       /* of the time without shares, at most */
 #define START_NS 60e3   /* a thread for each share, and waiting for it */
@@ -262,6 +263,8 @@ struct share_run {
 
 struct shares {
     _Atomic i32 halted;
+    const struct run_devices *devices; /* that may help with boxes; NULL = none may */
+    struct boxes *boxes;               /* of the step that runs; NULL = it has none */
     struct share_run runs[DEVICES_MOST];
 };
 
@@ -274,9 +277,10 @@ void shares_close(struct exec *x) {
     x->shares = NULL;
 }
 
-static bool makes(const struct pipeline *pipe, u32 var) {
-    bool made = false;
-    for (u32 s = 0; s < pipe->sink_count; s++) {
+static bool makes(const struct step *step, u32 var) {
+    const struct pipeline *pipe = step->pipeline;
+    bool made = !pipe && step->dst == var;
+    for (u32 s = 0; pipe && s < pipe->sink_count; s++) {
         made = made || pipe->sinks[s].var == var;
     }
     return made;
@@ -286,7 +290,7 @@ static bool makes(const struct pipeline *pipe, u32 var) {
 static void lend_copies(struct exec *x, struct share_run *r, u32 space) {
     for (u32 v = 0; v < x->program->var_count; v++) {
         struct variable *own = &x->vars[v];
-        if (own->copy && own->copy_space == space && !makes(r->step->pipeline, v)) {
+        if (own->copy && own->copy_space == space && !makes(r->step, v)) {
             r->vars[v].copy = own->copy;
             r->vars[v].copy_release = own->copy_release;
             r->vars[v].copy_space = own->copy_space;
@@ -300,7 +304,7 @@ static void return_copies(struct exec *x, struct share_run *r) {
     for (u32 v = 0; v < x->program->var_count; v++) {
         struct variable *own = &x->vars[v];
         struct variable *lent = &r->vars[v];
-        if (makes(r->step->pipeline, v)) {
+        if (makes(r->step, v)) {
             continue;
         }
         for (i64 i = r->heap_counts[v]; i < lent->heaps.count; i++) {
@@ -319,11 +323,11 @@ static void return_copies(struct exec *x, struct share_run *r) {
 }
 
 static void open_metric(struct share_run *r) {
-    const struct pipeline *pipe = r->step->pipeline;
+    u32 mark_count = r->step->pipeline ? r->step->pipeline->mark_count : 0;
     struct step_metric *m = &r->metrics[r->step_no];
-    i64 *marks = m->marks ? m->marks : NEW_ARRAY(&r->arena, i64, pipe->mark_count + 1);
+    i64 *marks = m->marks ? m->marks : NEW_ARRAY(&r->arena, i64, mark_count + 1);
     *m = (struct step_metric){.marks = marks};
-    for (u32 i = 0; i < pipe->mark_count; i++) {
+    for (u32 i = 0; i < mark_count; i++) {
         m->marks[i] = -1;
     }
 }
@@ -338,7 +342,7 @@ static void open_vars(const struct exec *x, struct share_run *r) {
         own->chunks.cap = own->chunks.count;
         own->heaps.cap = own->heaps.count;
         r->heap_counts[v] = own->heaps.count;
-        if (makes(r->step->pipeline, v)) {
+        if (makes(r->step, v)) {
             *own = (struct variable){.kind = x->vars[v].kind, .mem = x->mem};
         }
     }
@@ -386,9 +390,10 @@ static void open_share(struct exec *x, struct share_run *r) {
 
 /* Its outputs, which nobody took, and what was lent. */
 static void close_share(struct exec *x, struct share_run *r) {
-    const struct pipeline *pipe = r->step->pipeline;
-    for (u32 s = 0; s < pipe->sink_count; s++) {
-        variable_reset(&r->vars[pipe->sinks[s].var]);
+    for (u32 v = 0; v < x->program->var_count; v++) {
+        if (makes(r->step, v)) {
+            variable_reset(&r->vars[v]);
+        }
     }
     return_copies(x, r);
     mutex_fini(&r->x.lock);
@@ -409,7 +414,7 @@ static void run_share(struct share_run *r, u32 number) {
     i64 start = clock_ns();
     r->status = device->run(device, &r->x, r->step_no, r->step);
     r->ns = clock_ns() - start;
-    for (u32 s = 0; s < r->step->pipeline->sink_count; s++) {
+    for (u32 s = 0; r->step->pipeline && s < r->step->pipeline->sink_count; s++) {
         if (!r->status && device->space && atomic_load(&whole->fault) == ~0ULL) {
             r->status = device->fetch(device, &r->x, r->step->pipeline->sinks[s].var);
         }
@@ -652,5 +657,133 @@ wf_status hybrid_run(struct exec *x, const struct run_devices *devices, u32 step
     if (!status && !faulted) {
         learn(x, plan, runs, step_no);
     }
+    return status;
+}
+
+/* --- boxes --- */
+
+/* A device that has no room for a graph has cut it (run/trie.h); the session's others take from the same
+ * queue, each in an execution of its own. The first one does not wait for them: the runtime does, when it has
+ * left its device, whose workers may wait for it. */
+static const struct share_part helper_part = {.number = 0};
+
+struct boxes *exec_boxes(const struct exec *x) {
+    return x->whole && x->whole->shares ? x->whole->shares->boxes : NULL;
+}
+
+void boxes_allow(struct exec *x, const struct run_devices *devices) {
+    x->shares = x->shares ? x->shares : NEW(exec_arena(x), struct shares);
+    x->shares->devices = devices;
+}
+
+static bool may_help(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no,
+                     const struct step *step) {
+    struct device *device = devices->list[number];
+    bool named = x->settings->device == DEVICE_GPU || x->settings->device == DEVICE_HYBRID;
+    bool wanted = device->space || x->settings->device == DEVICE_HYBRID;
+    return named && wanted && number != x->metrics[step_no].device_no &&
+           (!device->refuses || !device->refuses(device, x, step));
+}
+
+static void help(void *arg) {
+    struct share_run *r = arg;
+    run_share(r, r->number);
+}
+
+wf_status boxes_open(struct exec *x, u32 step_no, const struct step *step, struct boxes **out) {
+    struct shares *s = x->shares;
+    struct boxes *b = NEW(exec_arena(x), struct boxes);
+    TRY(boxes_init(b, x, step->src, (i64)step->key_range.hi + 1, step->col_count));
+    s->boxes = *out = b;
+    atomic_store(&s->halted, 0);
+    for (u32 i = 0; i < s->devices->count; i++) {
+        struct share_run *r = &s->runs[i];
+        r->devices = NULL;
+        if (may_help(x, s->devices, i, step_no, step)) {
+            r->devices = s->devices;
+            r->part = &helper_part;
+            r->step = step;
+            r->step_no = step_no;
+            r->number = i;
+            open_share(x, r);
+            b->takers++;
+        }
+    }
+    for (u32 i = 0; i < s->devices->count; i++) {
+        if (s->runs[i].devices) {
+            s->runs[i].thread = thread_start(help, &s->runs[i]);
+        }
+    }
+    return ERR_OK;
+}
+
+/* Who helped, and what came of it. */
+static void report_boxes(struct exec *x, u32 step_no, const struct boxes *b) {
+    struct shares *s = x->shares;
+    struct step_metric *metric = &x->metrics[step_no];
+    struct text how;
+    text_init(&how, exec_arena(x));
+    text_print(&how, "%lld boxes of %lld slabs", b->boxes, b->slabs);
+    for (u32 i = 0; i < s->devices->count; i++) {
+        struct share_run *r = &s->runs[i];
+        if (r->devices && !r->status) {
+            add_metric(metric, &r->metrics[step_no], 0);
+            text_print(&how, ", %s helped", s->devices->list[r->number]->name);
+        }
+    }
+    metric->how = how.ptr;
+}
+
+static FALLIBLE write_count(struct exec *x, const struct step *step, u64 count) {
+    variable_reset(&x->vars[step->dst]);
+    struct chunk *out = chunk_new(x, &x->program->vars[step->dst], 1, false);
+    if (!out) {
+        return memory_refused(x->mem, x->err, 16);
+    }
+    ((i64 *)out->cols[0].data)[0] = (i64)count;
+    variable_append(x, step->dst, out);
+    return ERR_OK;
+}
+
+wf_status boxes_settle(struct exec *x, u32 step_no, const struct step *step, wf_status status) {
+    struct shares *s = x->shares;
+    struct boxes *b = s ? s->boxes : NULL;
+    if (!b) {
+        return status;
+    }
+    if (status && !is_refusal(status)) {
+        atomic_store(&s->halted, 1);
+    }
+    for (u32 i = 0; i < s->devices->count; i++) {
+        struct share_run *r = &s->runs[i];
+        if (r->devices && r->thread) {
+            thread_join(r->thread);
+            if (r->status && !is_refusal(r->status) && (!status || is_refusal(status))) {
+                *x->err = r->err;
+                status = r->status;
+            }
+        }
+    }
+    if (is_refusal(status) && b->counted == b->trie.edges) { /* others had room */
+        error_reset(x->err);
+        status = ERR_OK;
+    }
+    if (!status && b->counted != b->trie.edges) { /* who had taken the rest had no room for it */
+        status = error_set(x->err, ERR_DEVICE_MEMORY, -1, "out of memory in a box of the graph");
+    }
+    u64 count = 0;
+    status = status ? status : boxes_total(b, x->err, &count);
+    status = status ? status : write_count(x, step, count);
+    if (!status) {
+        report_boxes(x, step_no, b);
+    }
+    for (u32 i = 0; i < s->devices->count; i++) {
+        if (s->runs[i].devices) {
+            close_share(x, &s->runs[i]);
+            s->runs[i].thread = NULL;
+        }
+    }
+    boxes_fini(b);
+    s->boxes = NULL;
     return status;
 }

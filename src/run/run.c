@@ -366,7 +366,12 @@ static FALLIBLE run_whole(struct exec *x, const struct run_devices *devices, u32
     struct step_metric untouched = *metric;
     struct pool *pool = x->pool;
     x->pool = chosen->alone && !streams ? NULL : pool;
+    bool boxes = step->kind == STEP_CLIQUES;
+    if (boxes) {
+        boxes_allow(x, devices);
+    }
     wf_status status = run_here(x, devices, number, step_no, step, streams);
+    status = boxes ? boxes_settle(x, step_no, step, status) : status;
     x->pool = pool;
     device_give(devices, number);
     bool named = setting_device(x->settings) != NULL;
@@ -379,6 +384,7 @@ static FALLIBLE run_whole(struct exec *x, const struct run_devices *devices, u32
         metric->device = devices->list[0]->name;
         error_reset(x->err);
         status = run_here(x, devices, 0, step_no, step, streams);
+        status = boxes ? boxes_settle(x, step_no, step, status) : status;
     }
     return status;
 }

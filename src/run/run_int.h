@@ -32,6 +32,10 @@ void hybrid_choose(struct exec *x, const struct run_devices *devices, u32 step_n
 FALLIBLE hybrid_run(struct exec *x, const struct run_devices *devices, u32 step_no,
                     const struct step *step, const struct share_plan *plan);
 void shares_close(struct exec *x);
+/* Boxes of a graph (run/trie.h): devices that may help with those of the next step; and, when that has left its
+ * device, waits for them and has the answer, if all was counted. */
+void boxes_allow(struct exec *x, const struct run_devices *devices);
+FALLIBLE boxes_settle(struct exec *x, u32 step_no, const struct step *step, wf_status status);
 /* Of the devices that share the memory of the one chosen, that which has least to do; it counts as
  * busy until it is given back. */
 u32 device_take(const struct run_devices *devices, u32 number);

@@ -44,7 +44,8 @@ struct boxes {
     struct mutex lock;
     i64 next;    /* the first node that nobody has taken */
     i64 takers;  /* devices that take */
-    i64 slabs, boxes; /* taken, counted */
+    i64 slabs;   /* taken */
+    i64 boxes, counted; /* counted; edges of slabs that were */
     u64 found;
     b8 over; /* what was found is too large for a word */
 };
@@ -54,17 +55,35 @@ struct box_room {
     i64 bytes;      /* of a slab: edges, and what goes with its nodes */
     i64 node_bytes; /* that every node takes besides its slice */
     i64 bits_bytes; /* of matrices among neighbours, in words of 32 bits; 0 = there are none */
+    i64 part;       /* of what its share would be: 1 / part, where it is slower than others; 0 = 1 */
 };
 struct slab {
     i64 first, end;
 };
 
-FALLIBLE boxes_open(struct exec *x, u32 var, i64 nodes, u32 size, struct boxes **out);
-void boxes_close(struct boxes *b);
+/* What somebody counted. */
+struct box_sum {
+    u64 found;
+    b8 over;   /* it was too large for a word */
+    i64 boxes; /* so many of them, */
+    i64 edges; /* of slabs with so many edges */
+};
+
+/* Those of an execution: opened by the device that has no room for the step's graph; other devices of the
+ * session are then asked to take from them, too. The runtime waits for them when the device has left
+ * (boxes_settle), and has the answer. */
+FALLIBLE boxes_open(struct exec *x, u32 step_no, const struct step *step, struct boxes **out);
+/* Whether the session wants devices to share what they can, room or no room. */
+static inline bool boxes_forced(const struct exec *x) {
+    return x->settings->device == DEVICE_HYBRID && x->settings->hybrid_share > 0;
+}
+/* Those that an execution helps with: a share of another one; NULL = it does not. */
+struct boxes *exec_boxes(const struct exec *x);
+FALLIBLE boxes_init(struct boxes *b, struct exec *x, u32 var, i64 nodes, u32 size);
+void boxes_fini(struct boxes *b);
 /* The next first nodes; false when there are none. One node is taken even where it has no room. */
 bool boxes_take(struct boxes *b, const struct box_room *room, struct slab *out);
-/* What somebody counted in `boxes` boxes. */
-void boxes_add(struct boxes *b, u64 found, bool over, i64 boxes);
+void boxes_add(struct boxes *b, const struct box_sum *sum);
 /* Of all of them: an error where it is too large. */
 FALLIBLE boxes_total(struct boxes *b, struct error *err, u64 *out);
 /* Words of 32 bits of a matrix among so many neighbours. */

@@ -1,5 +1,6 @@
 /* test_gpu_boxes.c: cliques of graphs that the card has no room for: counted in boxes, the answers are
- * those of the CPU's joins, for every form of a graph and whatever room there is. */
+ * those of the CPU's joins, for every form of a graph, whatever room there is, and whoever helps: there are two
+ * cards, with one or two workers, and the host. */
 #define _GNU_SOURCE
 #include "test_gpu_fixture.h"
 
@@ -41,14 +42,28 @@ static int64_t count(int graph, int size) {
     return number(sql);
 }
 
+struct seen {
+    int boxes, cards, host; /* lines that say so */
+};
+
 static void note_boxes(const char *line, void *arg) {
-    *(int *)arg += strstr(line, "boxes of") != NULL;
+    struct seen *seen = arg;
+    seen->boxes += strstr(line, "boxes of") != NULL;
+    seen->cards += strstr(line, "gpu helped") != NULL;
+    seen->host += strstr(line, "cpu helped") != NULL;
 }
 
-static void count_all(const char *memory, bool boxes) {
+/* `memory` of the card, its workers, and the device that is asked for. */
+static struct seen count_all(const char *memory, const char *workers, const char *device) {
+    const wf_option options[] = {{"gpu_memory", memory}, {"gpu_code", "vm"},   {"threads", "2"},
+                                 {"host_rows", "0"},     {"gpu_workers", workers}, {NULL, NULL}};
     char sql[2100];
-    int seen = 0;
-    open_db(memory, "vm");
+    struct seen seen = {0};
+    if (!has_gpu) {
+        skip();
+    }
+    assert_int_equal(wf_open(NULL, options, &db, NULL), WF_OK);
+    assert_int_equal(wf_connect(db, &conn), WF_OK);
     make_graphs();
     for (int g = 0; g < GRAPHS; g++) {
         for (int s = 0; s < SIZES && (g < 2 || s < 2); s++) {
@@ -57,7 +72,8 @@ static void count_all(const char *memory, bool boxes) {
             }
         }
     }
-    run("set device = gpu");
+    snprintf(sql, sizeof sql, "set device = %s", device);
+    run(sql);
     for (int g = 0; g < GRAPHS; g++) {
         for (int s = 0; s < SIZES && (g < 2 || s < 2); s++) {
             assert_int_equal(count(g, s), found[g][s]);
@@ -66,30 +82,67 @@ static void count_all(const char *memory, bool boxes) {
     int length = snprintf(sql, sizeof sql, "explain analyze ");
     snprintf(sql + length, sizeof sql - (size_t)length, joins[1], graphs[0]); /* NOLINT */
     each_line(sql, note_boxes, &seen);
-    assert_int_equal(seen > 0, boxes);
     close_db();
+    return seen;
 }
 
 static void test_all_fits(void **state) {
     (void)state;
-    count_all("64MB", false);
+    assert_int_equal(count_all("64MB", "1", "gpu").boxes, 0);
 }
 
 static void test_few_boxes(void **state) {
     (void)state;
-    count_all("80kB", true);
+    struct seen seen = count_all("80kB", "1", "gpu");
+    assert_true(seen.boxes && seen.cards && !seen.host);
 }
 
 static void test_many_boxes(void **state) {
     (void)state;
-    count_all("24kB", true);
+    assert_true(count_all("24kB", "1", "gpu").boxes);
+}
+
+static void test_workers(void **state) {
+    (void)state;
+    struct seen seen = count_all("60kB", "2", "gpu");
+    assert_true(seen.boxes && seen.cards && !seen.host);
+}
+
+static void test_host_helps(void **state) {
+    (void)state;
+    struct seen seen = count_all("40kB", "2", "hybrid; set hybrid_share = 50");
+    assert_true(seen.boxes && (seen.cards || seen.host));
+}
+
+/* The host alone, with less memory than edges take. */
+static void test_host_boxes(void **state) {
+    (void)state;
+    const wf_option options[] = {{"threads", "2"}, {"memory", "2MB"}, {NULL, NULL}};
+    if (!has_gpu) {
+        skip();
+    }
+    assert_int_equal(wf_open(NULL, options, &db, NULL), WF_OK);
+    assert_int_equal(wf_connect(db, &conn), WF_OK);
+    make_graphs();
+    run("set statement_memory = '64kB'");
+    for (int g = 0; g < GRAPHS; g++) {
+        for (int s = 0; s < SIZES && (g < 2 || s < 2); s++) {
+            assert_int_equal(count(g, s), found[g][s]);
+        }
+    }
+    close_db();
+}
+
+static int find_two(void **state) {
+    setenv("SIMT_DEVICES", "2", 1);
+    return find_gpu(state);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_fits),
-        cmocka_unit_test(test_few_boxes),
-        cmocka_unit_test(test_many_boxes),
+        cmocka_unit_test(test_all_fits),   cmocka_unit_test(test_few_boxes),
+        cmocka_unit_test(test_many_boxes), cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_host_helps), cmocka_unit_test(test_host_boxes),
     };
-    return cmocka_run_group_tests(tests, find_gpu, NULL);
+    return cmocka_run_group_tests(tests, find_two, NULL);
 }

@@ -1,0 +1,248 @@
+/* boxes.c: STEP_CLIQUES of a graph that memory has no room for, or that devices share: box by box.
+ *
+ * Edges are sorted, in memory or in temporary space (run/trie.h). All threads count in one box after the
+ * other, so that what they read of second nodes is one slice. A node's neighbours are marked as bits, and those of its
+ * neighbours are looked up there; of graphs with repeated edges, and of larger cliques, lists are met instead,
+ * where an edge that is there n times counts n times. */
+#include "cpu/boxes.h"
+
+#include "cpu/cpu_int.h"
+#include "run/trie.h"
+
+enum {
+    SLOWER = 4,     /* than a card: slabs are smaller by as much */
+    TASK_NODES = 64 /* of a slab */
+};
+#define BOX_EDGE_BYTES 12 /* of the step in one piece */
+#define SLICE_LEAST (64LL << 10)
+
+struct counter { /* a worker's */
+    u64 *bits;              /* of all nodes */
+    u32 *to[CLIQUE_NODES];  /* candidates, by depth, */
+    u64 *times[CLIQUE_NODES]; /* and how often each */
+    u64 found;
+    b8 over;
+};
+
+struct box_job {
+    struct exec *x;
+    struct boxes *b;
+    const struct trie *t;
+    struct counter *counters;
+    i32 counter_count;
+    struct slab slab;
+    i64 second, second_end; /* nodes of the slice */
+    b8 marks;
+};
+
+static i64 seek(const u32 *list, i64 at, i64 end, u32 node) {
+    while (at < end) {
+        i64 middle = at + (end - at) / 2;
+        bool less = list[middle] < node;
+        at = less ? middle + 1 : at;
+        end = less ? end : middle;
+    }
+    return at;
+}
+
+static void add(struct counter *c, u64 *sum, u64 more) {
+    c->over = c->over || __builtin_add_overflow(*sum, more, sum);
+}
+
+static u64 times(struct counter *c, u64 a, u64 b) {
+    u64 product = 0;
+    c->over = c->over || __builtin_mul_overflow(a, b, &product);
+    return product;
+}
+
+/* Triangles of a node whose second node is in the slice: bits. */
+static void count_marked(const struct box_job *j, struct counter *c, i64 node) {
+    const struct trie *t = j->t;
+    const u32 *list = t->to;
+    i64 first = t->starts[node], end = t->starts[node + 1];
+    i64 from = seek(list, first, end, (u32)j->second);
+    i64 upto = seek(list, from, end, (u32)j->second_end);
+    if (from == upto || end - first < 2) {
+        return;
+    }
+    for (i64 i = from; i < end; i++) {
+        c->bits[list[i] >> 6] |= 1ULL << (list[i] & 63);
+    }
+    u64 found = 0;
+    for (i64 i = from; i < upto; i++) {
+        i64 own = t->starts[list[i]], own_end = t->starts[list[i] + 1];
+        if (own_end - own > 16 * (end - i)) { /* few of many: looked up there */
+            for (i64 k = i + 1; k < end && own < own_end; k++) {
+                own = seek(list, own, own_end, list[k]);
+                found += own < own_end && list[own] == list[k];
+            }
+            continue;
+        }
+        for (; own < own_end; own++) {
+            found += c->bits[list[own] >> 6] >> (list[own] & 63) & 1;
+        }
+    }
+    for (i64 i = from; i < end; i++) {
+        c->bits[list[i] >> 6] = 0;
+    }
+    c->found += found;
+}
+
+/* Candidates that are neighbours of a node, too, at the next depth. */
+static i64 meet(const struct box_job *j, struct counter *c, u32 depth, i64 count, u32 node) {
+    const struct trie *t = j->t;
+    const u32 *to = c->to[depth];
+    i64 at = t->starts[node], end = t->starts[node + 1], found = 0;
+    for (i64 i = 0; i < count && at < end; i++) {
+        while (at < end && t->to[at] < to[i]) {
+            at++;
+        }
+        i64 same = at;
+        while (same < end && t->to[same] == to[i]) {
+            same++;
+        }
+        if (same > at) {
+            c->to[depth + 1][found] = to[i];
+            c->times[depth + 1][found++] = times(c, c->times[depth][i], (u64)(same - at));
+        }
+    }
+    return found;
+}
+
+/* Cliques that `missing` candidates complete; of the first only those from `from` to `upto`. */
+static u64 descend(const struct box_job *j, struct counter *c, u32 depth, i64 count, u32 missing,
+                   struct row_span own) {
+    u64 total = 0;
+    for (i64 i = own.first; i < own.end; i++) {
+        u64 below = 1;
+        if (missing > 1) {
+            i64 found = meet(j, c, depth, count, c->to[depth][i]);
+            below = descend(j, c, depth + 1, found, missing - 1, (struct row_span){0, found});
+        }
+        add(c, &total, times(c, below, c->times[depth][i]));
+    }
+    return total;
+}
+
+static void count_met(const struct box_job *j, struct counter *c, i64 node) {
+    const struct trie *t = j->t;
+    i64 count = 0;
+    for (i64 i = t->starts[node]; i < (i64)t->starts[node + 1]; i++) {
+        bool again = count && c->to[0][count - 1] == t->to[i];
+        count -= again;
+        c->times[0][count] = again ? c->times[0][count] + 1 : 1;
+        c->to[0][count++] = t->to[i];
+    }
+    struct row_span own = {seek(c->to[0], 0, count, (u32)j->second),
+                           seek(c->to[0], 0, count, (u32)j->second_end)};
+    add(c, &c->found, descend(j, c, 0, count, j->b->size - 1, own));
+}
+
+static void box_task(void *arg, i64 task, i32 worker) {
+    const struct box_job *j = arg;
+    struct counter *c = &j->counters[worker];
+    i64 first = j->slab.first + task * TASK_NODES;
+    for (i64 n = first; n < MIN_OF(first + TASK_NODES, j->slab.end) && !stop_asked(); n++) {
+        if (j->marks) {
+            count_marked(j, c, n);
+        } else {
+            count_met(j, c, n);
+        }
+    }
+}
+
+/* --- room --- */
+
+static void *take(struct box_job *j, i64 bytes, wf_status *status) {
+    void *data = *status ? NULL : mem_alloc(j->x->mem, MAX_OF(bytes, 1));
+    if (!data && !*status) {
+        *status = memory_refused(j->x->mem, j->x->err, bytes);
+    }
+    return data;
+}
+
+static i64 bits_bytes(const struct box_job *j) {
+    return (j->t->nodes / 64 + 1) * 8;
+}
+
+static FALLIBLE counters_open(struct box_job *j) {
+    wf_status status = ERR_OK;
+    i64 room = MAX_OF(j->t->longest, 1);
+    for (i32 i = 0; i < j->counter_count; i++) {
+        struct counter *c = &j->counters[i];
+        c->bits = j->marks ? take(j, bits_bytes(j), &status) : NULL;
+        if (c->bits) {
+            memset(c->bits, 0, (size_t)bits_bytes(j));
+        }
+        for (u32 d = 0; !j->marks && d < j->b->size; d++) {
+            c->to[d] = take(j, room * 4, &status);
+            c->times[d] = take(j, room * 8, &status);
+        }
+    }
+    return status;
+}
+
+static void counters_close(struct box_job *j, struct box_sum *sum) {
+    i64 room = MAX_OF(j->t->longest, 1);
+    for (i32 i = 0; i < j->counter_count; i++) {
+        struct counter *c = &j->counters[i];
+        sum->over = sum->over || c->over || __builtin_add_overflow(sum->found, c->found, &sum->found);
+        mem_free(j->x->mem, c->bits, bits_bytes(j));
+        for (u32 d = 0; !j->marks && d < j->b->size; d++) {
+            mem_free(j->x->mem, c->to[d], room * 4);
+            mem_free(j->x->mem, c->times[d], room * 8);
+        }
+    }
+}
+
+/* --- all of it --- */
+
+static FALLIBLE count_slab(struct box_job *j, struct box_sum *sum, i64 slice_bytes) {
+    const struct trie *t = j->t;
+    j->second = t->form == CLIQUE_PLAIN ? t->first : j->slab.first;
+    for (; j->second < t->nodes; j->second = j->second_end) {
+        j->second_end = trie_slice_end(t, j->second, slice_bytes);
+        if (j->second == t->nodes - 1 || j->second_end == t->nodes) {
+            j->second_end = t->nodes;
+        }
+        i64 tasks = (j->slab.end - j->slab.first + TASK_NODES - 1) / TASK_NODES;
+        tasks_run(j->x, tasks, box_task, j);
+        TRY(exec_check(j->x));
+        sum->boxes++;
+    }
+    sum->edges += (i64)(t->starts[j->slab.end] - t->starts[j->slab.first]);
+    return ERR_OK;
+}
+
+static FALLIBLE count_in(struct exec *x, struct boxes *b) {
+    struct box_job j = {.x = x, .b = b, .t = &b->trie};
+    struct box_sum sum = {0};
+    i64 left = memory_left(x->mem);
+    i64 room = MAX_OF(left / 4, SLICE_LEAST);
+    j.marks = b->size == 3 && b->trie.form != CLIQUE_PLAIN;
+    j.counter_count = x->pool ? pool_worker_count(x->pool) : 1;
+    j.counters = NEW_ARRAY(x->arena, struct counter, j.counter_count);
+    struct box_room most = {.bytes = room, .node_bytes = 4, .part = b->takers > 1 ? SLOWER : 1};
+    wf_status status = counters_open(&j);
+    while (!status && boxes_take(b, &most, &j.slab)) {
+        status = count_slab(&j, &sum, room);
+    }
+    counters_close(&j, &sum);
+    if (!status) {
+        boxes_add(b, &sum);
+    }
+    return status;
+}
+
+bool boxes_wanted(const struct exec *x, const struct step *step) {
+    i64 rows = x->vars[step->src].rows, bytes = BOX_EDGE_BYTES * rows;
+    return exec_boxes(x) || (rows > 0 && boxes_forced(x)) || (rows > 0 && x->mem->temp && memory_left(x->mem) < bytes);
+}
+
+wf_status boxes_run(struct exec *x, u32 step_no, const struct step *step) {
+    struct boxes *b = exec_boxes(x);
+    if (!b) {
+        TRY(boxes_open(x, step_no, step, &b));
+    }
+    return count_in(x, b);
+}
