@@ -105,7 +105,7 @@ bool plot_write(const char *path, const char *title, const char *x_label, const 
                 const struct plot_series *series, int count);
 
 /* Charts of bars in groups, one below the other, as SVG. */
-enum { PLOT_BARS = 64, PLOT_BAR_SERIES = 4 };
+enum { PLOT_BARS = 64, PLOT_BAR_SERIES = 5 };
 struct plot_bars {
     const char *title, *y_label;
     const char *series[PLOT_BAR_SERIES];

@@ -3,7 +3,9 @@
  * Edges are rows of e(a, b), a < b, each once, in random order; u has them in both directions, for patterns that
  * are no cliques. The time is that of the whole statement, best of --runs, sorting included; edges a second are
  * those of the graph. Counts are compared with those of another way (graph_check.c), or where that takes too
- * long with the first one. Then triangles with less memory than the data, and with one and two workers. */
+ * long with the first one. On a GPU cliques are also counted by a thread for every edge, without any of what makes
+ * threads share their work: the naive form. Then triangles and cliques of four with less memory than the data, and with
+ * one and two workers, on a GPU with memory for a quarter of the data. */
 #define _GNU_SOURCE
 #include "bench_graph.h"
 #include "bench_sides.h"
@@ -13,7 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { SQL_BYTES = 2000, EDGES = 20000, EDGE_BYTES = 16, LIST_MOST = 1 << 27, WAYS = 2 };
+enum { SQL_BYTES = 2000, EDGES = 20000, EDGE_BYTES = 16, LIST_MOST = 1 << 27, WAYS = 3 };
+enum { WORKERS_BUDGET = 25 }; /* percent of the data, of workers of a GPU: they share boxes */
 enum { BUDGET_LEAST = 1 << 16 }; /* what a statement takes whatever its data are */
 
 static const struct pattern {
@@ -33,7 +36,8 @@ enum { PATTERNS = sizeof patterns / sizeof *patterns };
 
 static const struct way {
     const char *name, *setting;
-} ways[WAYS] = {{"pairs", "off"}, {"multiway", "on"}};
+    bool naive; /* of cliques that are counted on a GPU */
+} ways[WAYS] = {{"pairs", "off", false}, {"multiway", "on", false}, {"naive", "on", true}};
 
 /* One line of the report. */
 struct trial {
@@ -59,7 +63,7 @@ struct graphs {
     const struct graph *graph;
     int64_t right; /* of the pattern; -1: not known */
     int same, wrong, failed;
-    struct plot_bars *bars;
+    struct plot_bars *bars; /* patterns, budgets, workers */
 };
 
 static double cpu_now(void) {
@@ -218,9 +222,13 @@ static void measure(struct graphs *w, const struct trial *trial, struct run *out
     snprintf(sql, sizeof sql, "set device = %s; set multiway = %s", trial->side->name, trial->way->setting);
     bench_run(&w->db, sql);
     query_text(w, &text, trial->pattern, trial->listed);
+    if (trial->way->naive) {
+        setenv("WARPFOX_CLIQUES", "naive", 1);
+    }
     for (int i = 0; i < w->options->runs && out->ok; i++) {
         run_once(w, text.text, trial->listed, out);
     }
+    unsetenv("WARPFOX_CLIQUES");
 }
 
 /* --- what is said --- */
@@ -276,11 +284,12 @@ static const char *judge(struct graphs *w, const struct run *run) {
 static bool is_wanted(const struct graphs *w, const struct trial *t) {
     char name[100];
     if (t->budget || t->workers) {
-        snprintf(name, sizeof name, "%s", t->budget ? "budget" : "workers");
+        snprintf(name, sizeof name, "%s %s", t->pattern->name, t->workers ? "workers" : "budget");
     } else {
         snprintf(name, sizeof name, "%s %s %s", t->pattern->name, t->way->name, t->listed ? "list" : "count");
     }
-    return t->side->used && (!w->options->only || strstr(name, w->options->only));
+    bool naive = t->side->place == WF_ON_GPU && !t->listed && *t->pattern->table == 'e';
+    return t->side->used && (naive || !t->way->naive) && (!w->options->only || strstr(name, w->options->only));
 }
 
 /* Its rate, where it ran. */
@@ -297,65 +306,85 @@ static double run_trial(struct graphs *w, const struct trial *trial) {
 static void run_pattern(struct graphs *w, const struct pattern *pattern) {
     double rates[PLOT_BAR_SERIES] = {0};
     w->right = pattern->check(w->graph);
-    for (int i = 0; i < 8; i++) { /* counted, then listed; by all devices and ways */
-        struct trial trial = {pattern, &w->sides[i >> 1 & 1], &ways[i & 1], i >> 2 & 1, 0, 0};
+    for (int i = 0; i < 4 * WAYS; i++) { /* counted, then listed; by all devices and ways */
+        int way = i % WAYS, side = i / WAYS % 2, series = 2 * side + way;
+        struct trial trial = {pattern, &w->sides[side], &ways[way], i >= 2 * WAYS, 0, 0};
         double rate = run_trial(w, &trial);
-        rates[i & 3] = i < 4 ? rate : rates[i & 3];
+        if (!trial.listed && series < PLOT_BAR_SERIES && is_wanted(w, &trial)) {
+            rates[series] = rate;
+        }
     }
     char label[32];
     snprintf(label, sizeof label, "%.10s %.18s", pattern->name, w->graph->name);
-    plot_bars_add(w->bars, label, rates);
+    plot_bars_add(&w->bars[0], label, rates);
 }
 
 /* The same tables in a database with other settings. */
-static void reopen(struct graphs *w, enum option_id id, const char *value) {
-    struct bench_options options = *w->options;
-    if (id != OPTION_END) {
-        (void)option_settle(&options.settings, id, value);
-    }
+static void reopen(struct graphs *w, const struct bench_options *options) {
     bench_close(&w->db);
-    bench_open(&w->db, &options);
+    bench_open(&w->db, options);
     make_tables(w);
 }
 
 /* A database that has so much memory, or so many workers, on the device of a trial. */
 static void reopen_for(struct graphs *w, const struct trial *t) {
     bool gpu = t->side->place == WF_ON_GPU;
-    char text[80];
+    struct bench_options options = *w->options;
+    char workers[16], memory[40], text[80]; /* options are kept by their addresses */
+    if (t->workers) {
+        snprintf(workers, sizeof workers, "%d", t->workers);
+        (void)option_settle(&options.settings, gpu ? OPTION_GPU_WORKERS : OPTION_THREADS, workers);
+    }
     int64_t bytes = w->graph->edges * EDGE_BYTES / 100 * t->budget;
     bytes = bytes < BUDGET_LEAST ? BUDGET_LEAST : bytes;
-    if (t->workers) {
-        snprintf(text, sizeof text, "%d", t->workers);
-        reopen(w, gpu ? OPTION_GPU_WORKERS : OPTION_THREADS, text);
-        return;
+    snprintf(memory, sizeof memory, "%lld", (long long)bytes);
+    if (gpu && t->budget) {
+        (void)option_settle(&options.settings, OPTION_GPU_MEMORY, memory);
     }
-    snprintf(text, sizeof text, "%lld", (long long)bytes);
-    reopen(w, gpu ? OPTION_GPU_MEMORY : OPTION_END, text);
-    if (!gpu) {
+    reopen(w, &options);
+    if (!gpu && t->budget) {
         snprintf(text, sizeof text, "set statement_memory = %lld", (long long)bytes);
         bench_run(&w->db, text);
     }
 }
 
-static void run_variants(struct graphs *w) {
-    static const int budgets[] = {5, 10, 25, 50, 100, 200}, workers[] = {1, 2};
-    enum { BUDGETS = 6, VARIANTS = 8 };
+/* One line of the second part, on both devices. */
+static void run_variant(struct graphs *w, const struct pattern *pattern, int budget, int workers) {
+    double rates[PLOT_BAR_SERIES] = {0};
     bool any = false;
-    w->right = check_triangles(w->graph);
-    for (int i = 0; i < 2 * VARIANTS; i++) {
-        int v = i % VARIANTS;
-        struct trial trial = {patterns, &w->sides[i / VARIANTS], &ways[1], false, 0, 0};
-        trial.budget = v < BUDGETS ? budgets[v] : 0;
-        trial.workers = v < BUDGETS ? 0 : workers[v - BUDGETS];
+    for (int side = 0; side < 2; side++) {
+        bool gpu = w->sides[side].place == WF_ON_GPU;
+        struct trial trial = {pattern, &w->sides[side], &ways[1], false, budget, workers};
+        trial.budget = workers && gpu ? WORKERS_BUDGET : budget;
         if (is_wanted(w, &trial)) {
             any = true;
             reopen_for(w, &trial);
-            (void)run_trial(w, &trial);
+            rates[side] = run_trial(w, &trial);
         }
     }
-    if (any) {
-        reopen(w, OPTION_END, "");
+    char label[32];
+    if (workers) {
+        snprintf(label, sizeof label, "%.10s, %d", pattern->name, workers);
+    } else {
+        snprintf(label, sizeof label, "%.10s, %d %%", pattern->name, budget);
     }
+    if (any) {
+        plot_bars_add(&w->bars[workers ? 2 : 1], label, rates);
+    }
+}
+
+static void run_variants(struct graphs *w) {
+    static const int budgets[] = {5, 10, 25, 50, 100, 200};
+    for (int p = 0; p < 2; p++) {
+        w->right = patterns[p].check(w->graph);
+        for (int i = 0; i < 6; i++) {
+            run_variant(w, &patterns[p], budgets[i], 0);
+        }
+        for (int workers = 1; workers <= 2; workers++) {
+            run_variant(w, &patterns[p], 0, workers);
+        }
+    }
+    reopen(w, w->options);
 }
 
 static bool run_graph(struct graphs *w, const char *spec) {
@@ -394,11 +423,20 @@ static bool run_all(struct graphs *w) {
 }
 
 int bench_graph(const struct bench_options *options) {
-    static struct plot_bars bars = {.title = "Patterns counted",
-                                    .y_label = "M edges/s",
-                                    .series = {"pairs, CPU", "multiway, CPU", "pairs, GPU", "multiway, GPU"},
-                                    .series_count = PLOT_BAR_SERIES};
-    struct graphs w = {.options = options, .bars = &bars};
+    static struct plot_bars bars[] = {
+        {.title = "Patterns counted",
+         .y_label = "M edges/s",
+         .series = {"pairs, CPU", "multiway, CPU", "pairs, GPU", "multiway, GPU", "naive, GPU"},
+         .series_count = PLOT_BAR_SERIES},
+        {.title = "Cliques counted with memory for a part of the data",
+         .y_label = "M edges/s",
+         .series = {"CPU", "GPU"},
+         .series_count = 2},
+        {.title = "Cliques counted by one and two workers",
+         .y_label = "M edges/s",
+         .series = {"CPU", "GPU"},
+         .series_count = 2}};
+    struct graphs w = {.options = options, .bars = bars};
     wf_prim *prim = NULL;
     bench_open(&w.db, options);
     if (wf_prim_open(w.db.db, &prim) != WF_OK || !bench_sides_open(prim, options, w.sides)) {
@@ -408,6 +446,6 @@ int bench_graph(const struct bench_options *options) {
     wf_prim_close(prim);
     bool fine = run_all(&w);
     bench_close(&w.db);
-    fine = fine && (!options->plot || plot_bars_write(options->plot, &bars, 1));
+    fine = fine && (!options->plot || plot_bars_write(options->plot, bars, bars[1].count + bars[2].count ? 3 : 1));
     return !fine || w.wrong || w.failed;
 }

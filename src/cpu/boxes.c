@@ -6,6 +6,7 @@
  * where an edge that is there n times counts n times. */
 #include "cpu/boxes.h"
 
+#include "base/temp.h"
 #include "cpu/cpu_int.h"
 #include "run/trie.h"
 
@@ -17,9 +18,9 @@ enum {
 #define SLICE_LEAST (64LL << 10)
 
 struct counter { /* a worker's */
-    u64 *bits;              /* of all nodes */
-    u32 *to[CLIQUE_NODES];  /* candidates, by depth, */
-    u64 *times[CLIQUE_NODES]; /* and how often each */
+    u64 *bits;                /* of all nodes; or a block of */
+    u32 *to[CLIQUE_NODES];    /* candidates, by depth, */
+    u64 *times[CLIQUE_NODES]; /* and how often each is one */
     u64 found;
     b8 over;
 };
@@ -154,44 +155,40 @@ static void box_task(void *arg, i64 task, i32 worker) {
 /* --- room --- */
 
 static void *take(struct box_job *j, i64 bytes, wf_status *status) {
-    void *data = *status ? NULL : mem_alloc(j->x->mem, MAX_OF(bytes, 1));
+    void *data = *status ? NULL : mem_alloc(j->x->mem, MAX_OF(bytes, TEMP_LEAST));
     if (!data && !*status) {
         *status = memory_refused(j->x->mem, j->x->err, bytes);
     }
     return data;
 }
 
-static i64 bits_bytes(const struct box_job *j) {
-    return (j->t->nodes / 64 + 1) * 8;
+static i64 counter_bytes(const struct box_job *j) {
+    i64 room = ALIGN_UP(j->t->longest, 2);
+    return j->marks ? (j->t->nodes / 64 + 1) * 8 : (i64)j->b->size * room * (8 + 4);
 }
 
 static FALLIBLE counters_open(struct box_job *j) {
     wf_status status = ERR_OK;
-    i64 room = MAX_OF(j->t->longest, 1);
+    i64 room = ALIGN_UP(j->t->longest, 2);
     for (i32 i = 0; i < j->counter_count; i++) {
         struct counter *c = &j->counters[i];
-        c->bits = j->marks ? take(j, bits_bytes(j), &status) : NULL;
-        if (c->bits) {
-            memset(c->bits, 0, (size_t)bits_bytes(j));
+        c->bits = take(j, counter_bytes(j), &status);
+        if (c->bits && j->marks) {
+            memset(c->bits, 0, (size_t)counter_bytes(j));
         }
-        for (u32 d = 0; !j->marks && d < j->b->size; d++) {
-            c->to[d] = take(j, room * 4, &status);
-            c->times[d] = take(j, room * 8, &status);
+        for (u32 d = 0; c->bits && !j->marks && d < j->b->size; d++) {
+            c->times[d] = c->bits + d * room;
+            c->to[d] = (u32 *)(void *)(c->bits + j->b->size * room) + d * room;
         }
     }
     return status;
 }
 
 static void counters_close(struct box_job *j, struct box_sum *sum) {
-    i64 room = MAX_OF(j->t->longest, 1);
     for (i32 i = 0; i < j->counter_count; i++) {
         struct counter *c = &j->counters[i];
         sum->over = sum->over || c->over || __builtin_add_overflow(sum->found, c->found, &sum->found);
-        mem_free(j->x->mem, c->bits, bits_bytes(j));
-        for (u32 d = 0; !j->marks && d < j->b->size; d++) {
-            mem_free(j->x->mem, c->to[d], room * 4);
-            mem_free(j->x->mem, c->times[d], room * 8);
-        }
+        mem_free(j->x->mem, c->bits, MAX_OF(counter_bytes(j), TEMP_LEAST));
     }
 }
 

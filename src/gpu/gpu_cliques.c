@@ -11,6 +11,8 @@
 #include "prim/order.h"
 #include "run/trie.h"
 
+#include <stdlib.h>
+
 _Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node");
 
 #define SAMPLED_ROWS (1LL << 22) /* from so many edges on a part of them tells degrees */
@@ -80,9 +82,11 @@ static FALLIBLE open_edges(struct cliques *c) {
     c->args.degrees = DEV(u32 *, degrees);
     TRY(cliques_start(c, KERNEL_CLIQUE_FACTS, c->args.rows));
     TRY(cliques_look(c));
+    const char *asked = getenv("WARPFOX_CLIQUES"); /* naive: a thread an edge, for comparison */
+    bool naive = asked && strcmp(asked, "naive") == 0;
     bool one_way = !c->report[CLIQUE_UP] || !c->report[CLIQUE_DOWN];
     bool both = c->report[CLIQUE_UP] == c->report[CLIQUE_DOWN];
-    c->args.form = c->report[CLIQUE_LOOPS] ? CLIQUE_PLAIN
+    c->args.form = c->report[CLIQUE_LOOPS] || naive ? CLIQUE_PLAIN
                    : one_way               ? CLIQUE_TURNED
                    : both                  ? CLIQUE_BOTH
                                            : CLIQUE_PLAIN;

@@ -6,7 +6,8 @@
  * the end, so that none waits long for the others. */
 #include "run/trie.h"
 
-enum { SLABS_LEFT = 3 }; /* for every device, of what is left, where there are several */
+/* For every device, where there are several: of what is left, and in all. */
+enum { SLABS_LEFT = 3, SLABS_MOST = 16 };
 
 wf_status boxes_init(struct boxes *b, struct exec *x, u32 var, i64 nodes, u32 size) {
     *b = (struct boxes){.size = size, .takers = 1};
@@ -27,7 +28,8 @@ bool boxes_take(struct boxes *b, const struct box_room *room, struct slab *out) 
     mutex_lock(&b->lock);
     i64 node = b->next;
     i64 left = t->edges - (i64)t->starts[node];
-    i64 most = b->takers > 1 ? left / (SLABS_LEFT * b->takers) + 1 : left;
+    i64 share = MAX_OF(left / (SLABS_LEFT * b->takers), t->edges / (SLABS_MOST * b->takers)) + 1;
+    i64 most = b->takers > 1 ? share : left;
     most = MAX_OF(most / MAX_OF(room->part, 1), 1);
     while (node < t->nodes) {
         i64 degree = trie_degree(t, node);

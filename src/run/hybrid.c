@@ -775,6 +775,7 @@ wf_status boxes_settle(struct exec *x, u32 step_no, const struct step *step, wf_
     status = status ? status : boxes_total(b, x->err, &count);
     status = status ? status : write_count(x, step, count);
     if (!status) {
+        x->rounds += b->boxes;
         report_boxes(x, step_no, b);
     }
     for (u32 i = 0; i < s->devices->count; i++) {

@@ -10,6 +10,8 @@
 
 #include <stdatomic.h>
 
+#include "base/temp.h"
+
 #ifdef WF_HARD
 enum { PIECE_ROWS = 64, BUCKET_WORDS = 32, SAMPLED_ROWS = 256 };
 #else
@@ -71,8 +73,9 @@ static void run_tasks(struct exec *x, i64 count, void (*task)(void *arg, i64 i, 
     }
 }
 
+/* At least a page, which may lie in temporary space. */
 static void *take(struct builder *b, i64 bytes, wf_status *status) {
-    void *data = *status ? NULL : mem_alloc(b->x->mem, MAX_OF(bytes, 1));
+    void *data = *status ? NULL : mem_alloc(b->x->mem, MAX_OF(bytes, TEMP_LEAST));
     if (!data && !*status) {
         *status = memory_refused(b->x->mem, b->x->err, bytes);
     }
@@ -88,7 +91,7 @@ static u32 *take_array(struct builder *b, i64 count, struct buffer **out, wf_sta
 }
 
 static void give(struct builder *b, void *data, i64 bytes) {
-    mem_free(b->x->mem, data, MAX_OF(bytes, 1));
+    mem_free(b->x->mem, data, MAX_OF(bytes, TEMP_LEAST));
 }
 
 static void cut_pieces(struct builder *b, u32 var) {
