@@ -215,7 +215,7 @@ static FALLIBLE count_in(struct exec *x, struct boxes *b) {
     struct box_job j = {.x = x, .b = b, .t = &b->trie};
     struct box_sum sum = {0};
     i64 left = memory_left(x->mem);
-    i64 room = MAX_OF(left / 4, SLICE_LEAST);
+    i64 room = MAX_OF(left / 2, SLICE_LEAST);
     j.marks = b->size == 3 && b->trie.form != CLIQUE_PLAIN;
     j.counter_count = x->pool ? pool_worker_count(x->pool) : 1;
     j.counters = NEW_ARRAY(x->arena, struct counter, j.counter_count);

@@ -83,7 +83,7 @@ static void *take(struct builder *b, i64 bytes, wf_status *status) {
 }
 
 static u32 *take_array(struct builder *b, i64 count, struct buffer **out, wf_status *status) {
-    *out = *status ? NULL : buffer_new_at(b->x->mem, MAX_OF(count, 1) * 4, BUFFER_WORK);
+    *out = *status ? NULL : buffer_new_at(b->x->mem, MAX_OF(count, 1) * 4, BUFFER_REST);
     if (!*out && !*status) {
         *status = memory_refused(b->x->mem, b->x->err, count * 4);
     }
