@@ -291,7 +291,7 @@ static const struct {
     {".import", "COPY t FROM 'file.csv' (HEADER) fills a table; CREATE TABLE t AS FROM 'file.csv' "
                 "makes it, too"},
     {".dump .save .backup .clone",
-     "COPY t TO 'file.csv' (HEADER) writes a table, .schema its definition"},
+     "VACUUM INTO 'file' copies the database, EXPORT DATABASE 'folder' writes all of it as text"},
     {"\\c \\connect .open .attach",
      "the database lives in the memory of this process: there is no other one"},
     {"\\h \\help", "docs/ has what is special to Warpfox; the language is PostgreSQL's"},

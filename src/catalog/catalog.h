@@ -151,6 +151,10 @@ FALLIBLE catalog_attach(struct catalog *catalog, struct db_file *file, i64 log_m
                         struct error *err);
 /* Saves the current state, so that the log is empty; nothing without a file. */
 FALLIBLE catalog_checkpoint(struct catalog *catalog, struct error *err);
+/* The file as short as it can be. */
+FALLIBLE catalog_shrink(struct catalog *catalog, struct error *err);
+/* The state that all commits so far have made, as a database file of its own. */
+FALLIBLE catalog_copy(struct catalog *catalog, const char *path, struct error *err);
 /* The same for good: the log goes, the file is closed. */
 FALLIBLE catalog_detach(struct catalog *catalog, struct error *err);
 /* What looking at all of the file found, a table a line, the catalog last, without a name. */

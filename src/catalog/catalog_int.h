@@ -3,6 +3,7 @@
 #define WF_CATALOG_CATALOG_INT_H
 
 #include "catalog/catalog.h"
+#include "store/saved.h"
 
 struct catalog {
     struct memory *mem;
@@ -40,6 +41,23 @@ struct catalog {
  * nothing was done; the caller is to look at everything again. */
 FALLIBLE catalog_keep(struct catalog *catalog, struct edition *next, bool *out_again,
                       struct error *err);
+/* A state on its way to the file. */
+struct state_out {
+    struct save *save;
+    struct extent root;
+    bool is_kept; /* nobody can commit meanwhile: sequences are as log and file have them */
+    struct dict_list dicts;
+    struct blob objects;
+};
+FALLIBLE state_write(struct state_out *out, struct catalog *catalog, struct edition *edition,
+                     struct error *err); /* all but the switch */
+/* Under the commit lock, when nobody else saves. */
+FALLIBLE state_save(struct catalog *catalog, struct edition *edition, bool is_last,
+                    struct error *err);
+/* keeper.c, under the commit lock: a checkpoint in the background, if the log is long enough.
+ * Without a thread the log grows until the next try. */
+void keeper_wake(struct catalog *catalog);
+void keeper_end(struct catalog *catalog);
 /* Takes the commit lock, and waits until nobody saves. */
 void catalog_lock_idle(struct catalog *catalog);
 /* The same, and the file holds the newest edition then. The lock is not taken when that fails. */

@@ -7,10 +7,7 @@
  * checkpoint, and the log begins anew. Both happen under the commit lock, before anybody sees the
  * edition.
  *
- * A checkpoint that no commit waits for, by the statement or by the length of the log, writes the
- * state of a moment while commits go on: the commit lock is held only when it begins and when it
- * switches the header. One state at a time is on its way: a commit that has to save makes it give
- * up, since what that commit saves contains it. See decision 0034. */
+ * A checkpoint that no commit waits for leaves them alone: keeper.c. See decision 0034. */
 #include "catalog/catalog_int.h"
 #include "store/saved.h"
 
@@ -124,14 +121,6 @@ static struct sequence sequence_load(struct blob_reader *from) {
 
 /* states to the file */
 
-struct state_out {
-    struct save *save;
-    struct extent root;
-    bool is_kept; /* see sequence_save */
-    struct dict_list dicts;
-    struct blob objects;
-};
-
 static FALLIBLE write_objects(struct state_out *out, struct catalog *catalog,
                               struct edition *edition, struct error *err) {
     struct save *save = out->save;
@@ -168,8 +157,8 @@ static FALLIBLE write_objects(struct state_out *out, struct catalog *catalog,
     return status;
 }
 
-static FALLIBLE write_state(struct state_out *out, struct catalog *catalog, struct edition *edition,
-                            struct error *err) {
+wf_status state_write(struct state_out *out, struct catalog *catalog, struct edition *edition,
+                      struct error *err) {
     out->dicts = (struct dict_list){.last_id = &catalog->last_dict};
     blob_init(&out->dicts.out, catalog->mem);
     blob_init(&out->objects, catalog->mem);
@@ -180,14 +169,13 @@ static FALLIBLE write_state(struct state_out *out, struct catalog *catalog, stru
     return status;
 }
 
-/* Under the commit lock, when nobody else saves. */
-static FALLIBLE save_state(struct catalog *catalog, struct edition *edition, bool is_last,
-                           struct error *err) {
+wf_status state_save(struct catalog *catalog, struct edition *edition, bool is_last,
+                     struct error *err) {
     struct state_out out = {.is_kept = true};
     u64 moves = sequence_moves();
     ASSERT(!catalog->saving);
     TRY(save_open(catalog->file, NULL, &out.save, err));
-    wf_status status = write_state(&out, catalog, edition, err);
+    wf_status status = state_write(&out, catalog, edition, err);
     status = status ? status : save_finish(out.save, &out.root, is_last, err);
     save_close(out.save);
     if (!status) {
@@ -197,104 +185,6 @@ static FALLIBLE save_state(struct catalog *catalog, struct edition *edition, boo
         catalog->saved = edition_retain(edition);
     }
     return status;
-}
-
-/* Under the commit lock, which is given up while the state is written. */
-static FALLIBLE save_beside(struct catalog *catalog, struct error *err) {
-    struct state_out out = {.is_kept = false};
-    TRY(save_open(catalog->file, &catalog->save_stops, &out.save, err));
-    struct edition *edition = edition_retain(catalog->edition);
-    catalog->saving = 1;
-    atomic_store(&catalog->save_stops, false);
-    mutex_unlock(&catalog->commit_lock);
-    wf_status status = write_state(&out, catalog, edition, err);
-    mutex_lock(&catalog->commit_lock);
-    if (!status && !atomic_load(&catalog->save_stops)) {
-        status = save_finish(out.save, &out.root, false, err);
-        catalog->root = status ? catalog->root : out.root;
-    }
-    save_close(out.save);
-    if (atomic_load(&catalog->save_stops) && status == ERR_CANCELLED) {
-        error_reset(err); /* who made it stop saves more than this */
-        status = ERR_OK;
-    }
-    catalog->saving = 0;
-    cond_broadcast(&catalog->save_done);
-    mutex_unlock(&catalog->commit_lock);
-    edition_release(edition); /* which may free much */
-    mutex_lock(&catalog->commit_lock);
-    return status;
-}
-
-void catalog_lock_idle(struct catalog *catalog) {
-    mutex_lock(&catalog->commit_lock);
-    while (catalog->saving) {
-        cond_wait(&catalog->save_done, &catalog->commit_lock);
-    }
-}
-
-wf_status catalog_lock_saved(struct catalog *catalog, struct error *err) {
-    catalog_lock_idle(catalog);
-    bool saves = !db_file_is_read_only(catalog->file);
-    wf_status status = saves ? save_state(catalog, catalog->edition, false, err) : ERR_OK;
-    if (status) {
-        mutex_unlock(&catalog->commit_lock);
-    }
-    return status;
-}
-
-wf_status catalog_checkpoint(struct catalog *catalog, struct error *err) {
-    if (!catalog->file) {
-        return ERR_OK;
-    }
-    catalog_lock_idle(catalog);
-    wf_status status = save_beside(catalog, err);
-    mutex_unlock(&catalog->commit_lock);
-    return status;
-}
-
-/* the thread that saves when the log is long */
-
-static void keeper_run(void *arg) {
-    struct catalog *catalog = arg;
-    catalog_lock_idle(catalog);
-    while (!catalog->keeper_ends) {
-        struct error ignored; /* what is not saved is in the log */
-        error_reset(&ignored);
-        if (catalog->keeper_wanted && !catalog->saving) {
-            catalog->keeper_wanted = 0;
-            bool failed = save_beside(catalog, &ignored) != ERR_OK;
-            catalog->log_next_most = failed ? log_bytes(catalog->file) + catalog->log_most : 0;
-        } else {
-            cond_wait(catalog->saving ? &catalog->save_done : &catalog->keeper_wakes,
-                      &catalog->commit_lock);
-        }
-    }
-    mutex_unlock(&catalog->commit_lock);
-}
-
-/* Under the commit lock. Without a thread the log grows until the next try. */
-static void keeper_wake(struct catalog *catalog) {
-    if (log_bytes(catalog->file) <= MAX_OF(catalog->log_most, catalog->log_next_most) ||
-        catalog->saving) {
-        return;
-    }
-    catalog->keeper_wanted = 1;
-    catalog->keeper = catalog->keeper ? catalog->keeper : thread_start(keeper_run, catalog);
-    cond_broadcast(&catalog->keeper_wakes);
-}
-
-static void keeper_end(struct catalog *catalog) {
-    mutex_lock(&catalog->commit_lock);
-    struct thread *keeper = catalog->keeper;
-    catalog->keeper = NULL;
-    catalog->keeper_ends = 1;
-    atomic_store(&catalog->save_stops, true);
-    cond_broadcast(&catalog->keeper_wakes);
-    mutex_unlock(&catalog->commit_lock);
-    if (keeper) {
-        thread_join(keeper);
-    }
 }
 
 /* commits to the log */
@@ -387,7 +277,7 @@ static FALLIBLE write_record(struct catalog *catalog, struct edition *next, stru
             cond_wait(&catalog->save_done, &catalog->commit_lock);
         }
         if (saves) {
-            return *out_again ? ERR_OK : save_state(catalog, next, false, err);
+            return *out_again ? ERR_OK : state_save(catalog, next, false, err);
         }
         TRY(log_append(catalog->file, out->blob.data, out->blob.len, &catalog->last_record, err));
     }
@@ -428,7 +318,7 @@ wf_status catalog_detach(struct catalog *catalog, struct error *err) {
     if (!db_file_is_read_only(file)) {
         bool clean = db_file_is_clean(file) && catalog->saved == catalog->edition &&
                      catalog->saved_moves == sequence_moves();
-        status = clean ? ERR_OK : save_state(catalog, catalog->edition, true, err);
+        status = clean ? ERR_OK : state_save(catalog, catalog->edition, true, err);
         log_remove(file);
     }
     mutex_unlock(&catalog->commit_lock);
@@ -721,7 +611,7 @@ static FALLIBLE load_all(struct loading *l) {
     l->catalog->root = root;
     l->catalog->file = l->file;
     bool saves = records && !db_file_is_read_only(l->file);
-    return saves ? save_state(l->catalog, l->catalog->edition, false, l->err) : ERR_OK;
+    return saves ? state_save(l->catalog, l->catalog->edition, false, l->err) : ERR_OK;
 }
 
 wf_status catalog_attach(struct catalog *catalog, struct db_file *file, i64 log_most,

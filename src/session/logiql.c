@@ -742,6 +742,55 @@ FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *be
     return status;
 }
 
+/* An argument as text; NULL where it is that, or is missing. */
+static const char *text_argument(struct rowset *rows, i32 i) {
+    const struct statement *st = &rows->compiled->stmt;
+    const struct expr *arg = i < st->call.count ? st->call.args[i] : NULL;
+    bool is_text = arg && arg->kind == EXPR_CONST && !arg->is_null &&
+                   (arg->type.id == TYPE_TEXT || arg->type.id == TYPE_UNKNOWN);
+    return is_text ? arena_sv(&rows->arena, sv_of(arg->value.str)).ptr : NULL;
+}
+
+/* logiql_restore(schema, name, text, comment, search path, then schema and name of what it reads) */
+FALLIBLE call_logiql_restore(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    const char *schema = text_argument(rows, 0), *name = text_argument(rows, 1);
+    if (!schema || !name || st->call.count < 5) {
+        FAIL_AT(&conn->err, UNDEFINED_FUNCTION, st->position,
+                "logiql_restore takes what EXPORT DATABASE writes");
+    }
+    struct snapshot now;
+    snapshot_init(&now, conn->db->catalog, &rows->arena);
+    connection_snapshot(conn, &now);
+    const struct edition_entry *entry = snapshot_lookup(&now, sv_from(schema), sv_from(name));
+    bool fits = entry && (entry->object->kind == OBJECT_TABLE || entry->object->kind == OBJECT_VIEW);
+    wf_status status = ERR_OK;
+    if (fits) {
+        struct object like = object_view(entry->object);
+        like.logical = 1;
+        like.text = text_argument(rows, 2);
+        like.comment = text_argument(rows, 3);
+        like.path = like.kind == OBJECT_VIEW ? text_argument(rows, 4) : like.path;
+        like.deps = NEW_ARRAY(&rows->arena, u32, st->call.count);
+        like.dep_cols = NEW_ARRAY(&rows->arena, struct column_names, st->call.count);
+        like.dep_count = 0;
+        for (i32 i = 5; i + 1 < st->call.count; i += 2) {
+            const char *of = text_argument(rows, i), *what = text_argument(rows, i + 1);
+            const struct edition_entry *read =
+                of && what ? snapshot_lookup(&now, sv_from(of), sv_from(what)) : NULL;
+            if (read) {
+                like.deps[like.dep_count++] = read->object->oid;
+            }
+        }
+        status = ddl_put(conn, object_new(&conn->db->mem, &like), entry->version);
+    } else {
+        status = error_set(&conn->err, ERR_UNDEFINED_TABLE, st->position,
+                           "relation \"%.100s.%.100s\" does not exist", schema, name);
+    }
+    snapshot_fini(&now);
+    return status;
+}
+
 /* --- texts in LogiQL --- */
 
 static FALLIBLE to_sql(struct script *script, const struct lq_parts *parts, struct text *sql) {

@@ -200,6 +200,15 @@ void further_open(struct wf_connection *conn, i64 count);
 void further_drop(struct wf_connection *conn);
 
 /* A statement made of clauses: where they are. */
+/* define.c: statements that would make an object; a name with quotes where it needs them, with its
+ * schema unless the search path leads to it. Not `whole`: without what has to wait for rows or for
+ * other tables (define_later). */
+void define_object(struct text *out, struct snapshot *snap, const struct object *object);
+void define_table(struct text *out, struct snapshot *snap, const struct object *object, bool whole);
+void define_later(struct text *out, struct snapshot *snap, const struct object *object);
+void define_name(struct text *out, const char *name);
+void define_place(struct text *out, struct snapshot *snap, const struct object *object);
+
 struct script_part {
     i64 sql_start; /* of the statement in the SQL */
     i64 literal, literal_end; /* of the clauses there */

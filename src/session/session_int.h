@@ -137,6 +137,8 @@ FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows);
 /* prepared.c: PREPARE and its kin; what nextval and its kin give now. */
 FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows);
+/* Rows that are deleted go, tablets that fit into one become one; of all tables when none is named. */
+FALLIBLE vacuum_tables(struct wf_connection *conn, const u32 *oids, i32 count);
 FALLIBLE run_vacuum(struct wf_connection *conn, struct rowset *rows);
 /* The text of a setting as SHOW has it; NULL, and an error unless missing_ok: there is none. */
 FALLIBLE setting_shown(struct wf_connection *conn, struct arena *arena, struct sv name,
@@ -182,6 +184,12 @@ FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows);
 /* Constraints that read what the statement has changed since `before`: 23514. */
 FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *before);
 bool logiql_is_constraint(const struct object *object);
+/* An object is LogiQL's, with these clauses: what IMPORT DATABASE makes of a table, or of a view that has
+ * only its columns. */
+FALLIBLE call_logiql_restore(struct wf_connection *conn, struct rowset *rows);
+/* export.c: to a folder, and out of one. */
+FALLIBLE export_database(struct wf_connection *conn, struct arena *arena, const char *folder);
+FALLIBLE import_database(struct wf_connection *conn, struct arena *arena, const char *folder);
 FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows);
 /* script.c: a script whose statements `fill` makes of its text. */
 FALLIBLE script_make(struct wf_connection *conn, const char *text,

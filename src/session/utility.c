@@ -74,17 +74,67 @@ FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
     return set_here(conn, set);
 }
 
-/* VACUUM, ANALYZE, CHECKPOINT: statistics are kept with the rows, and compaction follows every
- * commit; what is left to do is to save the database file. */
+static FALLIBLE outside_transaction(struct wf_connection *conn, const struct statement *st,
+                                    const char *what) {
+    if (conn->tx.open) {
+        FAIL_AT(&conn->err, ACTIVE_TRANSACTION, st->position,
+                "%s cannot run inside a transaction block", what);
+    }
+    return ERR_OK;
+}
+
+/* VACUUM, ANALYZE, CHECKPOINT: statistics are kept with the rows, and much of compaction follows every
+ * commit; what is left is to do the rest of it, and to save the database file. */
 FALLIBLE run_vacuum(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     static const char *const tags[] = {"ANALYZE", "VACUUM", "CHECKPOINT"};
-    rows->tag = tags[st->vacuum];
-    if (st->vacuum == 1 && conn->tx.open) {
-        FAIL_AT(&conn->err, ACTIVE_TRANSACTION, st->position,
-                "VACUUM cannot run inside a transaction block");
+    rows->tag = tags[st->vacuum.what];
+    if (st->vacuum.what != 1) {
+        return st->vacuum.what ? catalog_checkpoint(conn->db->catalog, &conn->err) : ERR_OK;
     }
-    return st->vacuum ? catalog_checkpoint(conn->db->catalog, &conn->err) : ERR_OK;
+    TRY(outside_transaction(conn, st, "VACUUM"));
+    TRY(vacuum_tables(conn, st->vacuum.oids, st->vacuum.count));
+    return catalog_shrink(conn->db->catalog, &conn->err);
+}
+
+/* The one argument of a procedure that takes a name. */
+static FALLIBLE call_text(struct wf_connection *conn, const struct statement *st, const char *what,
+                          struct arena *arena, const char **out) {
+    const struct expr *arg = st->call.count == 1 ? st->call.args[0] : NULL;
+    if (!arg || arg->kind != EXPR_CONST || arg->is_null ||
+        (arg->type.id != TYPE_TEXT && arg->type.id != TYPE_UNKNOWN)) {
+        FAIL_AT(&conn->err, UNDEFINED_FUNCTION, st->position, "%s takes a name, as in CALL %s('name')",
+                st->call.procedure, st->call.procedure);
+    }
+    *out = arena_sv(arena, sv_of(arg->value.str)).ptr;
+    if (!(*out)[0]) {
+        FAIL_AT(&conn->err, INVALID_PARAMETER, st->position, "%s is empty", what);
+    }
+    return arena_check(arena, &conn->err);
+}
+
+static FALLIBLE call_export(struct wf_connection *conn, struct rowset *rows) {
+    const char *folder = NULL;
+    rows->tag = "EXPORT DATABASE";
+    TRY(call_text(conn, &rows->compiled->stmt, "the name of the folder", &rows->arena, &folder));
+    return export_database(conn, &rows->arena, folder);
+}
+
+static FALLIBLE call_import(struct wf_connection *conn, struct rowset *rows) {
+    const char *folder = NULL;
+    rows->tag = "IMPORT DATABASE";
+    TRY(call_text(conn, &rows->compiled->stmt, "the name of the folder", &rows->arena, &folder));
+    return import_database(conn, &rows->arena, folder);
+}
+
+/* VACUUM INTO 'file' */
+static FALLIBLE call_vacuum_into(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    const char *path = NULL;
+    rows->tag = "VACUUM";
+    TRY(call_text(conn, st, "the name of the copy", &rows->arena, &path));
+    TRY(outside_transaction(conn, st, "VACUUM"));
+    return catalog_copy(conn->db->catalog, path, &conn->err);
 }
 
 static FALLIBLE call_check(struct wf_connection *conn, struct rowset *rows) {
@@ -195,19 +245,23 @@ static FALLIBLE call_gpu_cache(struct wf_connection *conn, struct rowset *rows) 
 }
 
 FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows) {
+    static const struct {
+        const char *name;
+        wf_status (*call)(struct wf_connection *conn, struct rowset *rows);
+    } procedures[] = {{"gpu_cache", call_gpu_cache},
+                      {"logiql", call_logiql},
+                      {"logiql_rules", call_logiql_rules},
+                      {"logiql_restore", call_logiql_restore},
+                      {"check_database", call_check},
+                      {"vacuum_into", call_vacuum_into},
+                      {"export_database", call_export},
+                      {"import_database", call_import}};
     const struct statement *st = &rows->compiled->stmt;
     rows->tag = "CALL";
-    if (sv_eq_nocase(sv_from(st->call.procedure), SV("gpu_cache"))) {
-        return call_gpu_cache(conn, rows);
-    }
-    if (sv_eq_nocase(sv_from(st->call.procedure), SV("logiql"))) {
-        return call_logiql(conn, rows);
-    }
-    if (sv_eq_nocase(sv_from(st->call.procedure), SV("logiql_rules"))) {
-        return call_logiql_rules(conn, rows);
-    }
-    if (sv_eq_nocase(sv_from(st->call.procedure), SV("check_database"))) {
-        return call_check(conn, rows);
+    for (i64 i = 0; i < COUNT_OF(procedures); i++) {
+        if (sv_eq_nocase(sv_from(st->call.procedure), sv_from(procedures[i].name))) {
+            return procedures[i].call(conn, rows);
+        }
     }
     const struct gen_suite *suite = generate_find(st->call.procedure);
     if (suite) {
@@ -215,7 +269,8 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows) {
     }
     error_set(&conn->err, ERR_UNDEFINED_FUNCTION, st->position,
               "procedure \"%.100s\" does not exist", st->call.procedure);
-    error_hint(&conn->err, "There are check_database(), gpu_cache('table'), logiql('clauses'), logiql_rules(), "
+    error_hint(&conn->err, "There are check_database(), vacuum_into('file'), export_database('folder'), "
+                           "import_database('folder'), gpu_cache('table'), logiql('clauses'), logiql_rules(), "
                            "tpch(sf => 1) and ssb(sf => 1).");
     return conn->err.code;
 }

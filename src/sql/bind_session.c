@@ -138,12 +138,13 @@ FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out
     return ERR_OK;
 }
 
-/* VACUUM and ANALYZE: the names are looked at, and there is nothing to do. */
+/* VACUUM and ANALYZE. */
 FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *out) {
     TRY(bind_only(b, body, "options rels is_vacuumcmd", start_position(b)));
     out->kind = STATEMENT_VACUUM;
     out->position = start_position(b);
-    out->vacuum = json_flag(body, "is_vacuumcmd");
+    out->vacuum.what = json_flag(body, "is_vacuumcmd");
+    out->vacuum.oids = NEW_ARRAY(b->arena, u32, json_count(json_get(body, "rels")) + 1);
     JSON_EACH(node, json_get(body, "rels")) {
         const struct json *rel = node_body(node), *names = json_get(rel, "va_cols");
         const struct edition_entry *entry = NULL;
@@ -156,6 +157,7 @@ FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *
             cols[i] = node_string(name);
             positions[i++] = position;
         }
+        out->vacuum.oids[out->vacuum.count++] = entry->object->oid;
         if (entry->object->table) {
             TRY(bind_column_list(b, entry->object->table, cols, positions, i, numbers));
         }
@@ -167,7 +169,7 @@ FALLIBLE bind_checkpoint(struct bind *b, const struct json *body, struct stateme
     TRY(bind_only(b, body, "", start_position(b)));
     out->kind = STATEMENT_VACUUM;
     out->position = start_position(b);
-    out->vacuum = 2;
+    out->vacuum.what = 2;
     return ERR_OK;
 }
 

@@ -189,6 +189,33 @@ static i64 find_before(const struct fix *fix, i64 i, const char *words) {
 #define SETS "union except intersect"
 #define CLAUSES "where group having window order limit offset fetch for " SETS
 
+/* The statement from token `first` to the string at `i` becomes a call of a procedure. */
+static bool call_with(struct fix *fix, i64 first, i64 i, const char *call) {
+    if (!is_string(fix, i) || !is(fix, i + 1, "; $")) {
+        return false;
+    }
+    copy(fix, 0, start_of(fix, first));
+    put(fix, start_of(fix, first), call);
+    copy(fix, start_of(fix, i), end_of(fix, i));
+    put(fix, start_of(fix, i), ")");
+    copy(fix, end_of(fix, i), fix->draft->text.len);
+    return true;
+}
+
+/* VACUUM INTO 'file' */
+static bool vacuum_into(struct fix *fix) {
+    return call_with(fix, fix->bad - 1, fix->bad + 1, "CALL vacuum_into(");
+}
+
+/* EXPORT DATABASE 'folder', IMPORT DATABASE 'folder' */
+static bool database_text(struct fix *fix) {
+    i64 first = fix->bad - is(fix, fix->bad, "database"); /* IMPORT is a word of the grammar */
+    bool exports = is(fix, first, "export");
+    return is(fix, first - 1, "$ ;") && is(fix, first + 1, "database") &&
+           call_with(fix, first, first + 2,
+                     exports ? "CALL export_database(" : "CALL import_database(");
+}
+
 /* FROM 'file' */
 static bool file_name(struct fix *fix) {
     i64 i = fix->bad;
@@ -425,6 +452,9 @@ static const struct rule {
     {"summarize describe", "$ ; ( explain analyze", about},
     {"table temp temporary unlogged", "replace", create_or_replace},
     {"as", "", try_cast},
+    {"into", "vacuum", vacuum_into},
+    {"export", "$ ;", database_text},
+    {"database", "import", database_text},
     {"$ ; ) from into " CLAUSES, ",", trailing_comma},
     {"", "", about_in_from},
 };

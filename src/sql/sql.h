@@ -243,6 +243,11 @@ struct explain_statement {
     u32 levels; /* EXPLAIN_… bits */
     struct statement *inner;
 };
+struct vacuum_statement {
+    u8 what;   /* 0 = ANALYZE, 1 = VACUUM, 2 = CHECKPOINT */
+    i32 count; /* of tables that were named; 0 = all */
+    u32 *oids;
+};
 struct call_statement {
     const char *procedure;
     i32 count;
@@ -282,7 +287,7 @@ struct statement {
         struct explain_statement explain;         /* EXPLAIN */
         struct call_statement call;               /* CALL */
         struct prepared_statement prepared;       /* PREPARE, EXECUTE */
-        u8 vacuum; /* 0 = ANALYZE, 1 = VACUUM, 2 = CHECKPOINT */
+        struct vacuum_statement vacuum;           /* VACUUM */
     };
 };
 

@@ -38,6 +38,7 @@ struct compaction {
     VEC(struct moved_from) from;
     VEC(struct moved_to) to;
     i32 runs;
+    bool all; /* not only what is worth it by itself */
     bool new_tail;
 };
 
@@ -45,9 +46,11 @@ static i64 live_of(const struct table_version *version, i64 t) {
     return (i64)version->tablet_rows[t] - version->deleted_counts[t];
 }
 
-static bool is_dead(const struct table *table, const struct table_version *version, i64 t) {
+static bool is_dead(const struct table *table, const struct table_version *version, i64 t,
+                    bool all) {
     i64 dead = version->deleted_counts[t];
-    return dead * 2 > version->tablet_rows[t] &&
+    return all ? dead > 0
+               : dead * 2 > version->tablet_rows[t] &&
            dead >= MIN_OF((i64)LEAST_DEAD, (1LL << table->tablet_shift) / 2);
 }
 
@@ -55,19 +58,20 @@ static bool has_tail(const struct table_version *version) {
     return version->draft->tail_rows > 0 && version->tablet_count > 0;
 }
 
-/* The next run of tablets worth writing anew, from tablet `at` on; false at the end. */
+/* The next run of tablets worth writing anew, from tablet `at` on; false at the end. `all`: whatever
+ * there is to gain. */
 static bool next_run(const struct table *table, const struct table_version *version, i64 at,
-                     struct run *out) {
+                     bool all, struct run *out) {
     i64 most = 1LL << table->tablet_shift, count = version->tablet_count - has_tail(version);
     while (at < count) {
         struct run run = {at, at, 0};
         bool worth = false;
-        while (run.to < count && live_of(version, run.to) * 2 < most &&
+        while (run.to < count && (all || live_of(version, run.to) * 2 < most) &&
                run.live + live_of(version, run.to) <= most) {
-            worth = worth || is_dead(table, version, run.to);
+            worth = worth || is_dead(table, version, run.to, all);
             run.live += live_of(version, run.to++);
         }
-        if (worth || run.to - run.from >= MANY_SMALL) {
+        if (worth || run.to - run.from >= (all ? 2 : MANY_SMALL)) {
             *out = run;
             return true;
         }
@@ -79,8 +83,15 @@ static bool next_run(const struct table *table, const struct table_version *vers
 bool version_wants_compaction(const struct table *table, const struct table_version *version) {
     struct run run;
     return version->draft && !version->is_delta && version->rows > version->live_rows &&
-           (next_run(table, version, 0, &run) ||
-            (has_tail(version) && is_dead(table, version, version->tablet_count - 1)));
+           (next_run(table, version, 0, false, &run) ||
+            (has_tail(version) && is_dead(table, version, version->tablet_count - 1, false)));
+}
+
+bool version_wants_vacuum(const struct table *table, const struct table_version *version) {
+    struct run run;
+    return version->draft && !version->is_delta &&
+           (next_run(table, version, 0, true, &run) ||
+            (has_tail(version) && is_dead(table, version, version->tablet_count - 1, true)));
 }
 
 static void keep_tablet(struct compaction *c, i64 t) {
@@ -238,7 +249,7 @@ static FALLIBLE compact(struct compaction *c, struct table_version **out, struct
     const struct table_version *base = c->base;
     i64 sealed = base->tablet_count - has_tail(base), t = 0;
     struct run run;
-    for (i32 i = 0; i < RUNS_MAX && next_run(c->table, base, t, &run); i++) {
+    for (i32 i = 0; (c->all || i < RUNS_MAX) && next_run(c->table, base, t, c->all, &run); i++) {
         for (; t < run.from; t++) {
             keep_tablet(c, t);
         }
@@ -248,7 +259,7 @@ static FALLIBLE compact(struct compaction *c, struct table_version **out, struct
     for (; t < sealed; t++) {
         keep_tablet(c, t);
     }
-    if (has_tail(base) && is_dead(c->table, base, sealed)) {
+    if (has_tail(base) && is_dead(c->table, base, sealed, c->all)) {
         TRY(write_tail(c, err));
     }
     TRY(arena_check(&c->arena, err));
@@ -268,9 +279,9 @@ static FALLIBLE keep_moves(struct compaction *c, bool older, struct table_versio
     return out->moves ? ERR_OK : memory_refused(c->table->mem, err, c->from.count * 64);
 }
 
-wf_status version_compact(struct table *table, struct table_version *base, bool older,
+wf_status version_compact(struct table *table, struct table_version *base, bool all, bool older,
                           struct table_version **out, struct error *err) {
-    struct compaction c = {.table = table, .base = base};
+    struct compaction c = {.table = table, .base = base, .all = all};
     *out = NULL;
     arena_init(&c.arena, table->mem);
     wf_status status = writer_begin(&c.writer, table, base, err);

@@ -24,6 +24,7 @@ wf_status disk_failed(struct error *err, const char *what, const char *path, i64
                      : number == EACCES || number == EPERM || number == EROFS ? ERR_PRIVILEGE
                      : number == ENOENT || number == ENOTDIR                  ? ERR_NO_DATA_FILE
                      : number == EISDIR                                       ? ERR_WRONG_OBJECT
+                     : number == EEXIST                                       ? ERR_DUPLICATE_OBJECT
                                                                               : ERR_IO;
     return error_set(err, kind, -1, "could not %s \"%.300s\": %s", what, path, strerror(number));
 }
@@ -112,6 +113,30 @@ static u64 header_sum(const struct header *header) {
     return bytes_sum(header, HEADER_BYTES - (i64)sizeof header->sum, 0);
 }
 
+u64 file_stamp_new(void) {
+    static _Atomic u64 last;
+    return atomic_fetch_add(&last, 1) + 1;
+}
+
+static u64 new_id(void) {
+    return hash_u64((u64)clock_real_us() ^ hash_u64((u64)clock_ns())) | 1;
+}
+
+i64 headers_put(const struct header *like, i64 to) {
+    u8 pages[2 * PAGE_BYTES] = {0};
+    struct header header = *like;
+    header.format = FILE_FORMAT;
+    header.id = new_id();
+    header.flags = 0;
+    header.log_generation = 0;
+    header.log_from = 0;
+    header.sum = header_sum(&header);
+    memcpy(pages, &header, sizeof header);
+    memcpy(pages + PAGE_BYTES, &header, sizeof header);
+    i64 code = disk_write_all(to, pages, (i64)sizeof pages, 0);
+    return code ? code : disk_now->sync(to);
+}
+
 /* The second slot, which is in force already in the first. Where that fails nothing may be written
  * any more: the slot could name a state of which nothing is left. */
 static void write_second(struct db_file *file) {
@@ -156,7 +181,7 @@ static FALLIBLE create(struct db_file *file, struct error *err) {
     memcpy(header->magic, FILE_MAGIC, sizeof header->magic);
     header->format = FILE_FORMAT;
     header->page_bytes = PAGE_BYTES;
-    header->id = hash_u64((u64)clock_real_us() ^ hash_u64((u64)clock_ns())) | 1;
+    header->id = new_id();
     header->generation = 1;
     header->end = FILE_START;
     header->sum = header_sum(header);
@@ -318,7 +343,7 @@ wf_status db_file_open(struct memory *mem, const char *path, bool read_only, str
     (void)snprintf(file->log_path, (size_t)len + 6, "%s.log", path);
     file->file = file->log = -1;
     file->read_only = read_only;
-    file->stamp = 1;
+    file->stamp = file_stamp_new();
     mutex_init(&file->lock);
     cond_init(&file->synced_more);
     file->frames = frames_open(mem, file);

@@ -65,7 +65,19 @@ FALLIBLE save_sync(struct save *save, struct error *err);
 /* Makes this state the file's, in which the log's records up to save_open are contained. `is_last`:
  * and there will be no log. Nobody appends to the log meanwhile, nor while a save is opened. */
 FALLIBLE save_finish(struct save *save, struct extent *root, bool is_last, struct error *err);
+/* What lies from there on counts as not there: it is written once more, nearer to the start. */
+void save_move(struct save *save, i64 from);
+/* Bytes that the file would have without gaps. */
+i64 db_file_least_bytes(const struct db_file *file);
 void save_close(struct save *save); /* after finish, or to give up */
+/* A file that is not there yet, to be saved into once and closed for good; 42710 when it is there. */
+FALLIBLE db_file_make(struct memory *mem, const char *path, struct db_file **out,
+                      struct error *err);
+void db_file_made(struct db_file *file, bool fine); /* closes it; it goes where that failed */
+/* The state in force as a database file of its own, under a name that is free. Nobody saves
+ * meanwhile. `stop` as in save_open. */
+FALLIBLE db_file_copy(struct db_file *file, const char *path, const _Atomic bool *stop,
+                      struct error *err);
 
 /* The log. Records are numbered; what log_append writes is durable once log_sync has returned. */
 enum { LOG_RECORD_MOST = 1 << 20 };

@@ -78,6 +78,9 @@ struct db_file {
     i64 log_read_bytes;
 };
 
+u64 file_stamp_new(void); /* that no file of the process had */
+/* Both slots of a file without a log, for what `like` names, under a number of its own; synced. */
+i64 headers_put(const struct header *like, i64 to);
 u64 bytes_sum(const void *from, i64 bytes, u64 seed);
 /* Writes the header to both slots, one after the other; counts its generation. */
 FALLIBLE header_write(struct db_file *file, struct header *header, struct error *err);

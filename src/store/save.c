@@ -7,6 +7,8 @@
  * that gives up has changed nothing. */
 #include "store/frames_int.h"
 
+#include <errno.h>
+
 enum { AREA_BYTES = 1 << 18 }; /* small extents are written together */
 
 struct save {
@@ -14,6 +16,7 @@ struct save {
     const _Atomic bool *stop;
     struct log_mark mark;
     bool is_synced; /* all that was put */
+    i64 move_from;  /* what lies from there on is put again */
     u64 number;
     struct spans gaps;
     i64 end; /* behind it all is free */
@@ -70,6 +73,7 @@ wf_status save_open(struct db_file *file, const _Atomic bool *stop, struct save 
     *save = (struct save){.file = file,
                           .stop = stop,
                           .mark = log_mark(file),
+                          .move_from = I64_MAX,
                           .gaps.mem = file->mem,
                           .number = atomic_fetch_add(&last_number, 1) + 1};
     save->area = mem_alloc(file->mem, AREA_BYTES);
@@ -79,6 +83,21 @@ wf_status save_open(struct db_file *file, const _Atomic bool *stop, struct save 
     }
     *out = save;
     return ERR_OK;
+}
+
+void save_move(struct save *save, i64 from) {
+    save->move_from = from;
+}
+
+i64 db_file_least_bytes(const struct db_file *file) {
+    i64 sum = FILE_START, end = FILE_START;
+    for (i64 i = 0; i < file->used.count; i++) {
+        i64 from = file->used.items[i].at / PAGE_BYTES * PAGE_BYTES;
+        i64 to = ALIGN_UP(file->used.items[i].at + file->used.items[i].bytes, PAGE_BYTES);
+        sum += MAX_OF(to - MAX_OF(from, end), 0);
+        end = MAX_OF(end, to);
+    }
+    return sum;
 }
 
 void save_close(struct save *save) {
@@ -153,7 +172,7 @@ static FALLIBLE keep(struct save *save, struct extent *extent, struct error *err
 }
 
 bool save_knows(const struct save *save, const struct extent *extent) {
-    return extent->stamp == save->file->stamp;
+    return extent->stamp == save->file->stamp && extent->at < save->move_from;
 }
 
 bool save_has(struct save *save, struct extent *extent) {
@@ -254,7 +273,7 @@ wf_status save_finish(struct save *save, struct extent *root, bool is_last, stru
     }
     spans_fini(&file->used);
     file->used = used;
-    file->stamp++;
+    file->stamp = file_stamp_new();
     extents_lock();
     for (i64 i = 0; i < save->kept_count; i++) {
         save->kept[i]->stamp = file->stamp;
@@ -265,4 +284,81 @@ wf_status save_finish(struct save *save, struct extent *root, bool is_last, stru
     }
     log_saved(file, &save->mark);
     return ERR_OK;
+}
+
+/* copies */
+
+enum { COPY_BYTES = 1 << 20 };
+
+static FALLIBLE copy_span(struct db_file *file, const struct span *span, i64 to, const char *path,
+                          u8 *block, struct error *err) {
+    for (i64 done = 0; done < span->bytes;) {
+        i64 n = MIN_OF(span->bytes - done, COPY_BYTES);
+        i64 code = disk_read_all(file->file, block, n, span->at + done);
+        if (code) {
+            return disk_failed(err, "read", file->path, code);
+        }
+        code = disk_write_all(to, block, n, span->at + done);
+        if (code) {
+            return disk_failed(err, "write", path, code);
+        }
+        done += n;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE copy_all(struct db_file *file, i64 to, const char *path, const _Atomic bool *stop,
+                         struct error *err) {
+    u8 *block = mem_alloc(file->mem, COPY_BYTES);
+    wf_status status = block ? ERR_OK : memory_refused(file->mem, err, COPY_BYTES);
+    for (i64 i = 0; i < file->used.count && !status; i++) {
+        if (stop && atomic_load(stop)) {
+            status = error_set(err, ERR_CANCELLED, -1, "copying the database was given up");
+        } else {
+            status = copy_span(file, &file->used.items[i], to, path, block, err);
+        }
+    }
+    mem_free(file->mem, block, COPY_BYTES);
+    TRY(status);
+    i64 code = disk_now->resize(to, MAX_OF(file->header.end, FILE_START));
+    code = code ? code : disk_now->sync(to);
+    return code ? disk_failed(err, "write", path, code) : ERR_OK;
+}
+
+/* The header comes last: what was interrupted is no database. */
+wf_status db_file_copy(struct db_file *file, const char *path, const _Atomic bool *stop,
+                       struct error *err) {
+    i64 to = disk_now->open(path, DISK_CREATE);
+    if (to < 0) {
+        return disk_failed(err, "create", path, to);
+    }
+    wf_status status = copy_all(file, to, path, stop, err);
+    if (!status) {
+        i64 code = headers_put(&file->header, to);
+        code = code ? code : disk_now->sync_folder(path);
+        status = code ? disk_failed(err, "write", path, code) : ERR_OK;
+    }
+    disk_now->close(to);
+    if (status) {
+        (void)disk_now->remove(path);
+    }
+    return status;
+}
+
+wf_status db_file_make(struct memory *mem, const char *path, struct db_file **out,
+                       struct error *err) {
+    i64 there = disk_now->open(path, DISK_READ);
+    if (there >= 0) {
+        disk_now->close(there);
+        return disk_failed(err, "create", path, -EEXIST);
+    }
+    return db_file_open(mem, path, false, out, err);
+}
+
+void db_file_made(struct db_file *file, bool fine) {
+    log_remove(file);
+    if (!fine) {
+        (void)disk_now->remove(file->path);
+    }
+    db_file_close(file);
 }

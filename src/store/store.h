@@ -192,8 +192,10 @@ bool version_wants_compaction(const struct table *table, const struct table_vers
 /* Whether it can remember one more compaction that moves its rows. */
 bool version_may_move(const struct table_version *version);
 /* `older`: somebody may have begun before earlier compactions, so what they moved is kept. */
-FALLIBLE version_compact(struct table *table, struct table_version *base, bool older,
+FALLIBLE version_compact(struct table *table, struct table_version *base, bool all, bool older,
                          struct table_version **out, struct error *err);
+/* Whether there is anything to gain by `all`: rows that are deleted, neighbours that fit into one. */
+bool version_wants_vacuum(const struct table *table, const struct table_version *version);
 /* 23505 when a row that `mine` has and `base` has not agrees in a key with another one of `mine`.
  * Keeps what it learns in `mine`, which nobody else may see yet. Keys that `waiting` marks (NULL =
  * none) are not looked at: version_check_key does that later. */

@@ -1,0 +1,428 @@
+/* test_care.c: what keeps a database file well: files of older versions, logs that are lost, full disks, VACUUM,
+ * copies, exports.
+ *
+ * tests/crash/fixtures has a file of every format there was, with the log that a kill left, made by `made.sql`;
+ * each opens and answers alike. */
+#define _GNU_SOURCE
+#include "crash.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/file_int.h"
+
+#define FIXTURES SOURCE_DIR "/tests/crash/fixtures/"
+
+static char scratch[100];
+
+static const char *in_scratch(const char *name) {
+    static char paths[8][200];
+    static int next;
+    char *path = paths[next++ % 8];
+    (void)snprintf(path, sizeof paths[0], "%s/%s", scratch, name);
+    return path;
+}
+
+static i64 file_bytes(const char *path) {
+    struct stat info;
+    return stat(path, &info) ? -1 : (i64)info.st_size;
+}
+
+static void copy_file(const char *from, const char *to) {
+    static char block[1 << 20];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    assert_non_null(in);
+    assert_non_null(out);
+    for (size_t n; (n = fread(block, 1, sizeof block, in)) > 0;) {
+        assert_int_equal(fwrite(block, 1, n, out), n);
+    }
+    (void)fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+static char *slurp(const char *path) {
+    i64 bytes = file_bytes(path);
+    FILE *in = fopen(path, "rb");
+    assert_non_null(in);
+    char *text = calloc(1, (size_t)bytes + 1);
+    assert_int_equal(fread(text, 1, (size_t)bytes, in), bytes);
+    (void)fclose(in);
+    return text;
+}
+
+static void expect_refusal(const char *path, const char *code, const char *word) {
+    struct fault_db f;
+    wf_error error;
+    assert_false(try_open(&f, path, &error));
+    if (strcmp(error.sqlstate, code) != 0 || !strstr(error.message, word)) {
+        fprintf(stderr, "%s %s\n", error.sqlstate, error.message);
+        fail();
+    }
+}
+
+/* older files */
+
+static void take_fixture(const char *name, const char *as) {
+    char from[300], to[300];
+    (void)snprintf(from, sizeof from, FIXTURES "%s", name);
+    copy_file(from, as);
+    (void)snprintf(from, sizeof from, FIXTURES "%s.log", name);
+    (void)snprintf(to, sizeof to, "%s.log", as);
+    copy_file(from, to);
+}
+
+static void check_fixture(wf_connection *conn) {
+    expect(conn, "select count(*), count(s), sum(d), sum(k), max(ts) from t",
+           "489|392|31243.25|125973|2024-02-24 00:05:06;");
+    expect(conn, "select k, s, d, f, ts from t where k in (1, 7, 500, 1000) order by k",
+           "1|row 1|0.25|1|2024-02-03 05:05:06;7|row 7!|1.75|7|2024-02-03 11:05:06;"
+           "500|~|125.00|500|2024-02-24 00:05:06;1000|late|~|NaN|~;");
+    expect(conn, "select id, k, n from kids order by id", "1|1|7;3|100|7;");
+    expect(conn, "select last_value, is_called from q", "11|true;");
+    expect(conn, "select k, s from z.v order by k", "1|row 1;3|row 3;");
+    expect(conn, "select x, y from path order by x, y", "1|2;1|3;2|3;");
+}
+
+static void test_formats(void **state) {
+    UNUSED(state);
+    static const char *const names[] = {"format1.wf", "format2.wf"};
+    const char *path = in_scratch("old.wf");
+    for (int i = 0; i < 2; i++) {
+        take_fixture(names[i], path);
+        wf_option reads[] = {{"device", "cpu"}, {"readonly", "on"}, {NULL, NULL}};
+        struct fault_db f = {NULL, NULL};
+        assert_int_equal(wf_open(path, reads, &f.db, NULL), WF_OK);
+        assert_int_equal(wf_connect(f.db, &f.conn), WF_OK);
+        check_fixture(f.conn);
+        close_both(f);
+        f = must_open(path);
+        check_fixture(f.conn);
+        check_clean(f.conn);
+        run(f.conn, "insert into t values (2000, 'new')");
+        close_both(f);
+        f = must_open(path);
+        expect(f.conn, "select s from t where k = 2000", "new;");
+        close_both(f);
+    }
+    (void)unlink(path);
+}
+
+/* A header of a format that is not known yet, whole in itself. */
+static void test_newer(void **state) {
+    UNUSED(state);
+    const char *path = in_scratch("newer.wf");
+    take_fixture("format2.wf", path);
+    char *before = slurp(path);
+    struct header header;
+    memcpy(&header, before, sizeof header);
+    header.format = FILE_FORMAT + 1;
+    header.sum = bytes_sum(&header, HEADER_BYTES - (i64)sizeof header.sum, 0);
+    FILE *file = fopen(path, "r+b");
+    assert_int_equal(fwrite(&header, sizeof header, 1, file), 1);
+    assert_int_equal(fseek(file, PAGE_BYTES, SEEK_SET), 0);
+    assert_int_equal(fwrite(&header, sizeof header, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    free(before);
+    before = slurp(path);
+    i64 bytes = file_bytes(path);
+    expect_refusal(path, "0A000", "has format 3; this program knows formats 1 to 2");
+    char *after = slurp(path);
+    assert_int_equal(file_bytes(path), bytes);
+    assert_memory_equal(before, after, (size_t)bytes);
+    free(before);
+    free(after);
+    (void)unlink(path);
+}
+
+static void test_lost_log(void **state) {
+    UNUSED(state);
+    const char *path = in_scratch("lost.wf"), *log = in_scratch("lost.wf.log");
+    take_fixture("format2.wf", path);
+    (void)unlink(log);
+    expect_refusal(path, "XX001", "is missing");
+    expect_refusal(path, "XX001", "is missing");
+    take_fixture("format2.wf", path); /* put back */
+    struct fault_db f = must_open(path);
+    check_fixture(f.conn);
+    close_both(f);
+    assert_int_equal(file_bytes(log), -1); /* not needed any more */
+    (void)unlink(path);
+}
+
+static void test_permissions(void **state) {
+    UNUSED(state);
+    const char *path = in_scratch("locked.wf");
+    if (geteuid() == 0) {
+        return; /* nothing is forbidden */
+    }
+    take_fixture("format2.wf", path);
+    assert_int_equal(chmod(path, 0400), 0);
+    expect_refusal(path, "42501", path);
+    assert_int_equal(chmod(path, 0000), 0);
+    expect_refusal(path, "42501", path);
+    (void)unlink(path);
+}
+
+/* a full disk, and commits that nobody waits for */
+
+static void refused(wf_connection *conn, const char *sql, const char *code) {
+    assert_true(wf_query(conn, sql, NULL) != WF_OK);
+    if (strcmp(wf_connection_error(conn)->sqlstate, code) != 0) {
+        show_error(conn, sql);
+        fail();
+    }
+}
+
+static void test_full_disk(void **state) {
+    UNUSED(state);
+    disk_now = &disk_paper;
+    struct fault_db f = must_open(PATH);
+    run(f.conn, "create table t (a integer, s text); insert into t values (1, 'one')");
+    disk.room = all_bytes() + 4000;
+    i64 rows = 1;
+    while (!wf_query(f.conn, "insert into t values (2, repeat('x', 300))", NULL)) { /* the log */
+        rows++;
+    }
+    assert_string_equal(wf_connection_error(f.conn)->sqlstate, "53100");
+    refused(f.conn, "insert into t select i, 'many' || i from generate_series(1, 40000) i", "53100");
+    refused(f.conn, "checkpoint", "53100");
+    char sql[100], should[40];
+    (void)snprintf(sql, sizeof sql, "select count(*) from t");
+    (void)snprintf(should, sizeof should, "%lld;", (long long)rows);
+    expect(f.conn, sql, should);
+    disk.room = 0; /* somebody made room */
+    run(f.conn, "insert into t values (3, 'three')");
+    run(f.conn, "checkpoint");
+    (void)snprintf(should, sizeof should, "%lld;", (long long)rows + 1);
+    expect(f.conn, sql, should);
+    check_clean(f.conn);
+    close_both(f);
+    f = must_open(PATH);
+    expect(f.conn, sql, should);
+    close_both(f);
+    disk_forget();
+    disk_now = &disk_system;
+}
+
+/* A crash may lose the last lazy commits, never one before another, nor a part of one. */
+static void test_lazy(void **state) {
+    UNUSED(state);
+    enum { COMMITS = 60, FIRM = 40 };
+    disk_now = &disk_paper;
+    dice = (u64)asked("CRASH_SEED", 11);
+    struct fault_db f = must_open(PATH);
+    char sql[200];
+    i64 firm = 0;
+    run(f.conn, "create table t (a integer, b integer)");
+    i64 start = disk.count;
+    run(f.conn, "set durability = lazy");
+    for (int i = 1; i <= COMMITS; i++) {
+        (void)snprintf(sql, sizeof sql, "insert into t values (%d, 0), (%d, 1)", i, i);
+        if (i == FIRM) {
+            run(f.conn, "set durability = full");
+        }
+        run(f.conn, sql);
+        if (i == FIRM) {
+            firm = disk.count;
+            run(f.conn, "set durability = lazy");
+        }
+    }
+    i64 end = disk.count;
+    close_both(f);
+    for (int i = 0; i < 40; i++) {
+        i64 point = start + roll((u32)(end - start) + 1);
+        crash_at(point, i % 4 == 0);
+        struct journal kept = journal_aside();
+        f = must_open(PATH);
+        expect(f.conn, "select count(*) = 2 * count(distinct a) and coalesce(max(a), 0) = count(distinct a) from t",
+               "true;");
+        (void)snprintf(sql, sizeof sql, "select coalesce(max(a), 0) >= %d from t", point >= firm ? FIRM : 0);
+        expect(f.conn, sql, "true;");
+        close_both(f);
+        journal_back(kept);
+    }
+    disk_forget();
+    disk_now = &disk_system;
+}
+
+/* VACUUM and copies */
+
+static const char *const made_tables =
+    "create table t (a integer primary key, s text); create table u (b bigint, c text); "
+    "insert into t select i, 's ' || i % 50 from generate_series(1, 300000) i; "
+    "insert into u select i, 'u' || i % 100 from generate_series(1, 300000) i; checkpoint; "
+    "delete from t where a % 3 > 0; update u set b = b + 1 where b % 2 = 0; delete from u where b > 20000";
+
+static void check_tables(wf_connection *conn) {
+    expect(conn, "select count(*), sum(a), min(s), max(s) from t", "100000|15000150000|s 0|s 9;");
+    expect(conn, "select count(*), sum(b), min(c), max(c) from u", "19999|199999999|u0|u99;");
+}
+
+static void test_vacuum(void **state) {
+    UNUSED(state);
+    const char *path = in_scratch("vacuum.wf"), *copy = in_scratch("copy.wf");
+    struct fault_db f = must_open(path);
+    run(f.conn, made_tables);
+    run(f.conn, "checkpoint");
+    wf_connection *other = NULL; /* a snapshot of before, which changes a row that moves */
+    assert_int_equal(wf_connect(f.db, &other), WF_OK);
+    run(other, "begin; update t set s = 'other' where a = 3");
+    i64 before = file_bytes(path);
+    run(f.conn, "vacuum");
+    i64 after = file_bytes(path);
+    if (after >= before / 2) {
+        fprintf(stderr, "%lld of %lld bytes\n", (long long)after, (long long)before);
+        fail();
+    }
+    check_tables(f.conn);
+    run(other, "update t set s = 's 3' where a = 3; commit");
+    check_tables(f.conn);
+    wf_disconnect(other);
+    refused(f.conn, "begin; vacuum", "25001");
+    run(f.conn, "rollback");
+    run(f.conn, "vacuum u");
+    refused(f.conn, "vacuum nowhere", "42P01");
+    char sql[300];
+    (void)snprintf(sql, sizeof sql, "vacuum into '%s'", copy);
+    run(f.conn, sql);
+    refused(f.conn, sql, "42710");
+    (void)snprintf(sql, sizeof sql, "VACUUM INTO '%s'", path);
+    refused(f.conn, sql, "42710");
+    refused(f.conn, "vacuum into '/no/such/folder/a.wf'", "58P01");
+    refused(f.conn, "vacuum into ''", "22023");
+    run(f.conn, "insert into t values (-1, 'later')");
+    struct fault_db c = must_open(copy);
+    check_tables(c.conn);
+    check_clean(c.conn);
+    run(c.conn, "insert into t values (-1, 'its own')");
+    close_both(c);
+    expect(f.conn, "select s from t where a = -1", "later;");
+    close_both(f);
+    f = must_open(path);
+    expect(f.conn, "select s from t where a = -1", "later;");
+    close_both(f);
+    c = must_open(copy);
+    expect(c.conn, "select s from t where a = -1", "its own;");
+    close_both(c);
+    (void)unlink(path);
+    (void)unlink(copy);
+}
+
+static void test_copy_of_memory(void **state) {
+    UNUSED(state);
+    const char *copies[] = {in_scratch("first.wf"), in_scratch("second.wf")};
+    struct fault_db f = must_open(NULL);
+    run(f.conn, made_tables);
+    run(f.conn, "vacuum");
+    for (int i = 0; i < 2; i++) {
+        char sql[300];
+        (void)snprintf(sql, sizeof sql, "vacuum into '%s'", copies[i]);
+        run(f.conn, sql);
+        refused(f.conn, sql, "42710");
+        struct fault_db c = must_open(copies[i]);
+        check_tables(c.conn);
+        check_clean(c.conn);
+        close_both(c);
+        (void)unlink(copies[i]);
+    }
+    check_tables(f.conn);
+    close_both(f);
+}
+
+/* exports */
+
+static const char *const made_schema =
+    "create schema z; create schema \"Odd name\"; comment on schema z is 'it''s z'; "
+    "create sequence q start 5 increment 2; select nextval('q'); "
+    "create table t (a serial primary key, b text default 'x''y', c integer generated always as identity, "
+    "d double precision, e decimal(9, 2), f timestamp, g date, h boolean, i interval, "
+    "constraint pos check (a > 0), constraint two unique (b, d)); "
+    "insert into t (b, d, e, f, g, h, i) values "
+    "('q', 0.1, 1.25, '2024-01-02 03:04:05.678', '2024-01-02', true, '1 mon'), "
+    "(null, 'nan', null, null, null, null, null), ('', -1e300, -3, null, '0001-01-01', false, '3 days 04:05:06'), "
+    "(E'a \"b\", c\\nd', 'infinity', 0, null, null, null, null); "
+    "create table z.u (id bigint primary key default nextval('q'), r integer references t (a) on delete cascade "
+    "deferrable initially deferred, me bigint references z.u (id)); "
+    "insert into z.u (r) values (1), (2), (null); "
+    "create table \"Odd name\".\"Ta'ble\" (\"Co l\" integer, \"select\" text); "
+    "insert into \"Odd name\".\"Ta'ble\" values (1, 'o'); create view z.late as select * from z.u; "
+    "set search_path = z, public; create view inpath as select id, b from u join t on r = a; "
+    "reset search_path; create or replace view z.late as select * from z.u where id in (select id from z.inpath); "
+    "create unique index uq on t (c); comment on table t is 'hi'; comment on view z.late is 'a view'; "
+    "alter table t add constraint big check (a > 100) not valid; "
+    "create temporary table tmp (a integer)";
+
+static const char *const made_rules =
+    "call logiql('base(x, y) -> int(x), int(y). +base(1, 2). +base(2, 3). path(x, y) <- base(x, y). "
+    "path(x, z) <- path(x, y), base(y, z). base(x, y) -> x < y. cnt[] = n -> int(n). +cnt[] = 4. "
+    "even(x) <- x = 0. odd(y) <- even(x), y = x + 1, y < 9. even(y) <- odd(x), y = x + 1, y < 9.')";
+
+static void check_imported(wf_connection *conn) {
+    expect(conn, "select a, b, c, d, e, f, g, h, i from t order by a",
+           "1|q|1|0.1|1.25|2024-01-02 03:04:05.678|2024-01-02|true|1 mon;2|~|2|NaN|~|~|~|~|~;"
+           "3||3|-1e+300|-3.00|~|0001-01-01|false|3 days 04:05:06;4|a \"b\", c\nd|4|Infinity|0.00|~|~|~|~;");
+    expect(conn, "select id, r from z.late order by id", "7|1;9|2;");
+    expect(conn, "select \"Co l\", \"select\" from \"Odd name\".\"Ta'ble\"", "1|o;");
+    expect(conn, "select x, y from path order by x, y", "1|2;1|3;2|3;");
+    expect(conn, "select count(*) from even", "5;");
+    refused(conn, "call logiql('+base(5, 4).')", "23514");
+    refused(conn, "insert into z.u (r) values (77)", "23503");
+    refused(conn, "insert into t (a) values (50)", "23514");
+    expect(conn, "select obj_description('t'::regclass), obj_description('z.late'::regclass)", "hi|a view;");
+}
+
+static void test_export(void **state) {
+    UNUSED(state);
+    const char *first = in_scratch("one/two"), *second = in_scratch("again");
+    char sql[300];
+    struct fault_db f = must_open(NULL);
+    run(f.conn, made_schema);
+    run(f.conn, made_rules);
+    (void)snprintf(sql, sizeof sql, "export database '%s'", first);
+    run(f.conn, sql);
+    refused(f.conn, sql, "42710");
+    check_imported(f.conn);
+    struct fault_db g = must_open(NULL);
+    refused(g.conn, "import database '/no/such/folder'", "58P01");
+    (void)snprintf(sql, sizeof sql, "import database '%s'", first);
+    run(g.conn, sql);
+    (void)snprintf(sql, sizeof sql, "export database '%s'", second);
+    run(g.conn, sql);
+    check_imported(g.conn);
+    (void)snprintf(sql, sizeof sql, "import database '%s'", first);
+    refused(g.conn, sql, "42P06"); /* all is there already */
+    const char *const texts[] = {"schema.sql", "load.sql"};
+    for (int i = 0; i < 2; i++) { /* what was imported is exported alike */
+        char one[400], two[400];
+        (void)snprintf(one, sizeof one, "%s/%s", first, texts[i]);
+        (void)snprintf(two, sizeof two, "%s/%s", second, texts[i]);
+        char *a = slurp(one), *b = slurp(two);
+        assert_string_equal(a, b);
+        free(a);
+        free(b);
+    }
+    close_both(g);
+    close_both(f);
+}
+
+static int make_scratch(void **state) {
+    UNUSED(state);
+    (void)snprintf(scratch, sizeof scratch, "/tmp/warpfox-care-XXXXXX");
+    return mkdtemp(scratch) ? 0 : 1;
+}
+
+static int drop_scratch(void **state) {
+    UNUSED(state);
+    char sql[200];
+    (void)snprintf(sql, sizeof sql, "rm -rf '%s'", scratch);
+    return system(sql) ? 1 : 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_formats),   cmocka_unit_test(test_newer),  cmocka_unit_test(test_lost_log),
+        cmocka_unit_test(test_permissions), cmocka_unit_test(test_full_disk), cmocka_unit_test(test_lazy),
+        cmocka_unit_test(test_vacuum),    cmocka_unit_test(test_copy_of_memory), cmocka_unit_test(test_export),
+    };
+    return cmocka_run_group_tests_name("care", tests, make_scratch, drop_scratch);
+}
