@@ -111,7 +111,9 @@ void keeper_end(struct catalog *catalog) {
 /* VACUUM */
 
 /* What lies behind the place where the file could end goes into gaps before it. Where that does not
- * help, everything is written anew, and then once more at the start. */
+ * help, everything is written anew, and then once more at the start; unless columns are read from
+ * where they are, which stay there until the file is closed: the save behind the next opening makes
+ * the file short then. */
 wf_status catalog_shrink(struct catalog *catalog, struct error *err) {
     struct db_file *file = catalog->file;
     if (!file) {
@@ -121,7 +123,8 @@ wf_status catalog_shrink(struct catalog *catalog, struct error *err) {
     wf_status status = save_beside(catalog, I64_MAX, err);
     for (i32 pass = 0; pass < 3 && !status && !catalog->saving; pass++) {
         i64 least = db_file_least_bytes(file);
-        if (db_file_bytes(file) - least <= MAX_OF(least / 16, GAPS_BYTES)) {
+        bool fine = db_file_bytes(file) - least <= MAX_OF(least / 16, GAPS_BYTES);
+        if (fine || (pass && db_file_is_read(file))) {
             break;
         }
         status = save_beside(catalog, pass ? 0 : least, err);

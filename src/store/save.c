@@ -100,6 +100,13 @@ i64 db_file_least_bytes(const struct db_file *file) {
     return sum;
 }
 
+bool db_file_is_read(const struct db_file *file) {
+    struct spans spans = {.mem = file->mem};
+    bool none = frames_spans(file->frames, &spans) && spans.count == 0;
+    spans_fini(&spans);
+    return !none;
+}
+
 void save_close(struct save *save) {
     if (!save) {
         return;
