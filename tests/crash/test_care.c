@@ -85,9 +85,9 @@ static void check_fixture(wf_connection *conn) {
 
 static void test_formats(void **state) {
     UNUSED(state);
-    static const char *const names[] = {"format1.wf", "format2.wf"};
+    static const char *const names[] = {"format1.wf", "format2.wf", "format3.wf"};
     const char *path = in_scratch("old.wf");
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         take_fixture(names[i], path);
         wf_option reads[] = {{"device", "cpu"}, {"readonly", "on"}, {NULL, NULL}};
         struct fault_db f = {NULL, NULL};
@@ -111,7 +111,7 @@ static void test_formats(void **state) {
 static void test_newer(void **state) {
     UNUSED(state);
     const char *path = in_scratch("newer.wf");
-    take_fixture("format2.wf", path);
+    take_fixture("format3.wf", path);
     char *before = slurp(path);
     struct header header;
     memcpy(&header, before, sizeof header);
@@ -125,7 +125,10 @@ static void test_newer(void **state) {
     free(before);
     before = slurp(path);
     i64 bytes = file_bytes(path);
-    expect_refusal(path, "0A000", "has format 3; this program knows formats 1 to 2");
+    char should[100];
+    (void)snprintf(should, sizeof should, "has format %d; this program knows formats 1 to %d", FILE_FORMAT + 1,
+                   FILE_FORMAT);
+    expect_refusal(path, "0A000", should);
     char *after = slurp(path);
     assert_int_equal(file_bytes(path), bytes);
     assert_memory_equal(before, after, (size_t)bytes);
@@ -137,11 +140,11 @@ static void test_newer(void **state) {
 static void test_lost_log(void **state) {
     UNUSED(state);
     const char *path = in_scratch("lost.wf"), *log = in_scratch("lost.wf.log");
-    take_fixture("format2.wf", path);
+    take_fixture("format3.wf", path);
     (void)unlink(log);
     expect_refusal(path, "XX001", "is missing");
     expect_refusal(path, "XX001", "is missing");
-    take_fixture("format2.wf", path); /* put back */
+    take_fixture("format3.wf", path); /* put back */
     struct fault_db f = must_open(path);
     check_fixture(f.conn);
     close_both(f);
@@ -155,7 +158,7 @@ static void test_permissions(void **state) {
     if (geteuid() == 0) {
         return; /* nothing is forbidden */
     }
-    take_fixture("format2.wf", path);
+    take_fixture("format3.wf", path);
     assert_int_equal(chmod(path, 0400), 0);
     expect_refusal(path, "42501", path);
     assert_int_equal(chmod(path, 0000), 0);
