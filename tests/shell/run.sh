@@ -655,7 +655,7 @@ note $? "bench ssb's chart" "$(tail -n 3 "$tmp/bars.svg")"
 complains "bench ssb draws where it cannot" 1 'cannot be written' bench ssb --sf 0.01 --queries 1.1 --runs 1 --plot "$tmp/no/bars.svg"
 prints "bench tpch of another text" '^1 right, 0 wrong, 1 not checked, 0 failed$' bench tpch --sf 0.01 --queries 6,10 --runs 1 --text duckdb
 prints "explain (steps) is a table" 'step .*operators .*kernel_ns .*device_peak' -c 'explain (steps) select 1'
-prints "bench weave fuses five patterns" '^geometric mean of the patterns on cpu: .*; against packed tuples: ' bench weave --rows 3000 --runs 1 -d cpu
+prints "bench weave fuses five patterns" '^geometric mean of the patterns on cpu, against partition, compute, gather: ' bench weave --rows 3000 --runs 1 -d cpu
 prints "bench weave sweeps" '"pattern": "sweep", "percent": 90, .*"way": "unfused"' bench weave --rows 1000 --runs 1 -d cpu --only sweep --json
 prints "bench weave as Markdown" '^\| e \| cpu \| 0.0 \| fused' bench weave --rows 1000 --runs 1 -d cpu --only e --markdown --plot "$tmp/weave.svg"
 tail -n 1 "$tmp/weave.svg" | grep -q '</svg>'
