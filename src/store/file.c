@@ -145,7 +145,7 @@ static void write_second(struct db_file *file) {
     i64 code = disk_write_all(file->file, page, PAGE_BYTES, PAGE_BYTES);
     atomic_fetch_add(&file->second_written, 1);
     mutex_lock(&file->lock);
-    file->failed |= code != 0;
+    file->failed = file->failed || code != 0;
     mutex_unlock(&file->lock);
 }
 

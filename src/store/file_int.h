@@ -65,7 +65,7 @@ struct db_file {
     /* The log. */
     struct mutex lock; /* of what follows */
     struct cond synced_more;
-    b8 failed;  /* a sync did: nothing is written any more */
+    _Atomic bool failed; /* a sync did: nothing is written any more */
     b8 syncing; /* somebody is at it, without the lock */
     b8 log_ready; /* it takes records of the header's generation */
     i64 log_at;    /* where the next one goes */

@@ -227,7 +227,7 @@ wf_status log_sync(struct db_file *file, u64 number, struct error *err) {
         i64 code = disk_now->sync(file->log);
         mutex_lock(&file->lock);
         file->syncing = 0;
-        file->failed |= code != 0;
+        file->failed = file->failed || code != 0;
         file->synced = code ? file->synced : MAX_OF(upto, file->synced);
         status = code ? disk_failed(err, "sync", file->log_path, code) : ERR_OK;
         cond_broadcast(&file->synced_more);
