@@ -236,6 +236,17 @@ static FALLIBLE change_users(struct wf_connection *conn, struct arena *arena,
     return status;
 }
 
+static FALLIBLE rename_in_index(struct wf_connection *conn, const struct renamed_index *now) {
+    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, now->oid);
+    if (!entry) {
+        return ERR_OK;
+    }
+    struct object like = object_view(entry->object);
+    like.text = now->text;
+    like.col_names = now->names;
+    return ddl_put(conn, object_new(&conn->db->mem, &like), NULL);
+}
+
 /* What ALTER does beside the table: views that CASCADE names, sequences, references. */
 static FALLIBLE alter_others(struct wf_connection *conn, struct arena *arena,
                              const struct statement *st, bool moved) {
@@ -246,7 +257,12 @@ static FALLIBLE alter_others(struct wf_connection *conn, struct arena *arena,
         TRY(ddl_drop(conn, arena, st->alter.dropped_seq));
     }
     for (i32 i = 0; i < st->alter.drop_count; i++) {
-        TRY(ddl_drop(conn, arena, st->alter.drops[i]));
+        if (edition_find_oid(conn->tx.mine, st->alter.drops[i])) { /* two columns may name it */
+            TRY(ddl_drop(conn, arena, st->alter.drops[i]));
+        }
+    }
+    for (i32 i = 0; i < st->alter.index_count; i++) {
+        TRY(rename_in_index(conn, &st->alter.indexes[i]));
     }
     if (moved) {
         TRY(change_users(conn, arena, st, move_sequence));

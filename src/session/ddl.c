@@ -99,13 +99,17 @@ FALLIBLE run_create_schema(struct wf_connection *conn, struct rowset *rows) {
 
 /* Sequences */
 
-static const char *free_name(struct wf_connection *conn, struct arena *arena, u32 schema,
-                             const char *base) {
-    const char *name = base;
-    for (i32 n = 1; edition_name_holder(conn->tx.mine, schema, sv_from(name)); n++) {
-        name = arena_printf(arena, "%s%d", base, n);
+static FALLIBLE sequence_name(struct wf_connection *conn, struct arena *arena, u32 schema,
+                              const struct table_def *def, const struct ddl_seq *seq,
+                              const char **out) {
+    *out = seq->name;
+    for (i32 n = 1; edition_name_holder(conn->tx.mine, schema, sv_from(*out)); n++) {
+        if (seq->named) {
+            FAIL(&conn->err, DUPLICATE_TABLE, "relation \"%.100s\" already exists", *out);
+        }
+        *out = sql_object_name(arena, def->name, def->cols[seq->col].name, "seq", n);
     }
-    return name;
+    return ERR_OK;
 }
 
 static FALLIBLE put_sequence(struct wf_connection *conn, const struct ddl_seq *def, u32 schema,
@@ -212,12 +216,13 @@ FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
     for (i32 i = 0; i < table->seq_count; i++) {
         const struct ddl_seq *seq = &table->seqs[i];
         u32 seq_oid = catalog_new_oid(conn->db->catalog);
-        const char *name = free_name(conn, &rows->arena, schema, seq->name);
+        const char *name = NULL;
+        TRY(sequence_name(conn, &rows->arena, schema, def, seq, &name));
         TRY(put_sequence(conn, seq, schema, name, seq_oid, oid, temp));
         struct column_def *col = &def->cols[seq->col];
         col->sequence = seq_oid;
         if (!col->identity) {
-            col->default_text = arena_printf(&rows->arena, "nextval('%s'::regclass)", name);
+            col->default_text = define_nextval(&rows->arena, NULL, name);
         }
     }
     return ERR_OK;

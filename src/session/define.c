@@ -28,6 +28,18 @@ void define_name(struct text *out, const char *name) {
     text_print(out, "\"");
 }
 
+void define_literal(struct text *out, const char *text) {
+    if (!text) {
+        text_print(out, "NULL");
+        return;
+    }
+    text_print(out, "'");
+    for (; *text; text++) {
+        text_print(out, *text == '\'' ? "''" : "%c", *text);
+    }
+    text_print(out, "'");
+}
+
 static void print_names(struct text *out, const struct table *table, u32 count, const u32 *cols) {
     text_print(out, "(");
     for (u32 i = 0; i < count; i++) {
@@ -37,12 +49,67 @@ static void print_names(struct text *out, const struct table *table, u32 count, 
     text_print(out, ")");
 }
 
+const char *define_nextval(struct arena *arena, const char *schema, const char *name) {
+    struct text full, out;
+    text_init(&full, arena);
+    text_init(&out, arena);
+    if (schema) {
+        define_name(&full, schema);
+        text_print(&full, ".");
+    }
+    define_name(&full, name);
+    text_print(&out, "nextval(");
+    define_literal(&out, full.ptr);
+    text_print(&out, "::regclass)");
+    return out.ptr;
+}
+
 /* A column whose default still is the next value of the sequence it owns. */
 static bool is_serial(const struct edition *edition, const struct column_def *col) {
     const struct edition_entry *own = edition_find_oid(edition, col->sequence);
     return own && col->not_null && !col->identity && col->default_text &&
            strncmp(col->default_text, "nextval(", 8) == 0 &&
            strstr(col->default_text, own->object->name);
+}
+
+static void print_options(struct text *out, const struct sequence *seq) {
+    text_print(out, "START WITH %lld INCREMENT BY %lld MINVALUE %lld MAXVALUE %lld%s", seq->start,
+               seq->increment, seq->min, seq->max, seq->cycle ? " CYCLE" : "");
+}
+
+/* A whole definition says of the sequence what is not usual, the one of an export all. */
+static void print_identity(struct text *out, const struct edition *edition,
+                           const struct column_def *col, bool whole) {
+    const struct edition_entry *own = edition_find_oid(edition, col->sequence);
+    const struct sequence *seq = own ? own->object->sequence : NULL;
+    text_print(out, " GENERATED %s AS IDENTITY", col->identity == 'a' ? "ALWAYS" : "BY DEFAULT");
+    bool usual = !seq || (seq->start == 1 && seq->increment == 1 && seq->min == 1 && !seq->cycle &&
+                          seq->max == (i64)range_of_type(col->type).hi);
+    if (!seq || (whole && usual)) {
+        return;
+    }
+    text_print(out, " (");
+    if (!whole) {
+        text_print(out, "SEQUENCE NAME ");
+        define_name(out, own->object->name);
+        text_print(out, " ");
+    }
+    print_options(out, seq);
+    text_print(out, ")");
+}
+
+/* A sequence is named as it is called now; in an export with its schema, since names are looked for
+ * elsewhere there. */
+static void print_default(struct text *out, const struct edition *edition,
+                          const struct column_def *col, bool whole) {
+    const struct edition_entry *seq = edition_find_oid(edition, col->sequence);
+    const struct edition_entry *schema =
+        seq ? edition_find_oid(edition, seq->object->schema) : NULL;
+    bool plain = schema && whole && schema->object->oid == OID_PUBLIC;
+    text_print(
+        out, " DEFAULT %s",
+        schema ? define_nextval(out->arena, plain ? NULL : schema->object->name, seq->object->name)
+               : col->default_text);
 }
 
 static void print_column(struct text *out, const struct edition *edition,
@@ -58,10 +125,9 @@ static void print_column(struct text *out, const struct edition *edition,
     }
     text_print(out, " %s%s", type_print(col->type, type), col->not_null ? " NOT NULL" : "");
     if (col->identity) {
-        text_print(out, " GENERATED %s AS IDENTITY",
-                   col->identity == 'a' ? "ALWAYS" : "BY DEFAULT");
+        print_identity(out, edition, col, whole);
     } else if (col->default_text) {
-        text_print(out, " DEFAULT %s", col->default_text);
+        print_default(out, edition, col, whole);
     }
 }
 
@@ -179,9 +245,9 @@ void define_later(struct text *out, struct snapshot *snap, const struct object *
 
 static void print_sequence(struct text *out, const struct sequence *seq) {
     char type[32];
-    text_print(out, " AS %s START WITH %lld INCREMENT BY %lld MINVALUE %lld MAXVALUE %lld%s;\n",
-               type_print(seq->type, type), seq->start, seq->increment, seq->min, seq->max,
-               seq->cycle ? " CYCLE" : "");
+    text_print(out, " AS %s ", type_print(seq->type, type));
+    print_options(out, seq);
+    text_print(out, ";\n");
 }
 
 static bool is_unique(const struct edition_entry *owner, u32 oid) {
@@ -194,7 +260,8 @@ static bool is_unique(const struct edition_entry *owner, u32 oid) {
     return false;
 }
 
-void define_table(struct text *out, struct snapshot *snap, const struct object *object, bool whole) {
+void define_table(struct text *out, struct snapshot *snap, const struct object *object,
+                  bool whole) {
     text_print(out, "CREATE %sTABLE ", object->temp ? "TEMPORARY " : "");
     define_place(out, snap, object);
     text_print(out, " (");
@@ -234,6 +301,10 @@ void define_object(struct text *out, struct snapshot *snap, const struct object 
         text_print(out, " (%s);\n", object->text ? object->text : "");
     }
     if (object->comment) {
-        text_print(out, "-- %s\n", object->comment);
+        text_print(out, "-- ");
+        for (const char *at = object->comment; *at; at++) {
+            text_print(out, *at == '\n' ? "\n-- " : "%c", *at);
+        }
+        text_print(out, "\n");
     }
 }

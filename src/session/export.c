@@ -24,18 +24,6 @@ struct exporting {
     i32 files;
 };
 
-static void put_literal(struct text *out, const char *text) {
-    if (!text) {
-        text_print(out, "NULL");
-        return;
-    }
-    text_print(out, "'");
-    for (; *text; text++) {
-        text_print(out, *text == '\'' ? "''" : "%c", *text);
-    }
-    text_print(out, "'");
-}
-
 static const char *schema_name(const struct exporting *e, const struct object *object) {
     const struct edition_entry *schema = edition_find_oid(e->snap.edition, object->schema);
     return schema ? schema->object->name : "public";
@@ -72,7 +60,7 @@ static void put_comment(struct exporting *e, const struct object *object) {
         put_full(e, &e->load, object);
     }
     text_print(&e->load, " IS ");
-    put_literal(&e->load, object->comment);
+    define_literal(&e->load, object->comment);
     text_print(&e->load, ";\n");
 }
 
@@ -104,7 +92,7 @@ static void put_sequence(struct exporting *e, const struct object *object) {
     bool called = seq->called;
     mutex_unlock(&seq->lock);
     text_print(&e->load, "SELECT setval(");
-    put_literal(&e->load, name.ptr);
+    define_literal(&e->load, name.ptr);
     text_print(&e->load, ", %lld, %s);\n", (long long)last, called ? "true" : "false");
 }
 
@@ -123,7 +111,7 @@ static FALLIBLE put_rows(struct exporting *e, const struct object *object) {
     text_print(&sql, "COPY ");
     put_full(e, &sql, object);
     text_print(&sql, " TO ");
-    put_literal(&sql, arena_printf(e->arena, "%s/%s", e->folder, file.ptr));
+    define_literal(&sql, arena_printf(e->arena, "%s/%s", e->folder, file.ptr));
     text_print(&sql, " (FORMAT csv, HEADER)");
     text_print(&e->load, "COPY ");
     put_full(e, &e->load, object);
@@ -151,22 +139,22 @@ static void put_dependent(struct exporting *e, const struct object *object) {
 static void put_restore(struct exporting *e, const struct object *object) {
     struct text *out = &e->schema;
     text_print(out, "CALL logiql_restore(");
-    put_literal(out, schema_name(e, object));
+    define_literal(out, schema_name(e, object));
     text_print(out, ", ");
-    put_literal(out, object->name);
+    define_literal(out, object->name);
     text_print(out, ", ");
-    put_literal(out, object->text);
+    define_literal(out, object->text);
     text_print(out, ", ");
-    put_literal(out, object->comment);
+    define_literal(out, object->comment);
     text_print(out, ", ");
-    put_literal(out, object->path);
+    define_literal(out, object->path);
     for (u32 i = 0; i < object->dep_count; i++) {
         const struct edition_entry *read = edition_find_oid(e->snap.edition, object->deps[i]);
         if (read) {
             text_print(out, ", ");
-            put_literal(out, schema_name(e, read->object));
+            define_literal(out, schema_name(e, read->object));
             text_print(out, ", ");
-            put_literal(out, read->object->name);
+            define_literal(out, read->object->name);
         }
     }
     text_print(out, ");\n");
@@ -209,6 +197,7 @@ static void put_views(struct exporting *e) {
             }
             if (ready) {
                 put_view(e, object);
+                put_comment(e, object);
                 done[i] = more = true;
             }
         }
@@ -233,13 +222,25 @@ static void put_kind(struct exporting *e, enum object_kind kind) {
             continue;
         }
         if (kind == OBJECT_SEQUENCE) {
-            put_sequence(e, object);
+            if (!identity_of(e, object)) {
+                put_sequence(e, object);
+            }
         } else if (kind == OBJECT_TABLE) {
             define_table(&e->schema, &e->snap, object, false);
         } else if (kind == OBJECT_INDEX) {
             put_plain(e, &e->load, object);
         } else if (object->logical) {
             put_dependent(e, object);
+        }
+    }
+}
+
+/* Sequences that come with their tables, behind the others as an import makes them. */
+static void put_identities(struct exporting *e) {
+    for (i64 i = 0; i < e->items.count; i++) {
+        const struct object *object = e->items.items[i]->object;
+        if (object->kind == OBJECT_SEQUENCE && identity_of(e, object)) {
+            put_sequence(e, object);
         }
     }
 }
@@ -253,6 +254,7 @@ static FALLIBLE put_all(struct exporting *e) {
         }
     }
     put_kind(e, OBJECT_SEQUENCE);
+    put_identities(e);
     put_kind(e, OBJECT_TABLE);
     put_kind(e, OBJECT_VIEW);
     put_views(e);
@@ -265,7 +267,9 @@ static FALLIBLE put_all(struct exporting *e) {
         if (object->logical) {
             put_restore(e, object);
         }
-        put_comment(e, object);
+        if (!is_view(object)) {
+            put_comment(e, object);
+        }
     }
     return arena_check(e->arena, &e->conn->err);
 }
@@ -316,15 +320,19 @@ static FALLIBLE add_text(struct wf_connection *conn, struct arena *arena, const 
                          const char *name, struct text *out) {
     struct file_view view;
     const char *path = arena_printf(arena, "%s/%s", folder, name);
-    struct sv here = SV(HERE "'");
+    struct sv here = SV(HERE "'"), copy = SV("COPY ");
     struct text quoted;
     text_init(&quoted, arena);
-    put_literal(&quoted, folder);
+    define_literal(&quoted, folder);
     TRY(arena_check(arena, &conn->err));
     TRY(file_view_open(&view, path, &conn->err));
     i64 from = 0;
+    bool copies = false; /* a line that reads rows: nowhere else is the mark ours */
     for (i64 i = 0; i + here.len <= view.bytes; i++) {
-        if (memcmp(view.data + i, here.ptr, (size_t)here.len) == 0) {
+        if (i == 0 || view.data[i - 1] == '\n') {
+            copies = memcmp(view.data + i, copy.ptr, (size_t)copy.len) == 0;
+        }
+        if (copies && memcmp(view.data + i, here.ptr, (size_t)here.len) == 0) {
             text_append(out, (struct sv){(const char *)view.data + from, i - from});
             text_append(out, (struct sv){quoted.ptr, quoted.len - 1});
             text_print(out, "/");

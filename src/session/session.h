@@ -207,6 +207,9 @@ void define_object(struct text *out, struct snapshot *snap, const struct object 
 void define_table(struct text *out, struct snapshot *snap, const struct object *object, bool whole);
 void define_later(struct text *out, struct snapshot *snap, const struct object *object);
 void define_name(struct text *out, const char *name);
+void define_literal(struct text *out, const char *text); /* NULL as NULL */
+/* nextval('schema.name'::regclass); without a schema where it is NULL. */
+const char *define_nextval(struct arena *arena, const char *schema, const char *name);
 void define_place(struct text *out, struct snapshot *snap, const struct object *object);
 
 struct script_part {

@@ -81,21 +81,10 @@ static bool key_uses(u32 count, const u32 *cols, u32 col) {
     return false;
 }
 
-/* Whether a condition names the column. */
-static bool text_names(struct bind *b, const char *text, const char *name) {
+static bool names_column(const char *text, const char *name) {
+    struct sv token;
     i64 at = 0;
-    struct sv token, script = sv_from(text);
-    UNUSED(b);
-    while (lex_next(script, &at, &token)) {
-        struct sv bare = token.len > 2 && token.ptr[0] == '"'
-                             ? (struct sv){token.ptr + 1, token.len - 2}
-                             : token;
-        if (bare.ptr == token.ptr ? sv_eq_nocase(bare, sv_from(name))
-                                  : sv_eq(bare, sv_from(name))) {
-            return true;
-        }
-    }
-    return false;
+    return lex_column(sv_from(text), name, &at, &token);
 }
 
 static void renumber(u32 count, u32 **cols, u32 gone, struct arena *arena) {
@@ -121,7 +110,7 @@ static void drop_its_constraints(struct alter *a, u32 col) {
     def->key_count = kept;
     kept = 0;
     for (u32 i = 0; i < def->check_count; i++) {
-        if (!text_names(a->b, def->checks[i].text, def->cols[col].name)) {
+        if (!names_column(def->checks[i].text, def->cols[col].name)) {
             def->checks[kept++] = def->checks[i];
         }
     }
@@ -157,11 +146,10 @@ static bool has_star(const char *text) {
 /* Whether a view that reads the table may use the column: it names it, or all there are. One that
  * reads it through another view, and does not name the table, uses that view's columns. */
 static bool view_uses(const struct alter *a, const struct object *view, const char *column) {
-    struct bind *b = a->b;
     if (view->logical) { /* rules name columns by their places */
         return true;
     }
-    bool own = !view->text || text_names(b, view->text, a->object->name);
+    bool own = !view->text || lex_names(sv_from(view->text), a->object->name);
     bool known = false; /* columns that came later are not in its `*` */
     for (u32 d = 0; d < view->dep_count; d++) {
         const struct column_names *cols = &view->dep_cols[d];
@@ -170,8 +158,8 @@ static bool view_uses(const struct alter *a, const struct object *view, const ch
         }
     }
     return own && known &&
-           (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
-            text_names(b, view->text, "natural"));
+           (!view->text || lex_names(sv_from(view->text), column) || has_star(view->text) ||
+            lex_names(sv_from(view->text), "natural"));
 }
 
 static FALLIBLE depended_on(struct alter *a, const char *what, const struct object *other,
@@ -182,6 +170,16 @@ static FALLIBLE depended_on(struct alter *a, const char *what, const struct obje
     error_hint(a->b->err, "%s \"%s\" depends on it; drop that first.", object_words[other->kind],
                other->name);
     return a->b->err->code;
+}
+
+static void also_drop(struct alter *a, u32 oid) {
+    struct alter_statement *out = &a->out->alter;
+    u32 *drops = NEW_ARRAY(a->b->arena, u32, out->drop_count + 2);
+    if (out->drop_count) {
+        memcpy(drops, out->drops, (size_t)out->drop_count * sizeof *drops);
+    }
+    drops[out->drop_count++] = oid;
+    out->drops = drops;
 }
 
 /* Views that read a column; those go too where `cascade` is set. */
@@ -195,16 +193,21 @@ static FALLIBLE check_views(struct alter *a, const char *what, const char *colum
         if (!cascade) {
             return depended_on(a, what, other, false);
         }
-        struct alter_statement *out = &a->out->alter;
-        u32 *drops = NEW_ARRAY(a->b->arena, u32, out->drop_count + 2);
-        if (out->drop_count) {
-            memcpy(drops, out->drops, (size_t)out->drop_count * sizeof *drops);
-        }
-        drops[out->drop_count++] = other->oid;
-        out->drops = drops;
-        out->cascade = 1;
+        also_drop(a, other->oid);
+        a->out->alter.cascade = 1;
     }
     return ERR_OK;
+}
+
+/* Indexes that name the column go with it. */
+static void drop_its_indexes(struct alter *a, const char *column) {
+    struct edition_walk at = edition_walk_users(a->b->snap->edition, a->object->oid);
+    while (edition_step(&at)) {
+        const struct object *other = at.entry->object;
+        if (other->kind == OBJECT_INDEX && other->text && names_column(other->text, column)) {
+            also_drop(a, other->oid);
+        }
+    }
 }
 
 /* The table's own references to one of its keys; with `cascade` they go. Those that have `col`
@@ -291,6 +294,7 @@ static FALLIBLE drop_column(struct alter *a, const struct json *cmd) {
             TRY(check_own_references(a, "drop a key", key, col, cascade));
         }
     }
+    drop_its_indexes(a, name);
     drop_its_constraints(a, col);
     u32 after = a->def->col_count - col - 1;
     memmove(a->def->cols + col, a->def->cols + col + 1, after * sizeof *a->def->cols);
@@ -305,11 +309,8 @@ static i64 after_set_default(struct bind *b, i64 at, const char *name) {
     struct sv token, before[2] = {{"", 0}, {"", 0}};
     i64 found = -1, end = b->parsed->text.ptr + b->parsed->text.len - b->parsed->script.ptr;
     while (at < end && lex_next(b->parsed->script, &at, &token)) {
-        struct sv own = before[0];
-        bool quoted = own.len > 2 && own.ptr[0] == '"';
-        own = quoted ? (struct sv){own.ptr + 1, own.len - 2} : own;
         if (sv_eq_nocase(token, SV("default")) && sv_eq_nocase(before[1], SV("set")) &&
-            (quoted ? sv_eq(own, sv_from(name)) : sv_eq_nocase(own, sv_from(name)))) {
+            lex_is_name(before[0], name)) {
             found = at;
         }
         before[0] = before[1];
@@ -794,14 +795,10 @@ static const char *renamed_text(struct bind *b, const char *text, const char *fr
     struct sv script = sv_from(text), token;
     i64 at = 0, done = 0;
     text_init(&out, b->arena);
-    while (lex_next(script, &at, &token)) {
-        bool quoted = token.len > 2 && token.ptr[0] == '"';
-        struct sv bare = quoted ? (struct sv){token.ptr + 1, token.len - 2} : token;
-        if (quoted ? sv_eq(bare, sv_from(from)) : sv_eq_nocase(bare, sv_from(from))) {
-            text_append(&out, (struct sv){text + done, token.ptr - (text + done)});
-            ddl_print_name(&out, to);
-            done = at;
-        }
+    while (lex_column(script, from, &at, &token)) {
+        text_append(&out, (struct sv){text + done, token.ptr - (text + done)});
+        ddl_print_name(&out, to);
+        done = at;
     }
     text_append(&out, (struct sv){text + done, script.len - done});
     return out.ptr;
@@ -873,6 +870,33 @@ static FALLIBLE rename_constraint(struct alter *a, const char *from, const char 
             "constraint \"%.100s\" for table \"%.100s\" does not exist", from, a->def->name);
 }
 
+/* Indexes name their columns by text. */
+static void rename_in_indexes(struct alter *a, const char *from, const char *to) {
+    struct bind *b = a->b;
+    struct alter_statement *out = &a->out->alter;
+    i64 count = 0;
+    struct edition_walk at = edition_walk_users(b->snap->edition, a->object->oid);
+    while (edition_step(&at)) {
+        count += at.entry->object->kind == OBJECT_INDEX;
+    }
+    out->indexes = NEW_ARRAY(b->arena, struct renamed_index, count + 1);
+    at = edition_walk_users(b->snap->edition, a->object->oid);
+    while (edition_step(&at)) {
+        const struct object *index = at.entry->object;
+        if (index->kind != OBJECT_INDEX || !index->text || !names_column(index->text, from)) {
+            continue;
+        }
+        struct renamed_index *now = &out->indexes[out->index_count++];
+        now->oid = index->oid;
+        now->text = renamed_text(b, index->text, from, to);
+        now->names = NEW_ARRAY(b->arena, const char *, index->col_count + 1);
+        for (u32 i = 0; i < index->col_count; i++) {
+            bool same = strcmp(index->col_names[i], from) != 0;
+            now->names[i] = same ? keep(b, index->col_names[i]) : to;
+        }
+    }
+}
+
 static FALLIBLE rename_column(struct alter *a, const char *from, const char *to) {
     struct bind *b = a->b;
     i32 position = a->out->position;
@@ -894,6 +918,7 @@ static FALLIBLE rename_column(struct alter *a, const char *from, const char *to)
     for (u32 i = 0; i < a->def->check_count; i++) {
         a->def->checks[i].text = renamed_text(b, a->def->checks[i].text, from, to);
     }
+    rename_in_indexes(a, from, to);
     return ERR_OK;
 }
 

@@ -93,17 +93,17 @@ static const char *settle_moments(struct bind *b, i64 from, i64 to) {
     return out.ptr;
 }
 
+/* From its first token to its last: what is kept goes before other text, which a comment at its end would
+ * swallow. */
 const char *ddl_text(struct bind *b, i64 from, i64 to) {
-    struct sv script = b->parsed->script;
-    while (from < to && (script.ptr[from] == ' ' || script.ptr[from] == '\n')) {
-        from++;
+    struct sv script = {b->parsed->script.ptr, to}, token;
+    i64 first = to, end = to;
+    for (i64 at = from; lex_next(script, &at, &token);) {
+        first = MIN_OF(first, token.ptr - script.ptr);
+        end = token.ptr[0] == ';' ? end : at;
     }
-    while (to > from &&
-           (script.ptr[to - 1] == ' ' || script.ptr[to - 1] == '\n' || script.ptr[to - 1] == ';')) {
-        to--;
-    }
-    return b->moments.count ? settle_moments(b, from, to)
-                            : arena_sv(b->arena, (struct sv){script.ptr + from, to - from}).ptr;
+    return b->moments.count ? settle_moments(b, first, end)
+                            : arena_sv(b->arena, (struct sv){script.ptr + first, end - first}).ptr;
 }
 
 i64 ddl_after_word(struct bind *b, i64 at, const char *word) {
@@ -132,6 +132,14 @@ i64 ddl_item_end(struct bind *b, i64 at) {
         depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
     }
     return end;
+}
+
+i64 ddl_list_end(struct bind *b, i64 at) {
+    struct sv script = b->parsed->script;
+    for (at = ddl_item_end(b, at); at < script.len && script.ptr[at] == ',';) {
+        at = ddl_item_end(b, at + 1);
+    }
+    return at;
 }
 
 /* CHECK ( … ): what is between the parentheses. */
@@ -178,14 +186,37 @@ static bool constraint_has_name(const struct table_def *def, const char *name) {
     return has;
 }
 
-/* `key`: of a key, which must be free among relations, too. */
-static const char *new_name(struct bind *b, const struct table_def *def, const char *base,
-                            bool key) {
-    const char *name = base;
+/* Bytes of a name that are left when it is cut, none of them a part of a character. */
+static i64 cut_bytes(const char *name, i64 bytes) {
+    while (bytes > 0 && (name[bytes] & 0xc0) == 0x80) {
+        bytes--;
+    }
+    return bytes;
+}
+
+const char *sql_object_name(struct arena *arena, const char *table, const char *cols,
+                            const char *end, i32 number) {
+    char label[24];
+    i32 len = snprintf(label, sizeof label, number ? "_%.10s%d" : "_%.10s", end, number);
+    i64 room = NAME_BYTES - len - (cols ? 1 : 0);
+    i64 left = (i64)strlen(table), right = cols ? (i64)strlen(cols) : 0;
+    while (left + right > room) { /* the longer one gives way */
+        *(left > right ? &left : &right) -= 1;
+    }
+    left = cut_bytes(table, left);
+    right = cols ? cut_bytes(cols, right) : 0;
+    return arena_printf(arena, "%.*s%s%.*s%s", (int)left, table, cols ? "_" : "", (int)right,
+                        cols ? cols : "", label);
+}
+
+/* `cols` may be NULL. `key`: of a key, which must be free among relations, too. */
+static const char *new_name(struct bind *b, const struct table_def *def, const char *cols,
+                            const char *end, bool key) {
+    const char *name = sql_object_name(b->arena, def->name, cols, end, 0);
     for (i32 n = 1; constraint_has_name(def, name) ||
                     (key && edition_name_holder(b->snap->edition, b->home, sv_from(name)));
          n++) {
-        name = arena_printf(b->arena, "%s%d", base, n);
+        name = sql_object_name(b->arena, def->name, cols, end, n);
     }
     return name;
 }
@@ -194,12 +225,10 @@ static const char *columns_name(struct bind *b, const struct table_def *def, u32
                                 const u32 *cols, const char *end, bool key) {
     struct text out;
     text_init(&out, b->arena);
-    text_print(&out, "%s", def->name);
-    for (u32 i = 0; i < count; i++) {
-        text_print(&out, "_%s", def->cols[cols[i]].name);
+    for (u32 i = 0; i < count && out.len <= NAME_BYTES; i++) {
+        text_print(&out, "%s%s", i ? "_" : "", def->cols[cols[i]].name);
     }
-    text_print(&out, "_%s", end);
-    return new_name(b, def, out.ptr, key);
+    return new_name(b, def, count ? out.ptr : NULL, end, key);
 }
 
 FALLIBLE ddl_check_name(struct bind *b, const struct table_def *def, const char *name, bool key,
@@ -268,7 +297,7 @@ static FALLIBLE column_numbers(struct bind *b, const struct table_def *def,
 
 static const char *key_name(struct bind *b, const struct table_def *def,
                             const struct table_key *key) {
-    return key->primary ? new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name), true)
+    return key->primary ? new_name(b, def, NULL, "pkey", true)
                         : columns_name(b, def, key->col_count, key->cols, "key", true);
 }
 
@@ -612,7 +641,7 @@ struct ddl_seq *ddl_add_sequence(struct bind *b, struct new_table *out, u32 col)
     const struct column_def *def = &out->def.cols[col];
     GROW(b, out->seqs, out->seq_count, struct ddl_seq);
     struct ddl_seq *seq = &out->seqs[out->seq_count++];
-    seq->name = arena_printf(b->arena, "%s_%s_seq", out->def.name, def->name);
+    seq->name = sql_object_name(b->arena, out->def.name, def->name, "seq", 0);
     seq->col = col;
     seq->owned = 1;
     struct range range = range_of_type(def->type);
@@ -776,8 +805,11 @@ static FALLIBLE like_constraints(struct bind *b, const struct json *body, struct
     const struct table *table = entry->object->table;
     i64 options = json_number(body, "options");
     for (u32 i = 0; (options & LIKE_CONSTRAINTS) && i < table->check_count; i++) {
-        struct table_check check = {.name = new_name(b, def, keep(b, table->checks[i].name), false),
-                                    .text = keep(b, table->checks[i].text)};
+        const char *name = keep(b, table->checks[i].name);
+        for (i32 n = 1; constraint_has_name(def, name); n++) {
+            name = arena_printf(b->arena, "%s%d", table->checks[i].name, n);
+        }
+        struct table_check check = {.name = name, .text = keep(b, table->checks[i].text)};
         GROW(b, def->checks, def->check_count, struct table_check);
         def->checks[def->check_count++] = check;
     }

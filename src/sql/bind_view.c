@@ -214,6 +214,13 @@ FALLIBLE bind_sequence_options(struct bind *b, const struct json *options, struc
             s->cycle = io->cycle;
         } else if (strcmp(name, "as") == 0) {
             TRY(sequence_type(b, option, io));
+        } else if (strcmp(name, "sequence_name") == 0) {
+            const struct json *parts = json_get(node_body(json_get(option, "arg")), "items");
+            if (json_count(parts) != 1 || !io->owned) {
+                return unsupported(b, json_position(option), "SEQUENCE NAME of another schema");
+            }
+            io->name = keep(b, node_string(json_first(parts)));
+            io->named = 1;
         } else if (strcmp(name, "owned_by") == 0) {
             TRY(owned_by(b, option, io));
         } else if (strcmp(name, "cache") == 0) {
@@ -593,13 +600,13 @@ static FALLIBLE index_predicate(struct bind *b, const struct snapshot_table *tab
 }
 
 /* A name for an index that has none, which no relation of its schema has. */
-static const char *free_name(struct bind *b, const struct table *table, const char *base) {
+static const char *free_name(struct bind *b, const struct table *table, const char *cols) {
     const struct edition_entry *entry = edition_find_table(b->snap->edition, table->id);
-    const char *name = base;
+    const char *name = sql_object_name(b->arena, table->name, cols, "idx", 0);
     for (i32 n = 1;
          entry && edition_name_holder(b->snap->edition, entry->object->schema, sv_from(name));
          n++) {
-        name = arena_printf(b->arena, "%s%d", base, n);
+        name = sql_object_name(b->arena, table->name, cols, "idx", n);
     }
     return name;
 }
@@ -622,10 +629,8 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
     key->index = 1;
     struct create_index *index = &out->create.index;
     index->names = NEW_ARRAY(b->arena, const char *, json_count(json_get(body, "indexParams")) + 1);
-    struct text name, cols;
+    struct text name;
     text_init(&name, b->arena);
-    text_init(&cols, b->arena);
-    text_print(&name, "%s", found.table->name);
     JSON_EACH(node, json_get(body, "indexParams")) {
         const char *col = json_text(node_body(node), "name");
         u32 number = 0;
@@ -636,16 +641,15 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
             TRY(index_expression(b, &found, node_body(node), position));
         }
         index->names[index->col_count++] = col ? keep(b, col) : "expr";
-        text_print(&name, "_%s", col ? col : "expr");
-        text_print(&cols, "%s%s", cols.len ? ", " : "", col ? col : "(expression)");
+        text_print(&name, "%s%s", name.len ? "_" : "", col ? col : "expr");
     }
     if (json_get(body, "whereClause")) {
         TRY(index_predicate(b, &found, json_get(body, "whereClause"), position));
     }
-    text_print(&name, "_idx");
     out->name = keep(b, json_text(body, "idxname"));
     out->name = out->name ? out->name : free_name(b, found.table, name.ptr);
-    out->create.index.text = cols.ptr;
+    i64 from = ddl_after_word(b, json_position(json_get(body, "relation")), "(");
+    index->text = from < 0 ? "" : ddl_text(b, from, ddl_list_end(b, from));
     if (!json_flag(body, "unique")) {
         return ERR_OK;
     }

@@ -27,7 +27,6 @@ void ddl_scope(struct bind *b, const struct table_def *def, struct scope *out);
 FALLIBLE ddl_check_name(struct bind *b, const struct table_def *def, const char *name, bool key,
                         i32 position);
 
-/* The script's text between two positions, trimmed. */
 /* 42804 unless the columns of a reference can be compared with those of the parent. */
 FALLIBLE ddl_check_pairs(struct bind *b, const struct table_def *def,
                          const struct table_foreign *fk, const struct table_def *parent,
@@ -36,11 +35,13 @@ void ddl_print_name(struct text *out, const char *name); /* in quotes */
 /* IF EXISTS: whether there is no such relation; then the statement is one that does nothing. */
 FALLIBLE ddl_if_exists(struct bind *b, const struct json *body, const struct json *relation,
                        struct statement *out, bool *out_missing);
+/* The script's text between two positions, without blanks, comments and semicolons around it. */
 const char *ddl_text(struct bind *b, i64 from, i64 to);
 /* The position behind the next token equal to `word`; -1 when there is none. */
 i64 ddl_after_word(struct bind *b, i64 at, const char *word);
 /* Where the item of a list that starts at `at` ends: a comma, a closing parenthesis, the end. */
 i64 ddl_item_end(struct bind *b, i64 at);
+i64 ddl_list_end(struct bind *b, i64 at); /* the same of all items that follow */
 const char *ddl_check_text(struct bind *b, i32 location);
 
 /* bind_view.c */

@@ -120,6 +120,59 @@ bool lex_next(struct sv script, i64 *io_at, struct sv *out) {
     return true;
 }
 
+/* Names */
+
+bool lex_is_name(struct sv token, const char *name) {
+    char bare[NAME_BYTES];
+    struct sv want = sv_from(name);
+    bool quoted = token.len > 2 && token.ptr[0] == '"';
+    i64 len = 0;
+    for (i64 i = quoted; i < token.len - quoted; i++, len++) {
+        if (len < NAME_BYTES) {
+            bare[len] = token.ptr[i];
+        }
+        i += quoted && token.ptr[i] == '"'; /* a doubled one */
+    }
+    if (len > NAME_BYTES) { /* not within a character, of at most four bytes */
+        len = want.len > NAME_BYTES - 4 ? MIN_OF(want.len, NAME_BYTES) : NAME_BYTES;
+    }
+    struct sv have = {bare, len};
+    return quoted ? sv_eq(have, want) : sv_eq_nocase(have, want);
+}
+
+bool lex_names(struct sv text, const char *name) {
+    struct sv token;
+    for (i64 at = 0; lex_next(text, &at, &token);) {
+        if (lex_is_name(token, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a word stands where an expression has a column: it is not called, no type, no field. */
+static bool stands_for_column(struct sv script, i64 at, const struct sv before[2]) {
+    struct sv next = {"", 0};
+    (void)lex_next(script, &at, &next);
+    bool called = next.len > 0 && next.ptr[0] == '(';
+    bool typed = next.len > 0 && next.ptr[0] == '\''; /* date '2024-01-01' */
+    bool type = sv_eq(before[1], SV(":")) || sv_eq_nocase(before[1], SV("as"));
+    bool field = sv_eq(before[1], SV("(")) && sv_eq_nocase(before[0], SV("extract"));
+    return !called && !typed && !type && !field;
+}
+
+bool lex_column(struct sv script, const char *name, i64 *io_at, struct sv *out) {
+    struct sv before[2] = {{"", 0}, {"", 0}};
+    for (i64 at = 0; lex_next(script, &at, out); before[0] = before[1], before[1] = *out) {
+        if (at > *io_at && lex_is_name(*out, name) &&
+            (out->ptr[0] == '"' || stands_for_column(script, at, before))) {
+            *io_at = at;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What is known of one list between parentheses. */
 struct level {
     i32 own;   /* tokens of the current item */

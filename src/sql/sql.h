@@ -73,6 +73,7 @@ struct late {
 struct ddl_seq {
     const char *name;
     u32 col;
+    b8 named;             /* SEQUENCE NAME; else the name is made when the statement runs */
     b8 owned;             /* by column `col` of the statement's table */
     u32 owner;            /* OWNED BY: OID of the table */
     struct sequence like; /* its options; no lock */
@@ -186,6 +187,11 @@ struct create_statement {
         struct ddl_seq *sequence;
     };
 };
+struct renamed_index { /* one of whose columns has another name */
+    u32 oid;
+    const char *text;
+    const char **names;
+};
 struct alter_statement {
     u32 oid; /* 0 = IF EXISTS, and there is none */
     b8 temp;
@@ -199,6 +205,8 @@ struct alter_statement {
     struct ddl_seq *identity; /* options of an identity column's sequence; NULL = none change */
     u32 identity_oid;         /* that sequence */
     u32 dropped_seq;          /* the sequence of one that is none any more */
+    i32 index_count;
+    struct renamed_index *indexes;
 };
 struct alter_sequence_statement {
     u32 oid;
@@ -365,6 +373,10 @@ struct sql_function {
     const char *synopsis; /* may be empty */
 };
 bool sql_function(i32 i, struct sql_function *out);
+/* table_cols_end, or table_end where `cols` is NULL, with a number if it is not 0, in no more bytes
+ * than a name may have: PostgreSQL's names for what is given none. */
+const char *sql_object_name(struct arena *arena, const char *table, const char *cols,
+                            const char *end, i32 number);
 extern const char *const sql_keywords[];
 
 #endif
