@@ -61,17 +61,18 @@ static FALLIBLE twice(struct wf_connection *conn) {
     return ERR_CARDINALITY;
 }
 
-/* Whether the row meets another one in key k. */
-static FALLIBLE look_up(struct conflict *c, u32 k, i64 row, bool *out_taken) {
+/* Whether the row meets another one in key k. The key's text, nothing where it has a NULL. */
+static FALLIBLE look_up(struct conflict *c, u32 k, i64 row, bool *out_taken, struct sv *out_text) {
     const struct table_key *key = &c->table->keys[k];
     const void *values[32];
     *out_taken = false;
+    *out_text = (struct sv){NULL, 0};
     if (!key_values(c, key, row, values)) {
         return ERR_OK;
     }
     struct arena *arena = &c->rows->arena;
-    struct sv text = key_text(arena, c->table, key, values);
-    bool own = map_find(&c->seen[k], text) != NULL;
+    *out_text = key_text(arena, c->table, key, values);
+    bool own = map_find(&c->seen[k], *out_text) != NULL;
     if (own && c->update) {
         return twice(c->conn);
     }
@@ -79,9 +80,28 @@ static FALLIBLE look_up(struct conflict *c, u32 k, i64 row, bool *out_taken) {
     TRY(version_key_row(c->table, c->base, k, values, &found, &c->conn->err));
     *out_taken = own || found >= 0;
     c->target[row] = found;
-    if (!*out_taken || c->update) {
-        map_set(&c->seen[k], text, c);
+    return ERR_OK;
+}
+
+static bool is_arbiter(const struct conflict *c, u32 k) {
+    return c->key < 0 || (u32)c->key == k;
+}
+
+/* A row that is left out takes no key from those behind it. */
+static FALLIBLE look_at_row(struct conflict *c, i64 row, struct sv *texts) {
+    bool taken = false;
+    c->target[row] = -1;
+    for (u32 k = 0; k < c->table->key_count && !taken; k++) {
+        TRY(is_arbiter(c, k) ? look_up(c, k, row, &taken, &texts[k]) : ERR_OK);
     }
+    for (u32 k = 0; k < c->table->key_count && (!taken || c->update); k++) {
+        if (is_arbiter(c, k) && texts[k].ptr) {
+            map_set(&c->seen[k], texts[k], c);
+        }
+    }
+    c->insert[row] = !taken;
+    c->inserted += !taken;
+    c->updated += taken && c->target[row] >= 0;
     return ERR_OK;
 }
 
@@ -95,22 +115,16 @@ static FALLIBLE sort_rows(struct conflict *c) {
         map_init(&c->seen[k], arena);
     }
     for (u32 k = 0; k < c->table->key_count && count > 0; k++) {
-        if (c->table->keys[k].deferrable && (c->key < 0 || (u32)c->key == k)) {
+        if (c->table->keys[k].deferrable && is_arbiter(c, k)) {
             FAIL(&c->conn->err, WRONG_STATE,
                  "ON CONFLICT does not support deferrable unique constraints as arbiters");
         }
     }
+    TRY(check_not_null(c->table, count, c->all->cols, &c->conn->err)); /* also what is left out */
+    struct sv *texts = NEW_ARRAY(arena, struct sv, c->table->key_count + 1);
+    TRY(arena_check(arena, &c->conn->err));
     for (i64 i = 0; i < count; i++) {
-        bool taken = false;
-        c->target[i] = -1;
-        for (u32 k = 0; k < c->table->key_count && !taken; k++) {
-            if (c->key < 0 || (u32)c->key == k) {
-                TRY(look_up(c, k, i, &taken));
-            }
-        }
-        c->insert[i] = !taken;
-        c->inserted += !taken;
-        c->updated += taken && c->target[i] >= 0;
+        TRY(look_at_row(c, i, texts));
     }
     return arena_check(arena, &c->conn->err);
 }
@@ -212,8 +226,7 @@ static FALLIBLE run_updates(struct conflict *c, const struct run_request *reques
     struct table *excluded = NULL;
     TRY(open_excluded(c, &excluded));
     struct table_version *rows = NULL;
-    wf_status status =
-        table_append(excluded, c->updated, pick_rows(c, c->updated), &c->conn->err);
+    wf_status status = table_append(excluded, c->updated, pick_rows(c, c->updated), &c->conn->err);
     if (!status) {
         status = arena_check(&c->rows->arena, &c->conn->err);
     }
@@ -281,8 +294,7 @@ static FALLIBLE apply_rows(struct conflict *c, struct rowset *changed, struct ta
         status = change_row_numbers(changed, &ids, err);
         status = status ? status : find_places(c, ids, c->updated, place);
         struct deletion gone = {.count = c->updated, .rows = ids};
-        status = status ? status
-                        : version_delete(c->table, less, &gone, &next, err);
+        status = status ? status : version_delete(c->table, less, &gone, &next, err);
         status = status ? status : gather(changed, c->table, 1, NULL, c->updated, &all, err);
         if (next) {
             version_release(less);

@@ -215,6 +215,9 @@ FALLIBLE version_key_exists(struct table *table, struct table_version *version, 
 /* The same; the row's number in the version, or -1. */
 FALLIBLE version_key_row(struct table *table, struct table_version *version, u32 key,
                          const void *const *values, i64 *out_row, struct error *err);
+/* 23502 where a column that is NOT NULL has one; all that append rows ask. */
+FALLIBLE check_not_null(const struct table *table, i64 rows, const struct input_col *cols,
+                        struct error *err);
 /* Appends to the current version and publishes. */
 FALLIBLE table_append(struct table *table, i64 rows, const struct input_col *cols,
                       struct error *err);

@@ -310,8 +310,6 @@ struct table *load_table(struct load *load); /* retained */
 
 struct key_index *key_index_retain(struct key_index *index);
 void key_index_release(struct key_index *index);
-FALLIBLE check_not_null(const struct table *table, i64 rows, const struct input_col *cols,
-                        struct error *err);
 
 static inline bool type_is_text(struct type t) {
     return type_kind(t) == KIND_STR;
