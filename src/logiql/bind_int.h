@@ -280,6 +280,8 @@ struct lq_bound { /* a rule: rows and what they make of the head */
     struct sv *kinds; /* of the head's columns */
     b8 is_set;        /* no two rows are equal */
     b8 one_value;     /* no two rows agree in the keys of the head */
+    const struct lq_fact *facts; /* of a plain rule: its atoms */
+    i64 fact_count;
 };
 /* Argument i of the head of the rule at hand, whose body is bound: the expression, and the kind of an
  * entity. */
@@ -296,6 +298,12 @@ FALLIBLE fold_series(struct lq_bind *b, const struct lq_rule *rule, struct lq_bo
 struct rel *lq_project(struct lq_bind *b, struct rel *rel, struct expr **exprs, const char **names,
                        i64 count);
 struct rel *lq_distinct(struct lq_bind *b, struct rel *rel);
+/* apart.c: whether no two alternatives of a clause give the same tuple. */
+bool rules_apart(struct lq_bind *b, const struct lq_pred *pred, const struct lq_bound *bounds);
+/* relation.c: whether an expression has these variables alone; whether equal heads come from the same rows: their
+ * variables decide the key of every atom. */
+bool is_known(const lq_exprs *known, const struct lq_expr *e);
+bool head_decides(struct lq_bind *b, const struct lq_scope *scope, const lq_exprs *args);
 /* recursion.c: a predicate and those it derives together with. */
 FALLIBLE recursion_bind(struct lq_bind *b, struct lq_pred *first);
 /* The rows of a rule in the types of its predicate; only those that `among` has, unless NULL. */

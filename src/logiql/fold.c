@@ -345,6 +345,18 @@ static struct rel *number_rows(struct lq_bind *b, struct rel *rel, const struct 
     return window;
 }
 
+/* Whether what is numbered decides the rows it comes from. */
+static bool sequence_is_set(struct lq_bind *b, const struct lq_scope *scope,
+                            const struct lq_atom *head, i32 index) {
+    lq_exprs args = {0};
+    for (i32 i = 0; i < atom_arity(head); i++) {
+        if (i != index) {
+            VEC_PUSH(b->arena, &args, (struct lq_expr *)(size_t)atom_arg(head, i));
+        }
+    }
+    return args.count > 0 && head_decides(b, scope, &args);
+}
+
 FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
     struct lq_scope scope = {.counts = 0};
     struct sequence_head head = {-1, 0};
@@ -365,7 +377,7 @@ FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     in.own_count = in.count;
     TRY(order_input(b, &scope, rule->clause, &in));
     struct rel *rel = lq_project(b, scope_rel(b, &scope), in.exprs, in.names, in.count);
-    rel = lq_distinct(b, rel);
+    rel = sequence_is_set(b, &scope, rule->head, head.index) ? rel : lq_distinct(b, rel);
     struct rel *window = number_rows(b, rel, rule->clause, &head, &in);
     u32 number = window->out.items[window->out.count - 1];
     out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);

@@ -50,7 +50,7 @@ struct rel *rel_unite(struct lq_bind *b, struct rel *left, struct rel *right) {
 
 /* --- one rule --- */
 
-static bool is_known(const lq_exprs *known, const struct lq_expr *e) {
+bool is_known(const lq_exprs *known, const struct lq_expr *e) {
     if (e->kind == LQ_ANY) {
         return false;
     }
@@ -64,8 +64,7 @@ static bool is_known(const lq_exprs *known, const struct lq_expr *e) {
     return found;
 }
 
-/* Whether equal heads come from the same rows: their variables decide the key of every atom. */
-static bool head_decides(struct lq_bind *b, const struct lq_scope *scope, const lq_exprs *args) {
+bool head_decides(struct lq_bind *b, const struct lq_scope *scope, const lq_exprs *args) {
     lq_exprs known = {0};
     b8 *decided = NEW_ARRAY(b->arena, b8, scope->facts.count + 1);
     i64 left = scope->facts.count;
@@ -146,6 +145,8 @@ static FALLIBLE bind_plain(struct lq_bind *b, const struct lq_rule *rule, struct
     out->one_value = head_decides(b, &scope, &keys);
     out->is_set = head_decides(b, &scope, &args);
     out->rel = scope_rel(b, &scope);
+    out->facts = scope.facts.items;
+    out->fact_count = scope.facts.count;
     return ERR_OK;
 }
 
@@ -285,7 +286,7 @@ static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
         struct rel *rel = lq_project(b, bounds[r].rel, bounds[r].exprs, pred->names, pred->arity);
         all = all ? rel_unite(b, all, rel) : rel;
     }
-    bool is_set = constant ? all_differ(b, pred) : count == 1 && bounds[0].is_set;
+    bool is_set = constant ? all_differ(b, pred) : rules_apart(b, pred, bounds);
     pred->rel = is_set ? all : lq_distinct(b, all);
     pred->one_value = count == 1 && bounds[0].one_value;
     return take_columns(b, pred, pred->rel, &bounds[0]);

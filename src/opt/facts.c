@@ -71,8 +71,10 @@ static bool call_range(const struct expr *expr, const struct range *args, struct
 /* The range of an integer or date expression; *raises is set when something in it might fault. */
 static struct range walk(const struct opt *o, const struct expr *expr, bool *raises) {
     struct range args[3] = {{0}};
+    bool caught = false; /* what wf_defined makes NULL */
+    bool catches = expr->kind == EXPR_CALL && expr->func == FUNC_DEFINED;
     for (i32 i = 0; i < expr->arg_count; i++) {
-        args[MIN_OF(i, 2)] = walk(o, expr->args[i], raises);
+        args[MIN_OF(i, 2)] = walk(o, expr->args[i], catches ? &caught : raises);
     }
     struct range all = range_of_type(expr->type);
     bool exact = has_exact_range(expr->type);

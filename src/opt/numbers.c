@@ -12,6 +12,9 @@
  * Where nothing else reads them nobody counts: rows are sorted by what numbered them, and a condition
  * that only the first numbers meet becomes a LIMIT. LogiQL says ORDER BY and LIMIT that way (seq).
  *
+ * Where numbers are read besides, as when rows are joined to their numbers, or where nobody sorts by them, only the
+ * first rows are numbered: those that a sort with a LIMIT gives.
+ *
  * What lies between the two may drop rows by other conditions, but not both ways, and must not raise where
  * rows behind the limit are concerned. */
 #include "opt/opt_int.h"
@@ -26,6 +29,7 @@ struct numbering {
     b8 *tainted;               /* by column: computed of it */
     struct expr **map;         /* by column: what it is of the window's columns */
     b8 bounded, drops;         /* conditions on numbers; on others */
+    b8 stays;                  /* numbers stay: rows behind a bound need not be numbered */
     b8 found;                  /* a column of the expression at hand is tainted */
     i128 most;                 /* the greatest number that passes */
 };
@@ -80,8 +84,7 @@ static bool is_tainted(struct numbering *n, const struct expr *expr) {
     return n->found;
 }
 
-static bool find_window(struct numbering *n) {
-    struct rel *at = rel_input(n->sort);
+static bool find_window(struct numbering *n, struct rel *at) {
     while (at->kind == REL_PROJECT || at->kind == REL_FILTER) {
         VEC_PUSH(n->o->plan->arena, &n->between, at);
         at = rel_input(at);
@@ -109,23 +112,26 @@ static bool look_between(struct numbering *n) {
             n->tainted[col] = is_tainted(n, expr);
             n->map[col] = expr_map(arena, expr, n->map);
             bool raises = facts_can_raise(n->o, expr) || expr_is_volatile(expr);
-            fine = n->tainted[col] || !raises;
+            i128 offset = 0;
+            bool moves = is_shifted(n, n->map[col], &offset);
+            fine = (n->tainted[col] && (!n->stays || moves)) || !raises;
         }
         for (i64 i = 0; rel->kind == REL_FILTER && i < rel->filter.conds.count && fine; i++) {
             struct expr *cond = rel->filter.conds.items[i];
             bool tainted = is_tainted(n, cond);
             n->drops = n->drops || !tainted;
-            fine = tainted ? take_bound(n, expr_map(arena, cond, n->map))
-                           : !facts_can_raise(n->o, cond) && !expr_is_volatile(cond);
+            bool bounds = tainted && take_bound(n, expr_map(arena, cond, n->map));
+            bool harmless = !facts_can_raise(n->o, cond) && !expr_is_volatile(cond);
+            fine = bounds || (harmless && (!tainted || n->stays));
         }
     }
-    return fine && !(n->bounded && n->drops);
+    return fine && (n->stays || !(n->bounded && n->drops));
 }
 
 /* Whether the sort is by numbers, and who reads it by nothing that is computed of them. */
 static bool fits(struct numbering *n) {
     i128 offset = 0;
-    if (!find_window(n) || !look_between(n)) {
+    if (!find_window(n, rel_input(n->sort)) || !look_between(n)) {
         return false;
     }
     const struct order_key *key = &n->sort->sort.order.items[0];
@@ -236,20 +242,49 @@ static void change(struct numbering *n) {
     }
 }
 
+static FALLIBLE begin(struct opt *o, struct numbering *n) {
+    n->tainted = NEW_ARRAY(o->plan->arena, b8, o->plan->cols.count + 1);
+    n->map = NEW_ARRAY(o->plan->arena, struct expr *, o->plan->cols.count + 1);
+    return arena_check(o->plan->arena, o->err);
+}
+
+/* Numbers that are read, but none behind a bound: only so many rows are numbered. */
+static FALLIBLE bound_numbers(struct opt *o, struct rel *filter) {
+    struct plan *plan = o->plan;
+    struct numbering n = {.o = o, .stays = 1};
+    TRY(begin(o, &n));
+    bool fine = find_window(&n, filter) && rel_input(n.window)->kind != REL_LIMIT && look_between(&n);
+    if (!fine || !n.bounded || n.most > I64_MAX) {
+        return ERR_OK;
+    }
+    struct rel *sort = rel_new(plan, REL_SORT, rel_input(n.window), NULL);
+    for (i64 i = 0; i < n.window->window.order.count; i++) {
+        VEC_PUSH(plan->arena, &sort->sort.order, n.window->window.order.items[i]);
+    }
+    sort->rows = rel_input(n.window)->rows;
+    struct rel *limit = rel_new(plan, REL_LIMIT, sort, NULL);
+    limit->limit.count = expr_new(plan->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
+    const_set_exact(limit->limit.count, MAX_OF(n.most, 0));
+    limit->rows = (i64)MAX_OF(MIN_OF(n.most, sort->rows), 0);
+    rel_set_input(n.window, limit);
+    return ERR_OK;
+}
+
 FALLIBLE pass_numbers(struct opt *o) {
     rel_all list = opt_all_of(o, REL_PROJECT);
     for (i64 i = 0; i < list.count; i++) {
         struct rel *sort = rel_input(list.items[i]);
-        i64 cols = o->plan->cols.count;
         struct numbering n = {.o = o, .reader = list.items[i], .sort = sort};
         if (sort->kind == REL_SORT && sort->sort.order.count > 0) {
-            n.tainted = NEW_ARRAY(o->plan->arena, b8, cols + 1);
-            n.map = NEW_ARRAY(o->plan->arena, struct expr *, cols + 1);
-            TRY(arena_check(o->plan->arena, o->err));
+            TRY(begin(o, &n));
             if (fits(&n) && n.most <= I64_MAX) {
                 change(&n);
             }
         }
+    }
+    list = opt_all_of(o, REL_FILTER);
+    for (i64 i = 0; i < list.count; i++) {
+        TRY(bound_numbers(o, list.items[i]));
     }
     return ERR_OK;
 }

@@ -39,6 +39,12 @@ static void check_promises(struct plan *plan, const char *pass, struct promise *
 }
 #endif
 
+void opt_look_again(struct opt *o) {
+    o->facts = NEW_ARRAY(o->plan->arena, struct col_fact, o->plan->cols.count + 1);
+    o->fact_count = o->plan->cols.count;
+    facts_collect(o, o->plan->root);
+}
+
 FALLIBLE opt_run(struct plan *plan, const struct settings *settings, struct error *err) {
     struct opt o = {.plan = plan, .settings = settings, .err = err};
     i64 choice = 0; /* of skip_pass: optional passes count from 1 */
@@ -50,9 +56,7 @@ FALLIBLE opt_run(struct plan *plan, const struct settings *settings, struct erro
         if (!passes[i].required && (!settings->optimizer || settings->skip_pass == choice)) {
             continue;
         }
-        o.facts = NEW_ARRAY(plan->arena, struct col_fact, plan->cols.count + 1);
-        o.fact_count = plan->cols.count;
-        facts_collect(&o, plan->root);
+        opt_look_again(&o);
         TRY(passes[i].run(&o));
         TRY(stop_check(err));
 #ifdef WF_HARD

@@ -88,6 +88,11 @@ void opt_change_inputs(struct opt *o, struct rel *rel, rel_change_fn change, voi
 /* Puts a SHARED between parent and one of its inputs, which others may then use too; everything
  * above sees the columns under new numbers. */
 void opt_share(struct plan *plan, struct rel *parent, i32 which);
+/* Everything above `stop` names columns otherwise: by the map, which has `count` entries. Columns that are passed on by
+ * two names then are passed on once (literals.c). */
+void opt_rename_above(struct opt *o, const struct rel *stop, struct expr **map, i64 count);
+/* Facts of the plan as it is now, for a pass that runs another one after it changed something. */
+void opt_look_again(struct opt *o);
 /* Notes the unique columns below rel, whose uniqueness was made use of. */
 void opt_rely(struct opt *o, struct rel *rel);
 /* Whether a join is one that may change places with others like it. */
