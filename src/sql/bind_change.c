@@ -7,6 +7,8 @@
  * are known to the last default. */
 #include "sql/change_int.h"
 
+#include "codes/scalar.h"
+
 const struct json *json_object_of(struct bind *b, const char *key, const struct json *body) {
     struct json *member = NEW(b->arena, struct json);
     *member = *body;
@@ -77,7 +79,6 @@ void bind_row_number(struct bind *b, struct rel *scan, u32 number) {
     VEC_PUSH(b->arena, &scan->scan.cols, col);
     VEC_PUSH(b->arena, &scan->out, number);
 }
-
 
 /* Adds the row's number to the scan that makes column `col`, and to all operators above it. A table
  * without columns is the first one scanned. */
@@ -203,6 +204,16 @@ void change_project(struct bind *b, struct change *c, struct expr **values) {
     }
 }
 
+/* A column of RETURNING as a client sees it: char(n) with blanks at its end, which rows do not keep. */
+static void add_returned(struct bind *b, struct change *c, struct expr *expr, const char *name) {
+    struct type type = expr->type;
+    if (type.id == TYPE_CHAR && type.length) {
+        expr = expr_call(b->arena, FUNC_PAD, type, expr->position, 2, expr,
+                         expr_int(b->t, (i32)type.length, expr->position));
+    }
+    add_output(b, c, expr, name);
+}
+
 static FALLIBLE returning_item(struct bind *b, struct change *c, const struct json *target) {
     i32 position = json_position(target);
     TRY(bind_only(b, target, "name val location", position));
@@ -211,7 +222,7 @@ static FALLIBLE returning_item(struct bind *b, struct change *c, const struct js
     i64 count = -1;
     TRY(bind_star(b, &c->query, val, &cols, &count));
     for (i64 i = 0; i < count; i++) {
-        add_output(b, c, expr_col(b->plan, cols[i].col, position), cols[i].name);
+        add_returned(b, c, expr_col(b->plan, cols[i].col, position), cols[i].name);
     }
     if (count >= 0) {
         return ERR_OK;
@@ -220,7 +231,7 @@ static FALLIBLE returning_item(struct bind *b, struct change *c, const struct js
     TRY(bind_expr(b, &c->query, val, &expr));
     TRY(coerce_unknown(b->t, expr, type_of(TYPE_TEXT), &expr));
     const char *alias = json_text(target, "name");
-    add_output(b, c, expr, keep(b, alias ? alias : output_name(val)));
+    add_returned(b, c, expr, keep(b, alias ? alias : output_name(val)));
     return ERR_OK;
 }
 

@@ -178,13 +178,17 @@ static FALLIBLE plain_args(struct typing *t, const struct call *of, struct agg_c
     if (want == 2) {
         struct type second = args[0]->type.id == TYPE_BLOB ? args[0]->type : type_of(TYPE_TEXT);
         TRY(coerce_unknown(t, args[1], second, &args[1]));
-        call->arg2 = args[1];
+    }
+    for (i32 i = 0; want == 2 && i < want; i++) { /* char(n) is a text without its blanks */
+        TRY(args[i]->type.id == TYPE_CHAR ? coerce_to(t, args[i], type_of(TYPE_TEXT), &args[i])
+                                          : ERR_OK);
     }
     bool fits = agg_type(agg, args[0]->type, out_type);
     if (!fits || (want == 2 && args[1]->type.id != args[0]->type.id)) {
         return call_mismatch(t, of);
     }
     call->arg = args[0];
+    call->arg2 = want == 2 ? args[1] : NULL;
     return ERR_OK;
 }
 
