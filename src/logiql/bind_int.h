@@ -293,6 +293,8 @@ FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
 FALLIBLE fold_best(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 /* Whether a rule may be that: the argument its one min or max gives. */
 bool fold_can_be_best(const struct lq_rule *rule, i32 *out_value, bool *out_greatest);
+/* Whether a predicate is groups of one aggregation: its first *out_keys arguments are what decides them. */
+bool fold_is_grouped(const struct lq_pred *pred, i32 *out_keys);
 FALLIBLE fold_seq(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 FALLIBLE fold_series(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out);
 struct rel *lq_project(struct lq_bind *b, struct rel *rel, struct expr **exprs, const char **names,
@@ -306,7 +308,7 @@ bool is_known(const lq_exprs *known, const struct lq_expr *e);
 bool head_decides(struct lq_bind *b, const struct lq_scope *scope, const lq_exprs *args);
 /* recursion.c: a predicate and those it derives together with. */
 FALLIBLE recursion_bind(struct lq_bind *b, struct lq_pred *first);
-/* The rows of a rule in the types of its predicate; only those that `among` has, unless NULL. */
+/* The rows of a rule in the types of its predicate; only those whose first columns `among` has, unless NULL. */
 FALLIBLE rule_term(struct lq_bind *b, const struct lq_rule *rule, struct rel *among,
                    struct rel **out);
 struct rel *rel_unite(struct lq_bind *b, struct rel *left, struct rel *right);

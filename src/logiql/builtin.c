@@ -153,6 +153,9 @@ static FALLIBLE make_offset(struct lq_bind *b, struct expr **args, const struct 
 
 static FALLIBLE make_like(struct lq_bind *b, struct expr **args, const struct builtin *own,
                           i32 position, struct expr **out) {
+    for (i32 i = 0; i < 2; i++) {
+        TRY(classes_meet(b, args[i], expr_null(b->t, type_of(TYPE_TEXT), position), position));
+    }
     return operator_like(b->t, own->other, args[0], args[1], position, out);
 }
 

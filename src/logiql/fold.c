@@ -39,6 +39,36 @@ static FALLIBLE function_of(struct lq_bind *b, const struct lq_call *call, struc
     return b->err->code;
 }
 
+/* What calls are of, for the body to bind: functions that are predicates become atoms of it. */
+static lq_exprs call_args(struct lq_bind *b, const struct lq_clause *clause) {
+    lq_exprs args = {0};
+    for (i64 i = 0; i < clause->calls.count; i++) {
+        for (i64 k = 0; k < clause->calls.items[i].args.count; k++) {
+            VEC_PUSH(b->arena, &args, clause->calls.items[i].args.items[k]);
+        }
+    }
+    return args;
+}
+
+/* The clause with what the body made of them. */
+static const struct lq_clause *with_args(struct lq_bind *b, const struct lq_clause *clause,
+                                         const lq_exprs *args) {
+    struct lq_clause *copy = NEW(b->arena, struct lq_clause);
+    i64 at = 0;
+    *copy = *clause;
+    memset(&copy->calls, 0, sizeof copy->calls);
+    for (i64 i = 0; i < clause->calls.count; i++) {
+        struct lq_call call = clause->calls.items[i];
+        i64 count = call.args.count;
+        call.args = (lq_exprs){0};
+        for (i64 k = 0; k < count; k++) {
+            VEC_PUSH(b->arena, &call.args, args->items[at++]);
+        }
+        VEC_PUSH(b->arena, &copy->calls, call);
+    }
+    return copy;
+}
+
 static struct sv *head_kinds(struct lq_bind *b, const struct lq_scope *scope,
                              const struct lq_atom *head) {
     struct sv *kinds = NEW_ARRAY(b->arena, struct sv, atom_arity(head) + 1);
@@ -155,9 +185,9 @@ static struct rel *close_groups(struct lq_bind *b, struct rel *agg) {
 
 FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
     struct lq_scope scope = {.counts = 1};
-    const struct lq_clause *clause = rule->clause;
-    lq_exprs extra = {0};
-    TRY(body_bind(b, &scope, rule->body, &extra));
+    lq_exprs args = call_args(b, rule->clause);
+    TRY(body_bind(b, &scope, rule->body, &args));
+    const struct lq_clause *clause = with_args(b, rule->clause, &args);
     TRY(check_calls(b, &scope, clause));
     struct rel *agg = rel_new(b->plan, REL_AGG, scope_rel(b, &scope), NULL);
     i32 count = atom_arity(rule->head);
@@ -202,6 +232,45 @@ FALLIBLE fold_agg(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound
     return ERR_OK;
 }
 
+static bool reads_predicates(const struct lq_expr *e) {
+    bool reads = e->kind == LQ_APPLY && !builtin_is_function(e->text);
+    for (i64 i = 0; i < e->args.count && !reads; i++) {
+        reads = reads_predicates(e->args.items[i]);
+    }
+    return reads;
+}
+
+/* What the body alone does not tell: atoms that come of what is aggregated. */
+static bool calls_read(const struct lq_clause *clause) {
+    bool read = false;
+    for (i64 i = 0; i < clause->calls.count; i++) {
+        for (i64 k = 0; k < clause->calls.items[i].args.count && !read; k++) {
+            read = reads_predicates(clause->calls.items[i].args.items[k]);
+        }
+    }
+    return read;
+}
+
+bool fold_is_grouped(const struct lq_pred *pred, i32 *out_keys) {
+    const struct lq_rule *rule = pred->rules.count == 1 ? pred->rules.items[0] : NULL;
+    i32 keys = 0;
+    if (!rule || rule->clause->fold != LQ_AGG || rule->best || pred->recursive || pred->makes ||
+        calls_read(rule->clause)) {
+        return false;
+    }
+    i32 count = atom_arity(rule->head);
+    while (keys < count && !call_of(rule->clause, atom_arg(rule->head, keys))) {
+        keys++;
+    }
+    for (i32 i = keys; i < count; i++) {
+        if (!call_of(rule->clause, atom_arg(rule->head, i))) {
+            return false;
+        }
+    }
+    *out_keys = keys;
+    return keys > 0 && (pred->key_count < 0 || pred->key_count == keys);
+}
+
 /* --- the best value of a key --- */
 
 bool fold_can_be_best(const struct lq_rule *rule, i32 *out_value, bool *out_greatest) {
@@ -224,15 +293,10 @@ bool fold_can_be_best(const struct lq_rule *rule, i32 *out_value, bool *out_grea
 
 FALLIBLE fold_best(struct lq_bind *b, const struct lq_rule *rule, struct lq_bound *out) {
     struct lq_scope scope = {0};
-    const struct lq_clause *clause = rule->clause;
-    lq_exprs extra = {0};
+    lq_exprs args = call_args(b, rule->clause);
     i32 count = atom_arity(rule->head);
-    for (i64 i = 0; i < clause->calls.count; i++) {
-        for (i64 k = 0; k < clause->calls.items[i].args.count; k++) {
-            VEC_PUSH(b->arena, &extra, clause->calls.items[i].args.items[k]);
-        }
-    }
-    TRY(body_bind(b, &scope, rule->body, &extra));
+    TRY(body_bind(b, &scope, rule->body, &args));
+    const struct lq_clause *clause = with_args(b, rule->clause, &args);
     TRY(check_calls(b, &scope, clause));
     out->exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
     out->kinds = head_kinds(b, &scope, rule->head);

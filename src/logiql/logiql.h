@@ -19,8 +19,9 @@ FALLIBLE logiql_bind(struct plan *plan, struct snapshot *snap, const struct rule
 /* upkeep.c: a derived predicate whose rows are kept, with those that it derives together with. */
 enum lq_negation {
     LQ_POSITIVE,  /* more rows derive more, */
+    LQ_GROUPED,   /* or other values of the groups that bindings of them belong to, */
     LQ_NEGATED,   /* or less, in some rule, */
-    LQ_ABOUT_ALL, /* or something else: aggregated, negated within what is negated */
+    LQ_ABOUT_ALL, /* or something else: numbered, negated within what is negated or aggregated */
 };
 struct lq_input {
     const struct edition_entry *entry; /* a table, or a derived predicate */
@@ -57,7 +58,10 @@ struct lq_upkeep {
     i64 change_count;
     i64 enough; /* LOST, ALL: so many rows of the first member are too many to go on; 0 = none are */
 };
-/* One member: its columns; LOST: numbers of rows. Several: its number before them, and columns of all
+/* A member whose one rule aggregates (LQ_GROUPED): LOST are the rows of groups that have a binding of
+ * a changed row, and one more number, -1 - n, for the n groups there are of those; GAINED are groups
+ * of lost rows and of new ones, whole.
+ * One member: its columns; LOST: numbers of rows. Several: its number before them, and columns of all
  * members in their order, NULL but for its own; LOST: its number and the row's. */
 FALLIBLE logiql_upkeep(struct plan *plan, struct snapshot *snap, const struct lq_upkeep *request,
                        struct error *err);

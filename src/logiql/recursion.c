@@ -171,8 +171,9 @@ FALLIBLE rule_term(struct lq_bind *b, const struct lq_rule *rule, struct rel *am
     struct lq_pred *pred = rule->pred;
     struct lq_bound bound;
     struct lq_scope scope = {0};
+    i32 count = atom_arity(rule->head);
     TRY(rule_bind(b, rule, &bound));
-    for (i32 i = 0; i < pred->arity; i++) {
+    for (i32 i = 0; i < count; i++) {
         TRY(head_value(b, rule, i, &bound, &scope));
     }
     scope.rel = bound.rel;
@@ -181,13 +182,13 @@ FALLIBLE rule_term(struct lq_bind *b, const struct lq_rule *rule, struct rel *am
         scope.rel = rel_join(b->plan, JOIN_CROSS, bound.rel, among);
         scope.rel->rows = rows > I64_MAX ? I64_MAX : (i64)rows;
     }
-    for (i32 i = 0; among && i < pred->arity; i++) {
+    for (i32 i = 0; among && i < among->out.count; i++) {
         struct expr *same = NULL;
         TRY(expr_compare(b, LQ_EQ, bound.exprs[i], expr_col(b->plan, among->out.items[i], -1), -1,
                          &same));
         VEC_PUSH(b->arena, &scope.conds, same);
     }
-    *out = lq_project(b, scope_rel(b, &scope), bound.exprs, pred->names, pred->arity);
+    *out = lq_project(b, scope_rel(b, &scope), bound.exprs, pred->names, count);
     return ERR_OK;
 }
 

@@ -307,10 +307,20 @@ struct rel *pred_read(struct lq_bind *b, struct lq_pred *pred) {
 
 /* --- all of them --- */
 
+/* A mistake in one of predicates that derive each other is told once. */
+static bool has_failed(const struct lq_bind *b, const struct lq_pred *pred) {
+    bool failed = pred->failed;
+    for (i64 i = 0; i < b->order.count && pred->recursive && !failed; i++) {
+        const struct lq_pred *other = b->order.items[i];
+        failed = other->component == pred->component && other->failed;
+    }
+    return failed;
+}
+
 FALLIBLE relations_bind(struct lq_bind *b) {
     for (i64 i = 0; i < b->order.count; i++) {
         struct lq_pred *pred = b->order.items[i];
-        if (pred->origin == ORIGIN_RULES && !pred->rel && !pred->fix && !pred->failed) {
+        if (pred->origin == ORIGIN_RULES && !pred->rel && !pred->fix && !has_failed(b, pred)) {
             wf_status status = pred->recursive ? recursion_bind(b, pred) : pred_bind(b, pred);
             TRY(lq_noted(b, status, pred));
         }

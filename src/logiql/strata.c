@@ -51,6 +51,12 @@ static void uses_of_conj(struct arena *arena, const lq_conj *conj, u8 negation, 
 static void uses_of_rule(struct arena *arena, const struct lq_rule *rule, use_list *out) {
     i64 first = out->count;
     uses_of_conj(arena, rule->body, LQ_POSITIVE, out);
+    for (i64 i = 0; i < rule->clause->calls.count; i++) {
+        const struct lq_call *call = &rule->clause->calls.items[i];
+        for (i64 k = 0; k < call->args.count; k++) {
+            uses_of_expr(arena, call->args.items[k], LQ_POSITIVE, out);
+        }
+    }
     for (i64 i = first; i < out->count; i++) {
         out->items[i].is_folded = rule->clause->fold != LQ_NO_FOLD;
     }
@@ -254,11 +260,16 @@ void strata_reads(struct lq_bind *b, const struct lq_pred *pred, lq_preds *out) 
 
 u8 strata_negates(struct lq_bind *b, const struct lq_pred *pred, const struct lq_pred *other) {
     u8 most = LQ_POSITIVE;
+    i32 keys = 0;
+    bool grouped = fold_is_grouped(pred, &keys);
     for (i64 i = 0; i < pred->rules.count; i++) {
         use_list uses = {0};
         uses_of_rule(b->arena, pred->rules.items[i], &uses);
         for (i64 k = 0; k < uses.count; k++) {
-            u8 negation = uses.items[k].is_folded ? (u8)LQ_ABOUT_ALL : uses.items[k].negation;
+            u8 negation = uses.items[k].negation;
+            if (uses.items[k].is_folded) {
+                negation = grouped && negation == LQ_POSITIVE ? LQ_GROUPED : LQ_ABOUT_ALL;
+            }
             if (pred_known(b, uses.items[k].name) == other) {
                 most = MAX_OF(most, negation);
             }

@@ -9,8 +9,13 @@
  * atom reads what changed, or what the recursion has found, the others all rows there are. So they
  * are plans like any others; where predicates derive each other, a FIX.
  *
+ * Of a predicate that one rule aggregates, changed rows decide groups, by the rule read as one that derives its keys:
+ * LOST are their rows, GAINED what the aggregation gives for them alone.
+ *
  * Rows that are said to be gone but are not, or to be new though they were there, do no harm. */
 #include "logiql/bind_int.h"
+
+#include "codes/func.h"
 
 /* --- what there is to keep --- */
 
@@ -290,6 +295,61 @@ static FALLIBLE add_rounds(struct upkeep *u, i64 member, const struct lq_rule *r
     return ERR_OK;
 }
 
+/* --- groups --- */
+
+/* The rule as one that derives the keys of its groups. */
+static struct lq_rule *rule_of_keys(struct lq_bind *b, const struct lq_rule *rule, i32 keys) {
+    struct lq_rule *out = NEW(b->arena, struct lq_rule);
+    struct lq_clause *clause = NEW(b->arena, struct lq_clause);
+    struct lq_atom *head = NEW(b->arena, struct lq_atom);
+    *clause = *rule->clause;
+    clause->fold = LQ_NO_FOLD;
+    *head = *rule->head;
+    head->form = LQ_PLAIN;
+    head->keys = head->values = (lq_exprs){0};
+    for (i32 i = 0; i < keys; i++) {
+        VEC_PUSH(b->arena, &head->keys, (struct lq_expr *)(size_t)atom_arg(rule->head, i));
+    }
+    *out = *rule;
+    out->clause = clause;
+    out->head = head;
+    return out;
+}
+
+/* Groups that may have other values than before: those of bindings with a row that changed, and of GAINED those that
+ * rows were lost of. NULL in u->found: none. */
+static FALLIBLE find_groups(struct upkeep *u, i64 member, const struct lq_rule *rule, i32 keys) {
+    struct lq_bind *b = &u->b;
+    const struct lq_upkeep *request = u->request;
+    const struct snapshot_table *lost = request->lost ? &request->lost[member] : NULL;
+    struct lq_part_of met = {.request = request, .changed = -1};
+    const struct lq_rule *of_keys = rule_of_keys(b, rule, keys);
+    struct rel *term = NULL;
+    b->part = &met;
+    TRY(rule_term(b, of_keys, NULL, &term)); /* shows what atoms there are */
+    TRY(add_changes(u, member, of_keys, &met));
+    if (request->kind == LQ_GAINED && lost && lost->table) {
+        struct rel *rows = rows_rel(b, u->preds[member], lost);
+        struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, keys + 1);
+        for (i32 i = 0; i < keys; i++) {
+            exprs[i] = expr_col(b->plan, rows->out.items[i], -1);
+        }
+        add_term(u, member, lq_project(b, rows, exprs, u->preds[member]->names, keys), false);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE add_groups(struct upkeep *u, i64 member, const struct lq_rule *rule, i32 keys) {
+    TRY(find_groups(u, member, rule, keys));
+    struct rel *groups = u->found[member];
+    if (!groups || u->request->kind == LQ_LOST) {
+        return ERR_OK;
+    }
+    struct lq_part_of whole = {.request = u->request, .changed = -1};
+    u->b.part = &whole;
+    return rule_term(&u->b, rule, lq_distinct(&u->b, groups), &u->found[member]);
+}
+
 static FALLIBLE add_rule_parts(struct upkeep *u, i64 member, const struct lq_rule *rule) {
     const struct lq_upkeep *request = u->request;
     const struct snapshot_table *lost = request->lost ? &request->lost[member] : NULL;
@@ -297,6 +357,10 @@ static FALLIBLE add_rule_parts(struct upkeep *u, i64 member, const struct lq_rul
     struct lq_part_of met = {.request = request, .changed = -1};
     struct rel *among = again ? rows_rel(&u->b, u->preds[member], lost) : NULL;
     struct rel *term = NULL;
+    i32 keys = 0;
+    if (fold_is_grouped(u->preds[member], &keys)) {
+        return add_groups(u, member, rule, keys);
+    }
     if (rule->clause->fold && !again) { /* nothing it reads has changed */
         return ERR_OK;
     }
@@ -318,11 +382,11 @@ static struct expr *number_of(struct lq_bind *b, i64 number) {
     return e;
 }
 
-/* Rows of the member that are among those found, by their numbers. */
+/* Rows of the member whose first columns are among those found, by their numbers. */
 static struct rel *row_numbers(struct upkeep *u, i64 member, struct rel *found) {
     struct lq_bind *b = &u->b;
     struct rel *scan = rows_rel(b, u->preds[member], &u->request->rows[member]);
-    i64 count = scan->out.count;
+    i64 count = found->out.count;
     struct scan_col number = {
         .col = plan_col_new(b->plan, "row", type_of(TYPE_BIGINT), false),
         .table_col = ROWID_COL,
@@ -338,6 +402,24 @@ static struct rel *row_numbers(struct upkeep *u, i64 member, struct rel *found) 
     struct expr *only[1] = {expr_col(b->plan, number.col, -1)};
     const char *names[1] = {"row"};
     return lq_project(b, join, only, names, 1);
+}
+
+/* The same of groups, and how many they are: one whose value was undefined has no row. */
+static struct rel *group_numbers(struct upkeep *u, i64 member, struct rel *found) {
+    struct lq_bind *b = &u->b;
+    struct rel *asked = rel_shared(b->plan, found, found->out.items, NULL, found->out.count);
+    struct rel *counted = rel_shared(b->plan, found, found->out.items, NULL, found->out.count);
+    struct rel *numbers = row_numbers(u, member, asked);
+    struct rel *agg = rel_new(b->plan, REL_AGG, counted, NULL);
+    struct agg_call call = {.agg = AGG_COUNT_STAR, .position = -1};
+    const char *names[1] = {"row"};
+    call.col = plan_col_new(b->plan, "count", type_of(TYPE_BIGINT), false);
+    VEC_PUSH(b->arena, &agg->agg.calls, call);
+    VEC_PUSH(b->arena, &agg->out, call.col);
+    agg->rows = 1;
+    struct expr *below[1] = {expr_call(b->arena, FUNC_SUB, type_of(TYPE_BIGINT), -1, 2,
+                                       number_of(b, -1), expr_col(b->plan, call.col, -1))};
+    return rel_unite(b, numbers, lq_project(b, agg, below, names, 1));
 }
 
 /* The member's rows among columns of all of them. */
@@ -387,7 +469,11 @@ static struct rel *answer_of(struct upkeep *u, struct rel *const *members) {
     struct rel *all = NULL;
     for (i64 m = 0; m < request->member_count; m++) {
         bool numbers = request->kind == LQ_LOST;
-        struct rel *rel = numbers ? row_numbers(u, m, members[m]) : members[m];
+        i32 keys = 0;
+        bool groups = numbers && fold_is_grouped(u->preds[m], &keys) && u->found[m];
+        struct rel *rel = groups    ? group_numbers(u, m, members[m])
+                          : numbers ? row_numbers(u, m, members[m])
+                                    : members[m];
         if (request->member_count > 1) {
             rel = numbered(u, m, rel, !numbers);
         }

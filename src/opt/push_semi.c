@@ -1,7 +1,8 @@
-/* push_semi.c: semi joins that drop many rows go below the inner joins they stand on.
+/* push_semi.c: semi joins that drop many rows go below the inner joins and groups they stand on.
  *
  * A semi join reads like a filter on the columns of its keys. If these all come from one input of
  * the join below, it may run on that input first; it pays when it keeps less than half of the rows.
+ * If they are keys of groups, only groups that are asked for are made.
  * Semi joins with conditions that can raise stay, because more rows would meet them. */
 #include "opt/opt_int.h"
 
@@ -50,10 +51,42 @@ static bool is_worth(struct opt *o, struct rel *semi) {
     return (f64)semi->rows < WORTH * (f64)rel_left(semi)->rows;
 }
 
+/* Below a projection, or groups by what it asks for, the semi join says its keys otherwise; false: it cannot. */
+static bool say_below(struct opt *o, struct rel *semi, const struct rel *below) {
+    struct plan *plan = o->plan;
+    const expr_list *made = rel_exprs(below);
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    expr_list keys = {0};
+    for (i64 i = 0; i < made->count; i++) {
+        map[below->out.items[i]] = made->items[i];
+        if (expr_is_volatile(made->items[i])) {
+            return false;
+        }
+    }
+    for (i64 i = 0; i < semi->join.left_keys.count; i++) {
+        struct expr *key = semi->join.left_keys.items[i];
+        u32 col = 0;
+        bool plain = expr_only_col(key, &col) && map[col];
+        key = plain ? expr_map(plan->arena, key, map) : NULL;
+        if (!plain || facts_can_raise(o, key)) {
+            return false;
+        }
+        VEC_PUSH(plan->arena, &keys, key);
+    }
+    semi->join.left_keys = keys;
+    return true;
+}
+
 /* Moves a semi join down as far as it goes; returns what stands in its place. */
 static struct rel *sink(struct opt *o, struct rel *semi) {
     struct rel *below = rel_left(semi);
     if (below->kind == REL_FILTER) {
+        rel_set_left(semi, rel_input(below));
+        rel_set_input(below, sink(o, semi));
+        return below;
+    }
+    bool makes = below->kind == REL_PROJECT || (below->kind == REL_AGG && below->agg.keys.count > 0);
+    if (makes && semi->join.conds.count == 0 && say_below(o, semi, below)) {
         rel_set_left(semi, rel_input(below));
         rel_set_input(below, sink(o, semi));
         return below;
@@ -80,8 +113,9 @@ static struct rel *walk(struct rel *rel, void *arg) {
 
 FALLIBLE pass_push_semi(struct opt *o) {
     struct rel *old = o->plan->root;
+    struct rel like = *old; /* it may be a semi join that moves */
     estimate_rel(o, old);
     o->visited.count = 0;
-    o->plan->root = rel_with_out(o->plan, walk(old, o), old);
+    o->plan->root = rel_with_out(o->plan, walk(old, o), &like);
     return ERR_OK;
 }

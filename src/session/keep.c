@@ -4,7 +4,8 @@
  * inputs first, since kept rows may follow from others. What follows from other versions is updated
  * by plans of the rules (logiql/upkeep.c): rows that inputs lost take with them what may have come of
  * them, unless that is more than a tenth; then what is new is added. Where it is not known what
- * changed, or too much has, or something is negated or aggregated, all is computed anew. The outcome
+ * changed, or too much has, or something is negated or numbered, all is computed anew; of
+ * aggregations groups are. The outcome
  * is published like a compaction: it takes the place of the rows it came from unless somebody was
  * faster. Nothing here may fail a statement that could do without: whoever cannot have kept rows
  * computes for himself. See decision 0028. */
@@ -12,7 +13,7 @@
 
 #include "logiql/logiql.h"
 
-enum { LOST_SHARE = 10, SPREAD_PAUSE = 8 };
+enum { LOST_SHARE = 10, SPREAD_PAUSE = 8, FEW_GROUPS = 16 };
 
 struct refresh {
     struct wf_connection *conn;
@@ -100,8 +101,9 @@ static enum standing how_it_stands(const struct refresh *r, const char **out_why
             return ELSEWHERE;
         }
         u8 negation = r->shape->inputs[i].negation;
-        if (one != FRESH && (negation == LQ_ABOUT_ALL || (negation && !is_small(r->old)))) {
-            *out_why = "what changed is negated or aggregated";
+        bool unknown = negation == LQ_ABOUT_ALL || (negation == LQ_NEGATED && !is_small(r->old));
+        if (one != FRESH && unknown) {
+            *out_why = "what changed is negated or numbered";
             one = COMPUTE;
         } else if (one == COMPUTE && all != COMPUTE) {
             *out_why = "what it reads was computed anew";
@@ -386,7 +388,7 @@ static FALLIBLE take_numbers(struct refresh *r, const struct rowset *rows, i64 m
         const i64 *last =
             several ? (const i64 *)slice->chunk->cols[1].data + slice->first : first;
         for (i64 i = 0; i < slice->rows; i++) {
-            if (!several || first[i] == member) {
+            if (last[i] >= 0 && (!several || first[i] == member)) {
                 numbers[out->count++] = last[i];
             }
         }
@@ -394,17 +396,17 @@ static FALLIBLE take_numbers(struct refresh *r, const struct rowset *rows, i64 m
     return ERR_OK;
 }
 
-/* Versions without what may have gone; retained. *out_many: that is too much. */
+/* Versions without what may have gone; retained. */
 static FALLIBLE lose_rows(struct refresh *r, const struct rowset *rows,
-                          struct table_version **out) {
+                          struct table_version *const *from, struct table_version **out) {
     for (i64 m = 0; m < r->shape->member_count; m++) {
         struct deletion gone;
         TRY(take_numbers(r, rows, m, &gone));
         if (gone.count == 0) {
-            out[m] = version_retain(r->old->rows[m]);
+            out[m] = version_retain(from[m]);
             continue;
         }
-        TRY(version_delete(r->shape->tables[m], r->old->rows[m], &gone, &out[m], &r->conn->err));
+        TRY(version_delete(r->shape->tables[m], from[m], &gone, &out[m], &r->conn->err));
         r->lost_rows += gone.deleted;
     }
     return ERR_OK;
@@ -439,9 +441,79 @@ static FALLIBLE find_lost(struct refresh *r, struct table_version **out, bool *o
     TRY(arena_check(&r->arena, &r->conn->err));
     TRY(run_upkeep(r, &request, false, &rows));
     *out_many = !r->follows && rows->answer.rows * LOST_SHARE > total;
-    wf_status status = *out_many ? ERR_OK : lose_rows(r, rows, out);
+    wf_status status = *out_many ? ERR_OK : lose_rows(r, rows, r->old->rows, out);
     rowset_release(rows);
     return status;
+}
+
+/* One of the answer's numbers says how many groups there are. */
+static i64 take_groups(const struct rowset *rows) {
+    i64 groups = 0;
+    for (i64 s = 0; s < rows->answer.slice_count; s++) {
+        const struct slice *slice = &rows->answer.slices[s];
+        const i64 *numbers = (const i64 *)slice->chunk->cols[0].data + slice->first;
+        for (i64 i = 0; i < slice->rows; i++) {
+            groups = numbers[i] < 0 ? -1 - numbers[i] : groups;
+        }
+    }
+    return groups;
+}
+
+static bool any_rows(const struct refresh *r, struct table_version *const *versions) {
+    bool any = false;
+    for (i64 i = 0; i < r->shape->input_count; i++) {
+        any = any || (versions[i] && versions[i]->live_rows > 0);
+    }
+    return any;
+}
+
+/* Groups of changed rows go, to be computed again. `whole`: each of them had a row; one that had none, since its value
+ * was undefined, may have one now, and nobody knows which it is. */
+static FALLIBLE lose_groups(struct refresh *r, struct table_version *const *inputs,
+                            struct table_version *const *changed, bool whole,
+                            struct table_version **io, bool *out_many) {
+    struct kept_shape *shape = r->shape;
+    struct rowset *rows = NULL;
+    i64 total = r->old->rows[0]->live_rows;
+    if (*out_many || !any_rows(r, changed)) {
+        return ERR_OK;
+    }
+    TRY(scene_open(r, inputs, changed));
+    struct lq_upkeep request = {.kind = LQ_LOST,
+                                .members = (const struct object *const *)shape->members,
+                                .kinds = shape->kinds,
+                                .member_count = 1,
+                                .rows = member_rows(r, io),
+                                .changes = r->changes.items,
+                                .change_count = r->changes.count};
+    TRY(arena_check(&r->arena, &r->conn->err));
+    TRY(run_upkeep(r, &request, false, &rows));
+    i64 groups = take_groups(rows);
+    bool undefined = whole && groups != rows->answer.rows - 1;
+    *out_many = undefined || (!r->follows && groups * LOST_SHARE > total && groups > FEW_GROUPS);
+    struct table_version *left = NULL;
+    wf_status status = *out_many ? ERR_OK : lose_rows(r, rows, io, &left);
+    rowset_release(rows);
+    if (left) {
+        version_release(io[0]);
+        io[0] = left;
+    }
+    return status;
+}
+
+/* Of rows that are gone the inputs as they were tell the groups, of new ones the inputs as they are. */
+static FALLIBLE find_lost_groups(struct refresh *r, struct table_version **out, bool *out_many) {
+    out[0] = version_retain(r->old->rows[0]);
+    TRY(lose_groups(r, r->old->inputs, r->lost, true, out, out_many));
+    return lose_groups(r, r->now, r->added, false, out, out_many);
+}
+
+static bool is_grouped(const struct kept_shape *shape) {
+    bool grouped = false;
+    for (i64 i = 0; i < shape->input_count; i++) {
+        grouped = grouped || shape->inputs[i].negation == LQ_GROUPED;
+    }
+    return grouped && shape->member_count == 1;
 }
 
 static FALLIBLE find_gained(struct refresh *r, struct table_version *const *left) {
@@ -482,7 +554,8 @@ static FALLIBLE update(struct refresh *r, const char **out_why, bool *out_done) 
         *out_why = "much of what it reads has changed";
         return ERR_OK;
     }
-    if (lost && !r->loses_all && !r->follows && atomic_load(&shape->spread) > 0) {
+    bool grouped = is_grouped(shape);
+    if (lost && !grouped && !r->loses_all && !r->follows && atomic_load(&shape->spread) > 0) {
         atomic_fetch_sub(&shape->spread, 1);
         *out_why = "what was deleted before spread";
         return ERR_OK;
@@ -493,6 +566,8 @@ static FALLIBLE update(struct refresh *r, const char **out_why, bool *out_done) 
     if (r->loses_all) {
         status = empty_rows(r, left);
         r->lost_rows = count_rows(r->old);
+    } else if (grouped) {
+        status = find_lost_groups(r, left, &many);
     } else if (lost) {
         status = find_lost(r, left, &many);
     } else {
@@ -501,8 +576,8 @@ static FALLIBLE update(struct refresh *r, const char **out_why, bool *out_done) 
         }
     }
     if (!status && many) {
-        atomic_store(&shape->spread, SPREAD_PAUSE);
-        *out_why = "what was deleted spreads";
+        atomic_store(&shape->spread, grouped ? 0 : SPREAD_PAUSE);
+        *out_why = grouped ? "many groups changed" : "what was deleted spreads";
     } else if (!status) {
         status = find_gained(r, left);
         *out_done = !status;

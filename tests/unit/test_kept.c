@@ -37,6 +37,17 @@ static const char *const fars[] = {
     "far(x, y) <- far(x, z), edge(z, y).",
     "top[i] = x <- seq<< desc x >> path(x, _). far(i, x) <- top[i] = x, i < 3. far(x, y) <- far(y, x).",
     "low[x] = n <- agg<< n = min(y) >> path(x, y), node(x). far(x, n) <- low[x] = n, !t(x, _, _).",
+    "pair[x, y] = n <- agg<< n = count() >> edge(x, y), path(y, z), node(z). far(x, n) <- pair[x, _] = n. "
+    "far(x, y) <- far(x, z), edge(z, y).",
+    "big[x] = n <- agg<< n = total(v) >> path(x, y), t:a[y] = a, v = a * 2000000000000000000. "
+    "far(x, y) <- big[x] = n, y = n / 1000000000000000000.",
+    "m(x; a, z) <- agg<< a = min(y), z = max(w) >> path(x, y), edge(y, w). far(x, z) <- m(x; a, z), a != z.",
+    "cnt[x] = n <- agg<< n = count_distinct(y) >> path(x, y), t:b[x] = _. "
+    "s[n] = m <- agg<< m = count() >> cnt[_] = n. far(n, m) <- s[n] = m.",
+    "one[1, x] = n <- agg<< n = count() >> path(x, _), !node(x). far(x, n) <- one[1, x] = n.",
+    "w(x, y) <- path(x, y), edge(y, _). c[x] = n <- agg<< n = count() >> w(x, y), t:b[y] = v, v < x. "
+    "far(x, y) <- c[x] = n, n > 1, edge(x, y). far(x, y) <- far(y, x).",
+    "far(x, n) <- agg<< n = total(y) >> edge(x, y), x != y.",
 };
 enum { PATHS = sizeof paths / sizeof paths[0], FARS = sizeof fars / sizeof fars[0], VALUES = 6 };
 
