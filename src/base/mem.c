@@ -53,7 +53,7 @@ static i64 idle_bytes(const struct memory *mem) {
     return bytes;
 }
 
-/* Columns first: those may be needed again, but blocks for transfers are needed soon. */
+/* Sorted rows first, then columns: those may be needed again, but blocks for transfers are needed soon. */
 static void give_back(struct memory *mem, i64 bytes) {
     for (i32 i = IDLE_KINDS; i-- > 0 && bytes > 0;) {
         i64 idle = atomic_load_explicit(&mem->idle[i].bytes, memory_order_acquire);
@@ -315,7 +315,8 @@ static const struct memory *root_of(const struct memory *mem) {
 /* Blocks that are kept count, too: what is more than the budget has room for goes back. */
 static void keep_trim(const struct memory *root) {
     i64 used = atomic_load_explicit(&root->used_bytes, memory_order_relaxed) +
-               atomic_load_explicit(&root->idle[IDLE_COLUMNS].bytes, memory_order_relaxed);
+               atomic_load_explicit(&root->idle[IDLE_COLUMNS].bytes, memory_order_relaxed) +
+               atomic_load_explicit(&root->idle[IDLE_TRIES].bytes, memory_order_relaxed);
     struct kept *gone = NULL;
     keep_lock();
     while (keep.bytes > 0 && used + keep.bytes > root->limit_bytes) {
@@ -389,6 +390,20 @@ void *mem_try(struct memory *mem, i64 bytes) {
     bool large = mem->temp && size >= TEMP_LEAST;
     bool fits = !fails_now() && reserve_all(mem, size, large);
     return fits ? block_take(mem, class, size) : NULL;
+}
+
+i64 mem_size(i64 bytes) {
+    i64 size;
+    (void)keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
+    return size;
+}
+
+void memory_lift(struct memory *mem, i64 size) {
+    for (struct memory *m = mem; m->parent; m = m->parent) {
+        i64 before = atomic_fetch_sub_explicit(&m->used_bytes, size, memory_order_relaxed);
+        ASSERT(before >= size);
+        UNUSED(before);
+    }
 }
 
 void mem_free(struct memory *mem, void *ptr, i64 bytes) {

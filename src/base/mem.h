@@ -12,9 +12,9 @@
 
 struct temp;
 /* Memory that somebody keeps for later, outside used_bytes; the owner is asked to give it back when
- * used and idle bytes together would exceed the limit. Blocks for transfers, and columns of the
- * database file that nobody reads now. */
-enum idle_kind { IDLE_TRANSFER, IDLE_COLUMNS, IDLE_KINDS };
+ * used and idle bytes together would exceed the limit. Blocks for transfers, columns of the
+ * database file that nobody reads now, and sorted rows that the next statement may want. */
+enum idle_kind { IDLE_TRANSFER, IDLE_COLUMNS, IDLE_TRIES, IDLE_KINDS };
 struct idle {
     _Atomic i64 bytes;
     void (*give_back)(void *owner, i64 bytes);
@@ -57,6 +57,11 @@ void *mem_try(struct memory *mem, i64 bytes);
  * then lie in temporary space, so that steps have memory to work in. */
 void *mem_alloc_rest(struct memory *mem, i64 bytes);
 void mem_free(struct memory *mem, void *ptr, i64 bytes);
+/* What a budget counts for such a block. */
+i64 mem_size(i64 bytes);
+/* So much of what a budget counts is from now on counted by the one that is nobody's part alone: whose block it is
+ * frees it there. */
+void memory_lift(struct memory *mem, i64 size);
 bool mem_in_temp(const struct memory *mem,
                  const void *ptr); /* whether it lies in temporary space */
 

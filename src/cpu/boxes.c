@@ -9,6 +9,7 @@
 #include "base/temp.h"
 #include "cpu/cpu_int.h"
 #include "run/trie.h"
+#include "run/tries.h"
 
 enum {
     SLOWER = 4,     /* than a card: slabs are smaller by as much */
@@ -232,6 +233,9 @@ static FALLIBLE count_in(struct exec *x, struct boxes *b) {
 }
 
 bool boxes_wanted(const struct exec *x, const struct step *step) {
+    if (variable_graph(&x->vars[step->src])) {
+        return false;
+    }
     i64 rows = x->vars[step->src].rows, bytes = BOX_EDGE_BYTES * rows;
     return exec_boxes(x) || (rows > 0 && boxes_forced(x)) || (rows > 0 && x->mem->temp && memory_left(x->mem) < bytes);
 }

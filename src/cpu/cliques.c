@@ -3,6 +3,7 @@
  * Edges become lists of neighbours (cliques_build.c), of nodes in the order of their degrees where that
  * does not change the answer; then cliques are counted (cliques_bits.c, cliques_lists.c). */
 #include "cpu/cliques.h"
+#include "run/tries.h"
 
 /* In a graph that has every edge in both directions each clique counts in every order of its nodes. */
 static FALLIBLE in_any_order(struct exec *x, u32 size, u64 *found) {
@@ -14,10 +15,8 @@ static FALLIBLE in_any_order(struct exec *x, u32 size, u64 *found) {
     return ERR_OK;
 }
 
-static FALLIBLE count_all(struct exec *x, const struct step *step, struct clique_graph *g,
+static FALLIBLE count_all(struct exec *x, const struct step *step, const struct clique_graph *g,
                           u64 *out) {
-    work_expect(x, (CLIQUE_BUILD_READS + CLIQUE_COUNT_READS) * x->vars[step->src].rows);
-    TRY(clique_graph_init(x, step, g));
     if (cliques_fit_bits(x, g, step->col_count)) {
         TRY(cliques_by_bits(x, g, step->col_count, out));
     } else {
@@ -32,13 +31,69 @@ static FALLIBLE count_all(struct exec *x, const struct step *step, struct clique
     return ERR_OK;
 }
 
-wf_status cliques_run(struct exec *x, const struct step *step) {
+/* --- graphs that are kept for later statements --- */
+
+struct kept_cliques {
+    struct kept_graph base;
+    struct clique_graph graph;
+};
+
+static void free_kept(struct memory *mem, struct kept_graph *base) {
+    struct kept_cliques *kept = (struct kept_cliques *)base;
+    clique_graph_fini(mem, &kept->graph);
+    mem_free(mem, kept, (i64)sizeof *kept);
+}
+
+static struct kept_graph *make_kept(struct exec *x, void *arg) {
+    const struct clique_graph *g = arg;
+    struct kept_cliques *kept = mem_alloc(x->mem, (i64)sizeof *kept);
+    if (!kept) {
+        return NULL;
+    }
+    *kept = (struct kept_cliques){.base = {.free = free_kept}, .graph = *g};
+    kept_trie_own(x, (i64)sizeof *kept);
+    kept_trie_own(x, clique_starts_bytes(g));
+    kept_trie_own(x, g->block_bytes);
+    if (g->weights) {
+        kept_trie_own(x, g->block_bytes);
+    }
+    return &kept->base;
+}
+
+/* False: it is still the statement's. */
+static bool keep_graph(struct exec *x, u32 var, struct clique_graph *g) {
+    const struct memory *mem = x->mem;
+    bool here = !mem_in_temp(mem, g->starts) && !mem_in_temp(mem, g->to) && !mem_in_temp(mem, g->weights);
+    i64 bytes = mem_size((i64)sizeof(struct kept_cliques)) + mem_size(clique_starts_bytes(g)) +
+                mem_size(g->block_bytes) * (g->weights ? 2 : 1);
+    return here && tries_keep_graph(x, var, bytes, make_kept, g);
+}
+
+static FALLIBLE count_anew(struct exec *x, const struct step *step, u64 *out) {
     struct clique_graph g = {.nodes = 0};
+    work_expect(x, (CLIQUE_BUILD_READS + CLIQUE_COUNT_READS) * x->vars[step->src].rows);
+    wf_status status = clique_graph_init(x, step, &g);
+    status = status ? status : count_all(x, step, &g, out);
+    if (status || !keep_graph(x, step->src, &g)) {
+        clique_graph_fini(x->mem, &g);
+    }
+    return status;
+}
+
+static FALLIBLE count_kept(struct exec *x, const struct step *step, const struct kept_graph *base,
+                           u64 *out) {
+    const struct kept_cliques *kept = (const struct kept_cliques *)base;
+    work_expect(x, CLIQUE_COUNT_READS * x->vars[step->src].rows);
+    return count_all(x, step, &kept->graph, out);
+}
+
+wf_status cliques_run(struct exec *x, const struct step *step) {
+    const struct kept_graph *kept = variable_graph(&x->vars[step->src]);
     u64 found = 0;
-    if (x->vars[step->src].rows > 0) {
-        wf_status status = count_all(x, step, &g, &found);
-        clique_graph_fini(x, &g);
-        TRY(status);
+    if (kept) {
+        TRY(count_kept(x, step, kept, &found));
+    } else if (x->vars[step->src].rows > 0) {
+        TRY(count_anew(x, step, &found));
     }
     variable_reset(&x->vars[step->dst]);
     struct chunk *out = chunk_new(x, &x->program->vars[step->dst], 1, false);

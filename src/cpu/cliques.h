@@ -25,7 +25,10 @@ struct clique_graph {
 
 /* cliques_build.c: the graph whose edges are the rows of the step's source. */
 FALLIBLE clique_graph_init(struct exec *x, const struct step *step, struct clique_graph *g);
-void clique_graph_fini(struct exec *x, struct clique_graph *g);
+void clique_graph_fini(struct memory *mem, struct clique_graph *g);
+static inline i64 clique_starts_bytes(const struct clique_graph *g) {
+    return (g->nodes + 1) * 8;
+}
 
 /* How many cliques of `size` nodes: of edges that are there once (cliques_bits.c), where the lists of
  * neighbours have room for a matrix; of any graph (cliques_lists.c). */

@@ -446,10 +446,10 @@ static FALLIBLE make_any(struct build *b) {
     return b->g->form == CLIQUE_PLAIN && b->repeated ? weigh(b->x, b->g) : ERR_OK;
 }
 
-void clique_graph_fini(struct exec *x, struct clique_graph *g) {
-    give(x, g->starts, (g->nodes + 1) * 8);
-    mem_free(x->mem, g->to, g->block_bytes);
-    mem_free(x->mem, g->weights, g->block_bytes);
+void clique_graph_fini(struct memory *mem, struct clique_graph *g) {
+    mem_free(mem, g->starts, clique_starts_bytes(g));
+    mem_free(mem, g->to, g->block_bytes);
+    mem_free(mem, g->weights, g->block_bytes);
 }
 
 wf_status clique_graph_init(struct exec *x, const struct step *step, struct clique_graph *g) {
@@ -460,7 +460,7 @@ wf_status clique_graph_init(struct exec *x, const struct step *step, struct cliq
         b.bits++;
     }
     cut_pieces(&b, &x->vars[step->src]);
-    g->starts = take(x, (g->nodes + 1) * 8, &status);
+    g->starts = take(x, clique_starts_bytes(g), &status);
     b.degrees = take_zeros(x, g->nodes * 4, &status);
     b.rank = take(x, g->nodes * 4, &status);
     status = status ? status : make_any(&b);

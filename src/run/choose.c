@@ -6,6 +6,7 @@
  * only ever run on the host and say why, with a text of WF_HOST_STEPS in defs/refusal.def; there is
  * no other way to the host but a refusal. */
 #include "run/run_int.h"
+#include "run/tries.h"
 
 #include <math.h>
 
@@ -152,7 +153,8 @@ static u32 host_always(const struct exec *x, const struct step *step) {
     }
     bool may = at == HOST_LIMIT || (at == HOST_WINDOW && !host_window(step)) ||
                (at == HOST_RANK && program_interner(x->program, step->dict) != NO_VAR) ||
-               (at == HOST_FOLD && step->fold != AGG_STRING_AGG);
+               (at == HOST_FOLD && step->fold != AGG_STRING_AGG) ||
+               (at == HOST_KEPT && !variable_graph(&x->vars[step->src]));
     return may ? HOST_COUNT : at;
 }
 

@@ -126,6 +126,7 @@ struct exec {
     b8 profiles;                 /* kernel_use of steps is asked for, and why they ran where they did */
     struct launch_record *capture; /* launches are recorded in it; NULL = they are not */
     struct stream *stream;       /* the answer is computed as it is read; NULL = it is all there */
+    struct tries *tries;         /* sorted rows that statements keep; NULL = this one keeps nothing */
     struct past *past;           /* what earlier runs of the program took; NULL = nobody kept it */
     struct placed *placed;       /* where its steps run, under auto; NULL = not decided */
     struct queue *queue;         /* steps that a device has not told of yet; NULL = never any */

@@ -4,6 +4,7 @@
  * bitmap and the slots of open addressing, which are the same on both sides, but not a bitmap with
  * counts: an index of that form that is wanted on a card becomes an array first. See decision 0001. */
 #include "run/run_int.h"
+#include "run/tries.h"
 
 void index_measure(struct index *index) {
     index->bytes = (index->slots ? index->slot_count * (i64)sizeof(struct hash_slot) : 0) +
@@ -20,6 +21,11 @@ static void release_blocks(struct memory *mem, struct index *index) {
 }
 
 void index_release(struct memory *mem, struct index *index) {
+    if (index->kept) {
+        kept_trie_release(index->kept);
+        *index = (struct index){0};
+        return;
+    }
     mem_free(mem, index->slots, index->slot_count * (i64)sizeof(struct hash_slot));
     index->slots = NULL;
     release_blocks(mem, index);
@@ -29,6 +35,35 @@ void index_release(struct memory *mem, struct index *index) {
     index->filter = NULL;
     index->heads = NULL;
     index->rows = NULL;
+}
+
+static void *copy_of(struct exec *x, const void *data, i64 bytes, wf_status *status) {
+    void *copy = data && !*status ? mem_alloc(x->mem, bytes) : NULL;
+    if (copy) {
+        memcpy(copy, data, (size_t)bytes);
+    } else if (data && !*status) {
+        *status = memory_refused(x->mem, x->err, bytes);
+    }
+    return copy;
+}
+
+/* Arrays that others read, too, are copied before they change. */
+static FALLIBLE own_arrays(struct exec *x, struct index *index) {
+    struct index own = *index;
+    wf_status status = ERR_OK;
+    own.kept = NULL;
+    own.slots = copy_of(x, index->slots, index->slot_count * (i64)sizeof(struct hash_slot), &status);
+    own.blocks = copy_of(x, index->blocks, index->block_count * (i64)sizeof(struct rank_block), &status);
+    own.heads = copy_of(x, index->heads, index->head_count * (i64)sizeof(u32), &status);
+    own.rows = copy_of(x, index->rows, index->row_count * (i64)sizeof(u32), &status);
+    own.filter = copy_of(x, index->filter, index_filter_bytes(index), &status);
+    if (status) {
+        index_release(x->mem, &own);
+        return status;
+    }
+    kept_trie_release(index->kept);
+    *index = own;
+    return ERR_OK;
 }
 
 /* Rows in the order of their keys have no list: kernels want one. */
@@ -73,6 +108,10 @@ static FALLIBLE plain_rank(struct exec *x, struct index *index) {
 }
 
 wf_status index_plain(struct exec *x, struct index *index) {
+    bool changes = index->blocks || (!index->unique && !index->rows);
+    if (index->kept && changes) {
+        TRY(own_arrays(x, index));
+    }
     if (index->blocks) {
         TRY(plain_rank(x, index));
     }

@@ -8,6 +8,7 @@
 
 #include "base/temp.h"
 #include "run/run_int.h"
+#include "run/tries.h"
 
 void exec_fault(struct exec *x, u64 key) {
     x = x->whole ? x->whole : x;
@@ -611,6 +612,7 @@ struct blocks {
     i64 *rounds;
     u32 flows_from;
     bool loops, streams;
+    struct trie_chain chain; /* what runs now, and is to be kept; none: it ends before any step */
 };
 
 static void blocks_open(struct exec *x, bool streams, struct blocks *out) {
@@ -622,6 +624,50 @@ static void blocks_open(struct exec *x, bool streams, struct blocks *out) {
     for (u32 b = 0; b < program->block_count; b++) {
         out->first_step[b + 1] = out->first_step[b] + program->blocks[b].step_count;
         out->loops = out->loops || program->blocks[b].loop_count;
+    }
+}
+
+/* Steps that need not run. */
+static void note_kept(struct exec *x, const struct run_devices *devices, const struct trie_chain *chain,
+                      const char *why) {
+    for (u32 s = chain->first; s < chain->end; s++) {
+        x->metrics[s].why = why;
+        x->metrics[s].device_no = 0;
+        x->metrics[s].device = devices->list[0]->name;
+        x->metrics[s].how = "not run: it was made before, and kept";
+    }
+}
+
+/* Whether what this step and some behind it make is kept from an earlier statement: then they need not run. Else
+ * r->chain says what is to be kept when they have. Only what the host would make. */
+static FALLIBLE find_kept(struct exec *x, const struct run_devices *devices, struct blocks *r, u32 b,
+                          u32 step_no, bool *out) {
+    const struct block *block = &x->program->blocks[b];
+    const struct step *step = &block->steps[step_no - r->first_step[b]];
+    struct chosen chosen = {0};
+    *out = false;
+    if (!x->tries || x->whole || r->loop_end[b] || queue_is_open(x) || step_no < r->chain.end ||
+        !trie_chain_at(x, block, r->first_step[b], step_no - r->first_step[b], &r->chain)) {
+        return ERR_OK;
+    }
+    TRY(choose_device(x, devices, step_no, step, &chosen));
+    if (chosen.number || chosen.shares) {
+        r->chain.end = 0;
+    } else if (tries_take(x, &r->chain)) {
+        note_kept(x, devices, &r->chain, chosen.why);
+        *out = true;
+    }
+    return ERR_OK;
+}
+
+/* The last step of the chain has run. */
+static void keep_made(struct exec *x, const struct trie_chain *chain) {
+    bool here = true;
+    for (u32 s = chain->first; s < chain->end; s++) {
+        here = here && x->metrics[s].device_no == 0 && !x->metrics[s].share_count;
+    }
+    if (here) {
+        tries_keep(x, chain);
     }
 }
 
@@ -644,11 +690,20 @@ static FALLIBLE run_steps(struct exec *x, const struct run_devices *devices, str
             TRY(stream_possible(x, devices, step_no, &flows));
             r->streams = flows;
         }
+        bool kept = false;
+        TRY(find_kept(x, devices, r, b, step_no, &kept));
+        if (kept) {
+            next = r->chain.end;
+            continue;
+        }
         struct round_metric began;
         round_begin(x, step_no, step, &began);
         TRY(run_or_queue(x, devices, step_no, step, flows, &next));
         if (r->loop_end[b]) {
             round_end(x, step, r->rounds[r->loop_end[b] - 1] + 1, &began);
+        }
+        if (r->chain.end == step_no + 1 && next == step_no + 1 && !queue_is_open(x)) {
+            keep_made(x, &r->chain);
         }
         /* A step of a loop may run again and need what it read before, and so do one that is still
          * running and those that were queued; the answer stays until exec_close. */

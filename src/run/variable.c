@@ -10,6 +10,7 @@
 #include "run/device.h"
 
 #include "run/run_int.h"
+#include "run/tries.h"
 
 #include <stdlib.h>
 
@@ -310,6 +311,9 @@ void variable_reset(struct variable *var) {
         index_release(var->mem, var->index);
         var->index = NULL;
     }
+    kept_trie_release(var->kept);
+    var->kept = NULL;
+    var->chain = NULL;
     key_set_close(var->keys);
     var->keys = NULL;
     mem_free(var->mem, var->lut, var->lut_bytes);

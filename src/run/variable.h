@@ -27,6 +27,9 @@ struct chunk {
     struct memory *mem;
 };
 
+struct kept_trie;       /* run/tries.h */
+struct trie_chain;
+
 enum index_apart { APART_UNKNOWN, APART_YES, APART_NO };
 enum index_form { INDEX_DIRECT, INDEX_HASH, INDEX_BITS, INDEX_RANK };
 struct rank_block { /* 64 keys: which are there, and how many keys are there before them */
@@ -82,6 +85,7 @@ struct index {
     u32 class_col, class_no;
     i64 *class_starts;       /* rows of a class lie side by side */
     struct chunk *class_all; /* all rows, while the variable has those of the class; or NULL */
+    struct kept_trie *kept;       /* whose arrays these are (run/tries.h); NULL = its own */
 };
 static inline u64 index_class_of(const struct index *index, i64 key) {
     return hash_u64((u64)key) >> 32 & ((1ULL << index->class_bits) - 1);
@@ -158,7 +162,9 @@ struct variable {
     void *copy;             /* what a device with memory of its own holds of it; host side may then be empty */
     void (*copy_release)(void *copy);
     u32 copy_space; /* whose it is: struct device */
-    b8 on_host;     /* chunks hold all rows */
+    b8 on_host;     /* chunks hold all rows, or what is kept of them stands for them */
+    struct kept_trie *kept;              /* whose rows these are, or a graph of them; NULL = its own */
+    const struct trie_chain *chain; /* how a graph of them would be kept; NULL = it would not */
 };
 
 #endif

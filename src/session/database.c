@@ -10,6 +10,8 @@
  * Invariant: nothing here is freed while a connection, statement or rowset still counts on it. */
 #include "session/session_int.h"
 
+#include "run/tries.h"
+
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
@@ -56,7 +58,8 @@ static FALLIBLE database_init(struct wf_database *db, const char *path, const wf
     memory_init(&db->mem, NULL, budget, "memory");
     i32 threads = db->defaults.threads ? (i32)db->defaults.threads : cpu_count();
     db->pool = pool_open(threads);
-    db->catalog = db->pool ? catalog_open(&db->mem) : NULL;
+    db->tries = db->pool ? tries_open(&db->mem) : NULL;
+    db->catalog = db->tries ? catalog_open(&db->mem) : NULL;
     db->cpu = db->catalog ? cpu_device_open() : NULL;
     if (!db->cpu) {
         return memory_refused(&db->mem, err, 1 << 16);
@@ -107,6 +110,7 @@ void database_release(struct wf_database *db) {
         (void)!catalog_detach(db->catalog, &ignored);
         catalog_close(db->catalog);
     }
+    tries_close(db->tries);
     /* After the tables: their pinned buffers are unpinned through a card. */
     for (u32 i = 0; i < db->gpu_count; i++) {
         db->gpus[i]->close(db->gpus[i]);

@@ -119,6 +119,7 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     memset(x, 0, sizeof *x);
     x->program = program;
     x->past = rows->compiled->past;
+    x->tries = rows->settings.tries == TRIES_KEPT ? conn->db->tries : NULL;
     x->arena = &rows->arena;
     x->mem = &rows->mem;
     x->err = &conn->err;

@@ -26,6 +26,7 @@ struct wf_database {
     struct settings defaults; /* what a new connection starts with */
     struct pool *pool;
     struct catalog *catalog;
+    struct tries *tries; /* sorted rows that statements keep (run/tries.h) */
     struct device *cpu;
     _Atomic i32 tx_count; /* connections whose transaction has taken its snapshot */
     struct mutex lock;    /* guards what follows */

@@ -85,6 +85,7 @@ struct column_stats {
 enum key_order { KEY_STRICT = 1, KEY_RUNS = 2 };
 enum { KEY_RUN_MAX = 16 };
 struct key_index;
+struct kept_trie;
 struct key_state {
     struct key_index *index; /* counted; NULL = not made yet */
     u8 order;                /* bits of enum key_order */
@@ -114,6 +115,11 @@ struct table_version {
     struct draft *draft;    /* insiders: where an append goes on */
     struct moves *moves;    /* insiders: rows that compactions moved; NULL = none */
     struct extent place;    /* insiders: where it lies in the database file */
+    /* What readers made of its rows and keep, where, and how it is dropped; under a lock of theirs. NULL = nothing
+     * ever was. */
+    struct kept_trie *kept;
+    void *kept_in;
+    void (*drop_kept)(struct table_version *version);
 };
 struct table_version *version_retain(struct table_version *version);
 /* A version of the first rows of another, in the arena: not counted, valid as long as both. */

@@ -22,6 +22,8 @@ struct table_version *version_sample(struct arena *arena, const struct table_ver
     struct table_version *out = NEW(arena, struct table_version);
     *out = *version;
     out->id = atomic_fetch_add(&last_version_id, 1) + 1;
+    out->kept = NULL;
+    out->kept_in = NULL;
     out->tablet_count = MIN_OF(version->tablet_count, 1);
     out->rows = out->live_rows = out->tablet_count ? MIN_OF((i64)version->tablet_rows[0], rows) : 0;
     out->tablet_rows = NEW_ARRAY(arena, u32, 1);
@@ -41,6 +43,9 @@ void version_release(struct table_version *version) {
         return;
     }
     struct version_box *box = (struct version_box *)(void *)version;
+    if (version->kept_in) {
+        version->drop_kept(version);
+    }
     for (i64 i = 0; i < version->tablet_count; i++) {
         tablet_release(version->tablets[i]);
         buffer_release(version->deleted[i]);

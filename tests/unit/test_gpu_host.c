@@ -119,6 +119,14 @@ static void test_host_steps(void **state) {
     run("create table small as select x from t where x < 10");
     check_steps("select count(*) from t join small on t.g = small.x", "FEW FEW GPU FEW RESULT");
     run("set device = cpu");
+    run("create table edges as select a.x a, b.x b from small a, small b where a.x < b.x");
+    run("set multiway = on");
+    const char *triangles =
+        "select count(*) from edges x, edges y, edges z where x.b = y.a and x.a = z.a and y.b = z.b";
+    run(triangles);
+    run("set device = gpu");
+    check_steps(triangles, "FEW KEPT FEW RESULT");
+    run("set device = cpu");
     run("create table keys as select i x, i * 7919 % 50021 k from generate_series(1, 40000) v(i)");
     run("set device = gpu");
     run("set host_rows = 1000000");
