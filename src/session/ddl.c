@@ -165,9 +165,9 @@ FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct d
     }
     struct object object = object_view(entry->object);
     object.sequence = seq;
-    if (def->owner) {
+    if (def->owner || def->disowned) {
         object.owner = def->owner;
-        object.owner_col = def->col + 1;
+        object.owner_col = def->owner ? def->col + 1 : 0;
     }
     struct object *made = object_new(&conn->db->mem, &object);
     sequence_close(seq);
@@ -531,6 +531,9 @@ FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
     } else {
         bool skip; /* views have no IF NOT EXISTS */
         TRY(check_free(conn, st, schema, st->name, &skip));
+    }
+    if (st->create.view.turned_temp) {
+        notice(conn, "NOTICE", "view \"%s\" will be a temporary view", st->name);
     }
     struct column_names *dep_cols;
     TRY(columns_of_deps(conn, &rows->arena, st, &dep_cols));

@@ -65,11 +65,10 @@ const char *define_nextval(struct arena *arena, const char *schema, const char *
 }
 
 /* A column whose default still is the next value of the sequence it owns. */
-static bool is_serial(const struct edition *edition, const struct column_def *col) {
+static bool is_serial(const struct edition *edition, u32 table, const struct column_def *col) {
     const struct edition_entry *own = edition_find_oid(edition, col->sequence);
-    return own && col->not_null && !col->identity && col->default_text &&
-           strncmp(col->default_text, "nextval(", 8) == 0 &&
-           strstr(col->default_text, own->object->name);
+    return own && own->object->owner == table && col->not_null && !col->identity &&
+           col->default_text;
 }
 
 static void print_options(struct text *out, const struct sequence *seq) {
@@ -112,11 +111,11 @@ static void print_default(struct text *out, const struct edition *edition,
                : col->default_text);
 }
 
-static void print_column(struct text *out, const struct edition *edition,
+static void print_column(struct text *out, const struct edition *edition, u32 table,
                          const struct column_def *col, bool whole) {
     char type[32];
     define_name(out, col->name);
-    if (whole && is_serial(edition, col)) {
+    if (whole && is_serial(edition, table, col)) {
         text_print(out, " %sserial",
                    col->type.id == TYPE_BIGINT     ? "big"
                    : col->type.id == TYPE_SMALLINT ? "small"
@@ -268,7 +267,7 @@ void define_table(struct text *out, struct snapshot *snap, const struct object *
     bool first = true;
     for (u32 i = 0; i < object->table->col_count; i++) {
         print_comma(out, &first);
-        print_column(out, snap->edition, &object->table->cols[i], whole);
+        print_column(out, snap->edition, object->oid, &object->table->cols[i], whole);
     }
     print_constraints(out, snap, object, whole);
     text_print(out, "\n);\n");

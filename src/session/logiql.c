@@ -159,6 +159,20 @@ static u32 find_reads(struct snapshot *now, const struct lq_action *action, u32 
     return count;
 }
 
+/* Clauses outlive the session, so they read nothing that does not. */
+static FALLIBLE check_lasting(struct wf_connection *conn, const struct snapshot *now,
+                              const struct object *rules) {
+    for (u32 i = 0; i < rules->dep_count; i++) {
+        const struct edition_entry *read = edition_find_oid(now->edition, rules->deps[i]);
+        if (read && read->object->temp) {
+            FAIL(&conn->err, INVALID_DEFINITION,
+                 "clauses of \"%.100s\" may not read \"%.100s\", which is temporary", rules->name,
+                 read->object->name);
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE do_install(struct doing *d, const struct lq_action *action) {
     struct wf_connection *conn = d->conn;
     if (action->replaces) {
@@ -191,6 +205,7 @@ static FALLIBLE do_install(struct doing *d, const struct lq_action *action) {
     like.deps = NEW_ARRAY(&d->rows->arena, u32, action->reads.count + 1);
     like.dep_count = find_reads(&now, action, like.deps);
     like.dep_cols = NEW_ARRAY(&d->rows->arena, struct column_names, like.dep_count + 1);
+    status = status ? status : check_lasting(conn, &now, &like);
     if (!status) {
         status = ddl_put(conn, object_new(&conn->db->mem, &like), NULL);
     }

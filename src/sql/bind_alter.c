@@ -728,6 +728,7 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
     }
     a.object = entry->object;
     b->home = entry->object->schema;
+    b->home_temp = entry->object->temp;
     out->alter.oid = entry->object->oid;
     out->name = keep(b, entry->object->name);
     out->alter.temp = entry->object->temp;

@@ -592,6 +592,11 @@ static FALLIBLE add_foreign(struct bind *b, struct table_def *def, const struct 
             FAIL_AT(b->err, WRONG_OBJECT, json_position(pk),
                     "referenced relation \"%.100s\" is not a table", entry->object->name);
         }
+        if (entry->object->temp != b->home_temp) { /* one of them outlives the session */
+            const char *word = b->home_temp ? "temporary" : "permanent";
+            FAIL_AT(b->err, INVALID_DEFINITION, position,
+                    "constraints on %s tables may reference only %s tables", word, word);
+        }
         fk.ref_oid = entry->object->oid;
         parent = table_def_view(entry->object->table);
     }
@@ -972,6 +977,7 @@ static FALLIBLE find_home(struct bind *b, const struct statement *out) {
     error_reset(&none);
     TRY(snapshot_open(b->snap, b->err));
     b->home = b->snap->temp_schema;
+    b->home_temp = out->create.temp;
     if (!out->create.temp &&
         snapshot_target(b->snap, sv_from(out->create.schema ? out->create.schema : ""), -1,
                         &b->home, &none)) {

@@ -20,6 +20,24 @@ _Static_assert((i32)LATE_NEXTVAL == (i32)SERIAL_NEXT && (i32)LATE_CURRVAL == (i3
                    (i32)LATE_SLEEP == (i32)SERIAL_SLEEP,
                "calls of sequences have one number");
 
+/* A definition means the sequence that the search path leads to when it is made. */
+static void note_sequence(struct bind *b, i32 position, const struct object *sequence) {
+    const struct edition_entry *schema = edition_find_oid(b->snap->edition, sequence->schema);
+    struct text name, literal;
+    if (b->parsed->prepared || position < 0 || sequence->temp || !schema) {
+        return;
+    }
+    text_init(&name, b->arena);
+    text_init(&literal, b->arena);
+    ddl_print_name(&name, schema->object->name);
+    text_print(&name, ".");
+    ddl_print_name(&name, sequence->name);
+    for (const char *at = name.ptr; at && *at; at++) {
+        text_print(&literal, *at == '\'' ? "''" : "%c", *at);
+    }
+    VEC_PUSH(b->arena, &b->moments, ((struct moment){b->parsed, position, literal.ptr}));
+}
+
 /* The text behind casts: 's'::regclass. */
 static FALLIBLE sequence_argument(struct bind *b, struct query *q, const struct json *node,
                                   struct window_call *call) {
@@ -37,6 +55,7 @@ static FALLIBLE sequence_argument(struct bind *b, struct query *q, const struct 
     TRY(bind_sequence_name(b, arena_sv(b->arena, text).ptr, node_position(node), &entry));
     call->sequence = entry->object->oid;
     call->sequence_name = keep(b, entry->object->name);
+    note_sequence(b, arg->position, entry->object);
     return ERR_OK;
 }
 

@@ -145,6 +145,7 @@ static FALLIBLE owned_by(struct bind *b, const struct json *option, struct ddl_s
         }
     }
     if (count == 1 && strcmp(parts[0], "none") == 0) {
+        io->disowned = 1;
         return ERR_OK;
     }
     if (count < 2) {
@@ -263,6 +264,13 @@ FALLIBLE bind_sequence_changes(struct bind *b, const struct sequence *now,
     return bind_sequence_options(b, options, out);
 }
 
+static bool is_identity(const struct edition *edition, const struct object *sequence) {
+    const struct edition_entry *owner = edition_find_oid(edition, sequence->owner);
+    const struct table *table = owner ? owner->object->table : NULL;
+    u32 col = sequence->owner_col;
+    return table && col > 0 && col <= table->col_count && table->cols[col - 1].identity;
+}
+
 FALLIBLE bind_alter_sequence(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "sequence");
     const struct edition_entry *entry = NULL;
@@ -281,7 +289,13 @@ FALLIBLE bind_alter_sequence(struct bind *b, const struct json *body, struct sta
     out->kind = STATEMENT_ALTER_SEQUENCE;
     out->sequence.oid = entry->object->oid;
     out->sequence.def = NEW(b->arena, struct ddl_seq);
-    return bind_sequence_changes(b, now, json_get(body, "options"), out->sequence.def);
+    TRY(bind_sequence_changes(b, now, json_get(body, "options"), out->sequence.def));
+    if ((out->sequence.def->owner || out->sequence.def->disowned) &&
+        is_identity(b->snap->edition, entry->object)) {
+        FAIL_AT(b->err, NOT_SUPPORTED, json_position(relation),
+                "cannot change ownership of identity sequence");
+    }
+    return ERR_OK;
 }
 
 /* The text of a constant, behind casts. */
@@ -418,6 +432,21 @@ static void note_deps(struct bind *b, struct create_view *out) {
     }
 }
 
+/* A view of what the session alone has is the session's. */
+static FALLIBLE follow_temporary(struct bind *b, struct statement *out) {
+    struct create_view *made = &out->create.view;
+    for (i32 i = 0; i < made->dep_count && !out->create.temp; i++) {
+        const struct edition_entry *read = edition_find_oid(b->snap->edition, made->deps[i]);
+        made->turned_temp = read && read->object->temp;
+        out->create.temp = made->turned_temp;
+    }
+    if (made->turned_temp && out->create.schema) {
+        FAIL_AT(b->err, INVALID_DEFINITION, out->position,
+                "cannot create temporary relation in non-temporary schema");
+    }
+    return ERR_OK;
+}
+
 /* CREATE OR REPLACE VIEW: columns there were keep their types. What else must stay the same is
  * looked at when the statement runs. */
 static FALLIBLE check_view_types(struct bind *b, const struct json *view,
@@ -426,7 +455,7 @@ static FALLIBLE check_view_types(struct bind *b, const struct json *view,
     struct scope old = {0};
     const struct edition_entry *entry =
         snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name ? name : ""));
-    if (!entry || entry->object->kind != OBJECT_VIEW) {
+    if (!entry || entry->object->kind != OBJECT_VIEW || entry->object->temp != out->create.temp) {
         return ERR_OK;
     }
     i64 deps = b->deps.count;
@@ -516,6 +545,7 @@ FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statem
             recursive_text(b, json_text(view, "relname"), json_get(body, "aliases"), made->text);
     }
     note_deps(b, made);
+    TRY(follow_temporary(b, out));
     if (out->create.or_replace) {
         TRY(check_view_types(b, view, out));
     }

@@ -75,6 +75,7 @@ struct ddl_seq {
     u32 col;
     b8 named;             /* SEQUENCE NAME; else the name is made when the statement runs */
     b8 owned;             /* by column `col` of the statement's table */
+    b8 disowned;          /* OWNED BY NONE */
     u32 owner;            /* OWNED BY: OID of the table */
     struct sequence like; /* its options; no lock */
     b8 has_min, has_max, has_start, has_type, restart, has_restart;
@@ -163,6 +164,7 @@ struct create_table { /* and CREATE TABLE AS */
     b8 no_data; /* AS */
 };
 struct create_view {
+    b8 turned_temp;   /* because of what it reads */
     const char *text; /* its query */
     i32 col_count;
     const char **names;

@@ -159,7 +159,7 @@ struct origin { /* of a plan column, for errors */
     const char *name;
 };
 
-struct moment { /* a literal whose meaning depends on the clock or the session's zone */
+struct moment { /* a literal whose meaning depends on the clock, the zone or the search path */
     const struct parsed *parsed;
     i32 position;
     const char *text; /* one that does not */
@@ -187,6 +187,7 @@ struct bind {
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
     u32 home;                             /* the schema of the table that is defined; 0 = unknown */
+    b8 home_temp;                         /* it is a temporary one */
     VEC(struct moment) moments;           /* for texts of definitions (ddl_text) */
     const struct object *view;            /* whose text is bound; NULL = the statement's own */
     VEC(struct late) lates;
