@@ -51,6 +51,20 @@ static i64 system_write(i64 file, const void *from, i64 bytes, i64 at) {
     return result_of(pwrite((int)file, from, (size_t)bytes, (off_t)at));
 }
 
+static void system_expect(i64 file, i64 at, i64 bytes) {
+    (void)posix_fadvise((int)file, (off_t)at, (off_t)bytes, POSIX_FADV_WILLNEED);
+}
+
+static void system_hurry(i64 file, i64 at, i64 bytes) {
+#ifdef SYNC_FILE_RANGE_WRITE
+    (void)sync_file_range((int)file, (off_t)at, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
+#else
+    UNUSED(file);
+    UNUSED(at);
+    UNUSED(bytes);
+#endif
+}
+
 static i64 system_sync(i64 file) {
     return result_of(fdatasync((int)file));
 }
@@ -126,6 +140,8 @@ const struct disk disk_system = {.open = system_open,
                                  .open_unnamed = system_open_unnamed,
                                  .read = system_read,
                                  .write = system_write,
+                                 .expect = system_expect,
+                                 .hurry = system_hurry,
                                  .sync = system_sync,
                                  .size = system_size,
                                  .reserve = system_reserve,

@@ -16,6 +16,10 @@ struct disk {
     i64 (*open_unnamed)(const char *folder);            /* gone when it is closed */
     i64 (*read)(i64 file, void *to, i64 bytes, i64 at); /* fewer at the end, or any time */
     i64 (*write)(i64 file, const void *from, i64 bytes, i64 at);
+    /* Bytes will be read soon: the disk may begin. Advice. */
+    void (*expect)(i64 file, i64 at, i64 bytes);
+    /* Bytes that were written will be synced soon: the disk may begin. Advice. */
+    void (*hurry)(i64 file, i64 at, i64 bytes);
     i64 (*sync)(i64 file);
     i64 (*size)(i64 file);
     i64 (*reserve)(i64 file, i64 at, i64 bytes); /* room on the disk, so that no write lacks it */

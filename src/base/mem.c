@@ -5,6 +5,7 @@
  * unaccounted memory and remembers it: plans and programs are small, and a check at the end of each
  * stage costs nothing, whereas a test after every allocation would be most of the code.
  * See decision 0003 and decision 0006. */
+#define _DEFAULT_SOURCE /* MADV_HUGEPAGE */
 #include "base/mem.h"
 
 #include "base/temp.h"

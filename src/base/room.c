@@ -9,7 +9,7 @@
 enum { HUGE_PAGE = 2 << 20 };
 
 void *room_open(i64 bytes) {
-    i64 spare = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 0;
+    i64 spare = bytes >= HUGE_PAGE ? HUGE_PAGE : 0;
     u8 *at = mmap(NULL, (size_t)(bytes + spare), PROT_NONE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
@@ -30,9 +30,12 @@ bool room_fill(void *at, i64 bytes) {
         return false;
     }
 #ifdef MADV_HUGEPAGE
-    if (bytes >= 2 * HUGE_PAGE) {
+    if (bytes >= HUGE_PAGE) {
         (void)madvise(at, (size_t)(bytes / HUGE_PAGE * HUGE_PAGE), MADV_HUGEPAGE);
     }
+#endif
+#ifdef MADV_POPULATE_WRITE /* all of it is written next: one call instead of a fault a page */
+    (void)madvise(at, (size_t)bytes, MADV_POPULATE_WRITE);
 #endif
     return true;
 }

@@ -321,6 +321,8 @@ static void publish(struct catalog *catalog, struct edition *next) {
         if (entry && entry->version && (!before || before->version != entry->version)) {
             if (!before || before->object->table != entry->object->table) {
                 table_set_epoch(entry->object->table, &catalog->epoch);
+                table_set_file(entry->object->table,
+                               entry->object->temp ? NULL : catalog->file);
             }
             table_publish(entry->object->table, version_retain(entry->version));
             epoch++;

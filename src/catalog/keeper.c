@@ -7,7 +7,7 @@
 #include "catalog/catalog_int.h"
 #include "store/saved.h"
 
-enum { GAPS_BYTES = 1 << 16 }; /* that are not worth writing anything */
+enum { GAPS_BYTES = 1 << 14 }; /* that are not worth writing anything */
 
 /* Under the commit lock, which is given up while the state is written. */
 static FALLIBLE save_beside(struct catalog *catalog, i64 move_from, struct error *err) {
@@ -111,9 +111,7 @@ void keeper_end(struct catalog *catalog) {
 /* VACUUM */
 
 /* What lies behind the place where the file could end goes into gaps before it. Where that does not
- * help, everything is written anew, and then once more at the start; unless columns are read from
- * where they are, which stay there until the file is closed: the save behind the next opening makes
- * the file short then. */
+ * help, everything is written anew, and then once more at the start. */
 wf_status catalog_shrink(struct catalog *catalog, struct error *err) {
     struct db_file *file = catalog->file;
     if (!file) {
@@ -124,7 +122,7 @@ wf_status catalog_shrink(struct catalog *catalog, struct error *err) {
     for (i32 pass = 0; pass < 3 && !status && !catalog->saving; pass++) {
         i64 least = db_file_least_bytes(file);
         bool fine = db_file_bytes(file) - least <= MAX_OF(least / 16, GAPS_BYTES);
-        if (fine || (pass && db_file_is_read(file))) {
+        if (fine) {
             break;
         }
         status = save_beside(catalog, pass ? 0 : least, err);

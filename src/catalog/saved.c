@@ -384,8 +384,11 @@ static FALLIBLE make_table(struct loading *l, const struct extent *extent, struc
     }
     like->table =
         table_open_def(catalog->mem, catalog_new_id(catalog), def, dicts, shift, plain);
-    return like->table ? ERR_OK
-                       : memory_refused(catalog->mem, l->err, (i64)sizeof *like->table);
+    if (!like->table) {
+        return memory_refused(catalog->mem, l->err, (i64)sizeof *like->table);
+    }
+    table_set_file(like->table, l->file);
+    return ERR_OK;
 }
 
 static struct edit *find_edit(struct loading *l, u32 oid, i64 *out_at) {

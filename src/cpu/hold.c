@@ -59,19 +59,24 @@ void hold_end(struct worker *w) {
     w->held_count = 0;
 }
 
-/* The next tablet that zones do not exclude is read meanwhile. */
+/* The next tablets that zones do not exclude are read meanwhile: the first of them by a thread, the
+ * others by the disk. */
 static void hold_ahead(const struct worker *w) {
+    enum { AHEAD = 4 };
     const struct pipe_run *run = w->run;
     const struct table_version *version = run->x->versions[run->pipe.pipe->source.ref];
-    for (i64 t = w->part + 1; t < version->tablet_count; t++) {
+    i32 found = 0;
+    for (i64 t = w->part + 1; t < version->tablet_count && found < AHEAD; t++) {
         const struct tablet *tablet = version->tablets[t];
         bool wanted = run->part_ends[t] > run->part_firsts[t] && !tablet_pruned(run, tablet);
         for (u32 i = 0; wanted && i < run->loaded_count; i++) {
-            column_ahead(tablet, run->loaded[i]);
+            if (found == 0) {
+                column_ahead(tablet, run->loaded[i]);
+            } else {
+                column_expect(tablet, run->loaded[i]);
+            }
         }
-        if (wanted) {
-            return;
-        }
+        found += wanted;
     }
 }
 
@@ -86,11 +91,14 @@ wf_status hold_begin(struct worker *w) {
         return ERR_OK;
     }
     w->held = tablet;
+    for (u32 i = 0; i < run->loaded_count; i++) {
+        column_expect(tablet, run->loaded[i]);
+    }
+    hold_ahead(w);
     for (; w->held_count < run->loaded_count; w->held_count++) {
         u32 col = run->loaded[w->held_count];
         bool text = tablet->cols[col].encoding == ENC_STR && !run->texts_pass;
         TRY(text ? exec_hold(run->x, tablet, col, &w->err) : column_hold(tablet, col, &w->err));
     }
-    hold_ahead(w);
     return ERR_OK;
 }

@@ -7,7 +7,10 @@
  * task, and the generator writes codes. Loads are committed only when every task has succeeded. */
 #include "io/generate.h"
 
-enum { PIECE_ROWS = 1 << 16 }; /* a few milliseconds */
+enum {
+    PIECE_ROWS = 1 << 16, /* a few milliseconds */
+    BLOCK_SHARE = 4, /* of the memory that is left, what rows take before they are sealed */
+};
 
 bool load_progress_over(const struct load_progress *progress) {
     return progress && stop_asked_of(progress->stop);
@@ -34,11 +37,12 @@ struct gen_part { /* one table on its way */
     struct load *load;
     i64 rows;
     i64 first_task;  /* of the job */
+    i64 tablet_rows; /* of all but the last */
     i64 block_bytes; /* of one tablet's columns */
 };
 
 struct gen_job {
-    const struct generator *gen;
+    struct generator *gen;
     struct memory *mem;
     struct load_progress *progress;
     struct gen_part *parts;
@@ -113,8 +117,7 @@ static FALLIBLE make_tablet(struct gen_job *job, struct gen_part *part, i64 tabl
     struct gen_target cols[COLS_MAX], piece[COLS_MAX];
     struct input_col inputs[COLS_MAX];
     b8 coded[COLS_MAX];
-    i64 tablet_rows = 1LL << part->table->tablet_shift;
-    i64 first = tablet * tablet_rows, rows = MIN_OF(tablet_rows, part->rows - first);
+    i64 first = tablet * part->tablet_rows, rows = MIN_OF(part->tablet_rows, part->rows - first);
     block_layout(part, rows, block, cols, inputs, coded);
     for (i64 from = 0, n; from < rows; from += n) {
         TRY(load_progress_check(job->progress, err));
@@ -177,8 +180,21 @@ static FALLIBLE add_words(const struct gen_part *part, struct error *err) {
     return ERR_OK;
 }
 
-static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables, struct error *err) {
-    i64 values = 0;
+/* Whole tablets, or shorter ones where blocks of so many rows would take more than `most` bytes. */
+static void plan_tablets(struct gen_part *part, i64 most) {
+    part->tablet_rows = 1LL << part->table->tablet_shift;
+    for (;; part->tablet_rows /= 2) {
+        i64 rows = MIN_OF(part->rows, part->tablet_rows);
+        part->block_bytes = block_layout(part, rows, NULL, NULL, NULL, NULL);
+        if (part->block_bytes <= most || part->tablet_rows <= PIECE_ROWS) {
+            break;
+        }
+    }
+}
+
+static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables,
+                           const struct pool *pool, struct error *err) {
+    i64 values = 0, workers = pool ? pool_worker_count(pool) : 1;
     for (i32 i = 0; i < job->gen->table_count; i++) {
         struct gen_part *part = &job->parts[i];
         part->first_task = job->task_count;
@@ -189,10 +205,8 @@ static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables, str
         part->table = tables[i];
         CHECK(part->plan->col_count <= COLS_MAX);
         part->rows = job->gen->rows(job->gen, i);
-        i64 tablet_rows = 1LL << tables[i]->tablet_shift;
-        part->block_bytes =
-            block_layout(part, MIN_OF(part->rows, tablet_rows), NULL, NULL, NULL, NULL);
-        job->task_count += (part->rows + tablet_rows - 1) / tablet_rows;
+        plan_tablets(part, memory_left(job->mem) / workers / BLOCK_SHARE);
+        job->task_count += (part->rows + part->tablet_rows - 1) / part->tablet_rows;
         values += part->rows * (i64)part->table->col_count;
         TRY(load_open(&part->load, part->table, err));
         TRY(add_words(part, err));
@@ -205,11 +219,14 @@ static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables, str
 
 static FALLIBLE run_job(struct gen_job *job, struct table *const *tables, struct pool *pool,
                         i64 *out_rows, struct error *err) {
-    TRY(plan_parts(job, tables, err));
+    TRY(plan_parts(job, tables, pool, err));
     generate_run(pool, job->task_count, tablet_task, job);
     if (atomic_load(&job->stop)) {
         *err = job->stopped;
         return err->code;
+    }
+    if (job->gen->is_last && job->gen->rest) {
+        job->gen->rest(job->gen);
     }
     for (i32 i = 0; i < job->gen->table_count; i++) {
         struct load *load = job->parts[i].load;
@@ -220,7 +237,7 @@ static FALLIBLE run_job(struct gen_job *job, struct table *const *tables, struct
     return ERR_OK;
 }
 
-wf_status generate_load(const struct generator *gen, struct table *const *tables, struct pool *pool,
+wf_status generate_load(struct generator *gen, struct table *const *tables, struct pool *pool,
                         struct memory *mem, struct load_progress *progress, i64 *out_rows,
                         struct error *err) {
     struct gen_job job = {.gen = gen, .mem = mem, .progress = progress};

@@ -63,13 +63,15 @@ struct generator {
     i64 (*rows)(const struct generator *gen, i32 table);
     /* Thread-safe; any rows of the table. */
     void (*fill)(const struct generator *gen, i32 table, const struct gen_chunk *chunk);
+    void (*rest)(struct generator *gen); /* no more rows are asked for: what they needed goes; or NULL */
     void (*close)(struct generator *gen);
+    bool is_last; /* generate_load is called once: `rest` follows before the tables are committed */
 };
 
 /* Fills empty tables, one per table of the generator with the columns wanted, NULL for a table that
  * is not wanted, in parallel. On an error some may have rows: the caller drops them. *out_rows
  * counts the rows of all. */
-FALLIBLE generate_load(const struct generator *gen, struct table *const *tables, struct pool *pool,
+FALLIBLE generate_load(struct generator *gen, struct table *const *tables, struct pool *pool,
                        struct memory *mem, struct load_progress *progress, i64 *out_rows,
                        struct error *err);
 

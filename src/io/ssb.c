@@ -216,7 +216,7 @@ static wf_status open_ssb(struct generator **out, const struct gen_request *requ
     if (!ssb) {
         return memory_refused(request->mem, err, (i64)sizeof *ssb);
     }
-    *ssb = (struct ssb){.generator = {SSB_TABLES, tables, rows_of, fill, close_ssb},
+    *ssb = (struct ssb){.generator = {SSB_TABLES, tables, rows_of, fill, NULL, close_ssb, false},
                         .suppliers = (i32)(2000 * millionths / 1000000),
                         .customers = (i32)(30000 * millionths / 1000000),
                         .parts = part_count(millionths),

@@ -236,10 +236,16 @@ static FALLIBLE make_pool(struct tpch *tpch, const struct gen_request *request, 
     return load_progress_check(request->progress, err);
 }
 
+static void rest_tpch(struct generator *gen) {
+    struct tpch *tpch = (struct tpch *)(void *)gen;
+    mem_free(tpch->mem, tpch->pool, tpch_pool_bytes(tpch->pool_blocks));
+    tpch->pool = NULL;
+}
+
 static void close_tpch(struct generator *gen) {
     struct tpch *tpch = (struct tpch *)(void *)gen;
+    rest_tpch(gen);
     tpch_lines_fini(&tpch->lines, tpch->mem);
-    mem_free(tpch->mem, tpch->pool, tpch_pool_bytes(tpch->pool_blocks));
     mem_free(tpch->mem, tpch, (i64)sizeof *tpch);
 }
 
@@ -252,7 +258,7 @@ static wf_status open_tpch(struct generator **out, const struct gen_request *req
     if (!tpch) {
         return memory_refused(request->mem, err, (i64)sizeof *tpch);
     }
-    *tpch = (struct tpch){.generator = {TPCH_TABLES, tables, rows_of, fill, close_tpch},
+    *tpch = (struct tpch){.generator = {TPCH_TABLES, tables, rows_of, fill, rest_tpch, close_tpch, false},
                           .suppliers = (i32)(10000 * millionths / 1000000),
                           .customers = (i32)(150000 * millionths / 1000000),
                           .parts = (i32)(200000 * millionths / 1000000),

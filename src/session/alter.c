@@ -40,6 +40,9 @@ static struct table *open_like(struct wf_connection *conn, const struct table *o
     struct table *table = table_open_def(&conn->db->mem, catalog_new_id(conn->db->catalog), def,
                                          dicts, old->tablet_shift, old->plain);
     mem_free(&conn->db->mem, dicts, bytes);
+    if (table) {
+        table_set_file(table, table_file(old));
+    }
     return table;
 }
 

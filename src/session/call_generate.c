@@ -342,6 +342,7 @@ static FALLIBLE fill_tables(struct call *call, struct load_progress *progress) {
                                   conn->db->pool,   &rows->mem, progress};
     struct generator *gen;
     TRY(call->suite->open(&gen, &request, &conn->err));
+    gen->is_last = true;
     wf_status status = generate_load(gen, tables, request.pool, &rows->mem, progress,
                                      &rows->rows_affected, &conn->err);
     gen->close(gen);

@@ -279,6 +279,7 @@ static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
     if (!table) {
         return refused(conn, (i64)sizeof *table);
     }
+    table_set_file(table, st->create.temp ? NULL : catalog_file(catalog));
     struct table_version *version = table_snapshot(table);
     struct object like = {.kind = OBJECT_TABLE,
                           .oid = oid,

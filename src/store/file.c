@@ -29,19 +29,30 @@ wf_status disk_failed(struct error *err, const char *what, const char *path, i64
     return error_set(err, kind, -1, "could not %s \"%.300s\": %s", what, path, strerror(number));
 }
 
+bool spans_reserve(struct spans *spans, i64 more) {
+    i64 item = (i64)sizeof *spans->items, cap = MAX_OF(spans->cap, 64);
+    while (cap - spans->count < more) {
+        cap *= 2;
+    }
+    if (cap == spans->cap) {
+        return true;
+    }
+    struct span *grown = mem_alloc(spans->mem, cap * item);
+    if (!grown) {
+        return false;
+    }
+    if (spans->count) {
+        memcpy(grown, spans->items, (size_t)(spans->count * item));
+    }
+    mem_free(spans->mem, spans->items, spans->cap * item);
+    spans->items = grown;
+    spans->cap = cap;
+    return true;
+}
+
 bool spans_push(struct spans *spans, i64 at, i64 bytes) {
-    if (spans->count == spans->cap) {
-        i64 cap = MAX_OF(spans->cap * 2, 64), item = (i64)sizeof *spans->items;
-        struct span *grown = mem_alloc(spans->mem, cap * item);
-        if (!grown) {
-            return false;
-        }
-        if (spans->count) {
-            memcpy(grown, spans->items, (size_t)(spans->count * item));
-        }
-        mem_free(spans->mem, spans->items, spans->cap * item);
-        spans->items = grown;
-        spans->cap = cap;
+    if (!spans_reserve(spans, 1)) {
+        return false;
     }
     spans->items[spans->count++] = (struct span){at, bytes};
     return true;
@@ -344,6 +355,9 @@ wf_status db_file_open(struct memory *mem, const char *path, bool read_only, str
     file->file = file->log = -1;
     file->read_only = read_only;
     file->stamp = file_stamp_new();
+    file->frame_stamp = file_stamp_new();
+    file->gaps.mem = mem;
+    mutex_init(&file->space);
     mutex_init(&file->lock);
     cond_init(&file->synced_more);
     file->frames = frames_open(mem, file);
@@ -369,6 +383,8 @@ void db_file_close(struct db_file *file) {
         disk_now->close(file->file);
     }
     spans_fini(&file->used);
+    spans_fini(&file->gaps);
+    mutex_fini(&file->space);
     cond_fini(&file->synced_more);
     mutex_fini(&file->lock);
     mem_free(file->mem, file, file->path_bytes);

@@ -69,8 +69,6 @@ FALLIBLE save_finish(struct save *save, struct extent *root, bool is_last, struc
 void save_move(struct save *save, i64 from);
 /* Bytes that the file would have without gaps. */
 i64 db_file_least_bytes(const struct db_file *file);
-/* Whether columns are read from where they are: their places stay theirs until the file is closed. */
-bool db_file_is_read(const struct db_file *file);
 void save_close(struct save *save); /* after finish, or to give up */
 /* A file that is not there yet, to be saved into once and closed for good; 42710 when it is there. */
 FALLIBLE db_file_make(struct memory *mem, const char *path, struct db_file **out,

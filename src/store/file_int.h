@@ -7,9 +7,9 @@
 #include "store/file.h"
 
 enum {
-    FILE_FORMAT = 3,
+    FILE_FORMAT = 4,
     FORMAT_LEAST = 1, /* that is read. 1: the log is of the header's generation, from the start; 2: no column is
-                       * packed */
+                       * packed; 3: no text lies in words */
     PAGE_BYTES = 4096,
     HEADER_BYTES = 128,       /* of a slot, its checksum last; the rest of the page is 0 */
     FILE_START = 2 * PAGE_BYTES, /* of extents, and of the log's records */
@@ -48,6 +48,7 @@ struct spans {
     i64 count, cap;
 };
 bool spans_push(struct spans *spans, i64 at, i64 bytes); /* false: refused */
+bool spans_reserve(struct spans *spans, i64 more);
 void spans_sort(struct spans *spans);
 void spans_fini(struct spans *spans);
 
@@ -62,6 +63,12 @@ struct db_file {
     u64 stamp;
     struct frames *frames; /* columns in memory */
     struct spans used; /* by the header in force: whole pages, in order once noted */
+    u64 frame_stamp;   /* of extents that a frame names: they are there as long as it lives */
+    /* Free pages (space.c). */
+    struct mutex space;
+    struct spans gaps;
+    i64 end; /* behind it all is free */
+    b8 is_mapped;
     /* The log. */
     struct mutex lock; /* of what follows */
     struct cond synced_more;
@@ -77,6 +84,17 @@ struct db_file {
     u8 *log_read; /* what log_replay handed out */
     i64 log_read_bytes;
 };
+
+/* space.c: the pages that are free now, by the header in force and by frames. False: refused. */
+bool space_map(struct db_file *file);
+/* `bytes` of whole pages; *out_bytes may become more, up to `most`, where they lie together. */
+i64 space_take(struct db_file *file, i64 bytes, i64 most, i64 *out_bytes);
+bool space_give(struct db_file *file, i64 at, i64 bytes); /* not needed after all. False: refused */
+/* Pages for io->bytes, which the frame names from then on; false: refused. */
+struct buffer;
+bool space_take_frame(struct db_file *file, struct buffer *frame, struct extent *io);
+/* After a save: pages behind the last one in use go. */
+void space_trim(struct db_file *file);
 
 u64 file_stamp_new(void); /* that no file of the process had */
 /* Both slots of a file without a log, for what `like` names, under a number of its own; synced. */

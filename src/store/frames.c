@@ -2,8 +2,8 @@
  *
  * A frame is an address range that is reserved when the file is opened, so that segments and whatever
  * points into them never change, and pages that come and go. It is empty, being filled, or full; a
- * full one is held by so many, or rests in a list from which the least recently used goes first when
- * the budget has no room (memory.idle). Held bytes count as used, resting ones as idle. Whoever holds
+ * full one is held by so many, or rests in a list whose oldest goes first when the budget has no room
+ * (memory.idle); see rest. Held bytes count as used, resting ones as idle. Whoever holds
  * an empty one fills it: reads the extent, looks at its checksum and at what the codes and offsets in
  * it can be, since nobody asks again. Pages of an empty frame cannot be read: who forgets to hold one
  * finds out at once.
@@ -29,6 +29,11 @@ enum { SMALL_BYTES = 1 << 16 };
 static const bool goes_at_once = false;
 #endif
 
+enum {
+    STAYS_OF = 8,                /* one of so many that were read once */
+    SAME_SCAN_NS = 100000000, /* workers of a scan hold a column one after the other */
+};
+
 enum frame_state { FRAME_EMPTY, FRAME_FILLING, FRAME_FULL };
 
 struct seg_frame {
@@ -37,7 +42,12 @@ struct seg_frame {
     struct frame_form form;
     i64 room;                       /* bytes of the address range; 0 = it is a block of its own */
     u8 state;                       /* enum frame_state */
+    b8 is_ahead;                    /* FULL: nobody has asked for it yet */
+    b8 is_reused;                   /* FULL: it was asked for again, later than by one scan */
+    b8 is_expected;                 /* EMPTY: the disk knows that it will be read */
+    b8 is_unsaved;                  /* FULL, and not in the file: it holds itself */
     i32 holds;                      /* FULL: 0 = it rests */
+    i64 read_ns;                    /* when it was first asked for */
     struct seg_frame *newer, *older; /* of those that rest */
     struct seg_frame *next, *before; /* of all */
     i64 bytes;                      /* of this block, names included */
@@ -50,7 +60,9 @@ struct frames {
     struct cond filled;
     struct db_file *file; /* NULL: closed */
     struct seg_frame *all;
+    i64 count; /* of all */
     struct seg_frame *newest, *oldest; /* resting */
+    u64 rested;                        /* how often one did */
     /* Reading ahead. */
     struct thread *reader;
     struct cond wanted;
@@ -82,12 +94,23 @@ static struct seg_frame *frame_of(const struct buffer *buf) {
 
 /* --- those that rest --- */
 
+/* What was asked for once more goes last. What was read once goes first, so that a scan of more than
+ * there is room for throws out what it has read itself, and neither what others use nor the part of its
+ * own rows that it will find here next time; but some of it stays, or nothing new ever would. */
 static void rest(struct seg_frame *f) {
     struct frames *frames = f->frames;
-    f->newer = NULL;
-    f->older = frames->newest;
-    *(frames->newest ? &frames->newest->newer : &frames->oldest) = f;
-    frames->newest = f;
+    bool stays = f->is_reused || f->is_ahead || frames->rested++ % STAYS_OF == 0;
+    if (stays) {
+        f->newer = NULL;
+        f->older = frames->newest;
+        *(frames->newest ? &frames->newest->newer : &frames->oldest) = f;
+        frames->newest = f;
+    } else {
+        f->older = NULL;
+        f->newer = frames->oldest;
+        *(frames->oldest ? &frames->oldest->older : &frames->newest) = f;
+        frames->oldest = f;
+    }
     memory_rest(frames->mem, IDLE_COLUMNS, f->room);
 }
 
@@ -153,14 +176,24 @@ void frames_close(struct frames *frames) {
     frames_release(frames);
 }
 
+/* Room comes first: a reservation may have to give back frames, under the lock. */
 bool frames_spans(struct frames *frames, struct spans *out) {
-    bool fine = true;
     mutex_lock(&frames->lock);
-    for (const struct seg_frame *f = frames->all; f && fine; f = f->next) {
-        fine = spans_push(out, f->form.extent.at, f->form.extent.bytes);
+    while (out->cap - out->count < frames->count) {
+        i64 wanted = frames->count;
+        mutex_unlock(&frames->lock);
+        if (!spans_reserve(out, wanted)) {
+            return false;
+        }
+        mutex_lock(&frames->lock);
+    }
+    for (const struct seg_frame *f = frames->all; f; f = f->next) {
+        if (f->form.extent.bytes) {
+            out->items[out->count++] = (struct span){f->form.extent.at, f->form.extent.bytes};
+        }
     }
     mutex_unlock(&frames->lock);
-    return fine;
+    return true;
 }
 
 /* The first one that can go tells the budget whom to ask. Of several files, one's do. */
@@ -176,12 +209,15 @@ static void free_frame(struct buffer *buf) {
     struct seg_frame *f = buf->owner;
     struct frames *frames = f->frames;
     mutex_lock(&frames->lock);
-    ASSERT(f->holds == 0 && f->state != FRAME_FILLING);
+    ASSERT(f->holds == f->is_unsaved && f->state != FRAME_FILLING);
+    frames->count--;
     *(f->before ? &f->before->next : &frames->all) = f->next;
     if (f->next) {
         f->next->before = f->before;
     }
-    if (f->room && f->state == FRAME_FULL) {
+    if (f->is_unsaved) {
+        memory_release(frames->mem, f->room);
+    } else if (f->room && f->state == FRAME_FULL) {
         unlist(f);
         atomic_fetch_sub(&frames->mem->idle[IDLE_COLUMNS].bytes, f->room);
     }
@@ -238,8 +274,35 @@ struct buffer *frame_new(struct frames *frames, const struct frame_form *form) {
         f->next->before = f;
     }
     frames->all = f;
+    frames->count++;
     mutex_unlock(&frames->lock);
     return f->buf;
+}
+
+struct buffer *frame_new_full(struct frames *frames, const struct frame_form *form,
+                              bool *out_small) {
+    i64 total = form->lay.total, room = ALIGN_UP(total + FRAME_PAD, 4096);
+    *out_small = total + FRAME_PAD <= SMALL_BYTES;
+    if (*out_small || !memory_reserve(frames->mem, room)) {
+        return NULL;
+    }
+    struct buffer *buf = frame_new(frames, form);
+    struct seg_frame *f = frame_of(buf);
+    if (!f || !room_fill(buf->data, room)) {
+        memory_release(frames->mem, room);
+        buffer_release(buf);
+        return NULL;
+    }
+    memset(buf->data + total, 0, FRAME_PAD);
+    f->state = FRAME_FULL;
+    f->holds = 1;
+    f->is_unsaved = 1;
+    return buf;
+}
+
+bool frame_of_file(const struct buffer *buf, const struct db_file *file) {
+    const struct seg_frame *f = frame_of(buf);
+    return f && f->frames->file == file;
 }
 
 /* --- filling --- */
@@ -295,15 +358,16 @@ static FALLIBLE frame_read(struct seg_frame *f, struct error *err) {
     }
     memset(data + form->lay.total, 0, FRAME_PAD);
     if (form->extent.packed) {
-        i64 bytes = form->extent.bytes;
-        u8 *block = mem_alloc(f->frames->mem, bytes);
+        struct packed_form packed = {form->rows, form->width, form->lay, form->text_bytes};
+        i64 bytes = form->extent.bytes, scratch_at = ALIGN_UP(bytes, 64);
+        i64 all = scratch_at + packed_scratch_bytes(&packed);
+        u8 *block = mem_alloc(f->frames->mem, all);
         if (!block) {
-            return memory_refused(f->frames->mem, err, bytes);
+            return memory_refused(f->frames->mem, err, all);
         }
         wf_status status = extent_bytes(f, block, err);
-        struct packed_form packed = {form->rows, form->width, form->lay, form->text_bytes};
-        bool fits = status || column_unpack(block, bytes, &packed, data);
-        mem_free(f->frames->mem, block, bytes);
+        bool fits = status || column_unpack(block, bytes, &packed, block + scratch_at, data);
+        mem_free(f->frames->mem, block, all);
         TRY(status ? status : fits ? ERR_OK : frame_damaged(f, "it cannot be unpacked", err));
     } else {
         TRY(extent_bytes(f, data, err));
@@ -352,17 +416,24 @@ static FALLIBLE hold_locked(struct seg_frame *f, struct error *err) {
     }
     if (f->state == FRAME_FULL) {
         if (f->holds++ == 0 && f->room) {
+            i64 now = clock_ns();
+            f->is_reused |= !f->is_ahead && now - f->read_ns > SAME_SCAN_NS;
+            f->read_ns = f->is_ahead ? now : f->read_ns;
+            f->is_ahead = 0;
             unlist(f);
             memory_wake(frames->mem, IDLE_COLUMNS, f->room);
         }
         return ERR_OK;
     }
     f->state = FRAME_FILLING;
+    f->is_expected = 0;
     mutex_unlock(&frames->lock);
     wf_status status = frame_fill(f, err);
     mutex_lock(&frames->lock);
     f->state = status ? FRAME_EMPTY : FRAME_FULL;
     f->holds = status ? 0 : 1;
+    f->read_ns = clock_ns();
+    f->is_ahead = f->is_reused = 0;
     cond_broadcast(&frames->filled);
     return status;
 }
@@ -377,6 +448,27 @@ static FALLIBLE hold(struct seg_frame *f, struct error *err) {
 static void drop(struct seg_frame *f) {
     mutex_lock(&f->frames->lock);
     drop_locked(f);
+    mutex_unlock(&f->frames->lock);
+}
+
+/* Whoever is reading it reads from where it was. */
+void frame_place(struct buffer *buf, const struct extent *extent) {
+    struct seg_frame *f = frame_of(buf);
+    mutex_lock(&f->frames->lock);
+    while (f->state == FRAME_FILLING) {
+        cond_wait(&f->frames->filled, &f->frames->lock);
+    }
+    f->form.extent = *extent;
+    mutex_unlock(&f->frames->lock);
+}
+
+void frame_saved(struct buffer *buf) {
+    struct seg_frame *f = frame_of(buf);
+    mutex_lock(&f->frames->lock);
+    if (f->is_unsaved) {
+        f->is_unsaved = 0;
+        drop_locked(f);
+    }
     mutex_unlock(&f->frames->lock);
 }
 
@@ -424,6 +516,7 @@ static void read_ahead(void *arg) {
         struct error ignored; /* who needs it meets it again */
         error_reset(&ignored);
         if (f->state == FRAME_EMPTY && !hold_locked(f, &ignored)) {
+            f->is_ahead = 1;
             drop_locked(f);
         }
         mutex_unlock(&frames->lock);
@@ -439,6 +532,24 @@ static void read_ahead(void *arg) {
     mutex_unlock(&frames->lock);
 }
 
+/* The disk begins with it; once for every time that it is filled. */
+static void expect_locked(struct seg_frame *f) {
+    struct db_file *file = f->frames->file;
+    if (f->state == FRAME_EMPTY && !f->is_expected && file) {
+        f->is_expected = 1;
+        disk_now->expect(file->file, f->form.extent.at, f->form.extent.bytes);
+    }
+}
+
+void column_expect(const struct tablet *tablet, u32 col) {
+    struct seg_frame *f = column_frame(tablet, col);
+    if (f && f->room && !goes_at_once) {
+        mutex_lock(&f->frames->lock);
+        expect_locked(f);
+        mutex_unlock(&f->frames->lock);
+    }
+}
+
 void column_ahead(const struct tablet *tablet, u32 col) {
     struct seg_frame *f = column_frame(tablet, col);
     if (!f || !f->room || goes_at_once) {
@@ -446,6 +557,7 @@ void column_ahead(const struct tablet *tablet, u32 col) {
     }
     struct frames *frames = f->frames;
     mutex_lock(&frames->lock);
+    expect_locked(f);
     bool wanted = f->state == FRAME_EMPTY && !frames->stop &&
                   frames->queued < (i32)COUNT_OF(frames->queue) &&
                   memory_left(frames->mem) > 4 * f->room;

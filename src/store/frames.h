@@ -16,6 +16,8 @@ FALLIBLE column_hold(const struct tablet *tablet, u32 col, struct error *err);
 void column_drop(const struct tablet *tablet, u32 col);
 /* It will be held soon: where there is room, somebody reads it meanwhile. */
 void column_ahead(const struct tablet *tablet, u32 col);
+/* The same, but the disk alone begins: it lies in the system's cache when it is read. */
+void column_expect(const struct tablet *tablet, u32 col);
 /* Bytes that would have to be read. */
 i64 column_missing_bytes(const struct tablet *tablet, u32 col);
 

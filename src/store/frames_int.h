@@ -29,5 +29,18 @@ struct frame_form {
 };
 /* A buffer at a fixed address with nothing in it yet; NULL when refused. */
 struct buffer *frame_new(struct frames *frames, const struct frame_form *form);
+/* The same for a column that is being made: it has memory, to be filled, which stays there until the
+ * column is in the file (frame_saved). form->extent is none yet. Small columns are no frames: NULL, with
+ * *out_small set. */
+struct buffer *frame_new_full(struct frames *frames, const struct frame_form *form,
+                              bool *out_small);
+bool frame_of_file(const struct buffer *buf, const struct db_file *file);
+/* Where the column is read from when it is read next; 0 bytes: it is nowhere. */
+void frame_place(struct buffer *buf, const struct extent *extent);
+void frame_saved(struct buffer *buf); /* what it holds lies there */
+/* save.c: when the state is in force, the frame (or another buffer, which stays as it is) has that
+ * place, which lives as long as the save does. */
+FALLIBLE save_move_frame(struct save *save, struct buffer *frame, const struct extent *to,
+                         struct error *err);
 
 #endif

@@ -3,8 +3,9 @@
  * Tablets are sealed against the table's dictionaries, which take entries from anyone at any time;
  * everything else a load changes is its own until load_finish, which puts the open tail (sealed
  * short) before the new tablets and makes one version. Whether text still goes to the
- * dictionary is shared by all threads of a load: the first that finds it too varied stops it. */
-#include "store/store_int.h"
+ * dictionary is shared by all threads of a load: the first that finds it too varied stops it. Of a
+ * table that is saved, the columns go to the file as soon as they are sealed (tablet_write_early). */
+#include "store/saved_int.h"
 
 struct part {
     i64 sequence;
@@ -106,6 +107,7 @@ static FALLIBLE load_split(struct load *load, struct part part, struct column_so
             atomic_fetch_and(&load->orders[k], tablet_key_order(table, k, part.tablet));
         }
     }
+    tablet_write_early(table, part.tablet);
     mutex_lock(&load->lock);
     bool filed = part_push(load, part);
     i64 part_bytes = load->part_cap * (i64)sizeof part;

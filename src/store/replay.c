@@ -58,7 +58,13 @@ static bool slot_save(struct blob *out, const struct table *table,
     blob_u32(out, (u32)from);
     blob_u32(out, (u32)(rows - from));
     for (u32 c = 0; c < table->col_count && rows > from; c++) {
+        struct error ignored; /* saving the state meets it again */
+        error_reset(&ignored);
+        if (column_hold(tablet, c, &ignored)) {
+            return false;
+        }
         column_rows_save(out, table, c, tablet, from, rows);
+        column_drop(tablet, c);
         if (out->len > most_bytes) {
             return false;
         }

@@ -1,10 +1,8 @@
 /* save.c: a state of the database to the file, beside the one that is there.
  *
- * Free is what the header in force does not reach: it is found anew for every save, from the list
- * of its extents; there is no list of free pages on the disk. Small extents share pages with others
- * of the same save, never with older ones, so no page that matters is written twice. The order is:
- * extents, sync, header, sync. Until the second sync returns the old state is in force, and a save
- * that gives up has changed nothing. */
+ * Pages come from space.c. Small extents share pages with others of the same save, never with older
+ * ones, so no page that matters is written twice. The order is: extents, sync, header, sync. Until
+ * the second sync returns the old state is in force, and a save that gives up has changed nothing. */
 #include "store/frames_int.h"
 
 #include <errno.h>
@@ -18,12 +16,17 @@ struct save {
     bool is_synced; /* all that was put */
     i64 move_from;  /* what lies from there on is put again */
     u64 number;
-    struct spans gaps;
-    i64 end; /* behind it all is free */
     u8 *area;
     i64 area_at, area_cap, area_used; /* in the file; cap 0 = none */
     struct extent **kept;             /* all extents of the new state */
     i64 kept_count, kept_cap;
+    struct column_move *moves; /* columns in memory whose place this state changes */
+    i64 move_count, move_cap;
+};
+
+struct column_move {
+    struct buffer *frame;        /* retained */
+    const struct extent *extent; /* a kept one */
 };
 
 static _Atomic u64 last_number;
@@ -42,27 +45,6 @@ u64 save_number(const struct save *save) {
     return save->number;
 }
 
-/* What lies between the pages in use, by the header in force or by columns of older states that
- * somebody may still read. */
-static bool find_gaps(struct save *save) {
-    struct spans used = {.mem = save->file->mem};
-    i64 at = FILE_START;
-    bool fine = frames_spans(save->file->frames, &used);
-    for (i64 i = 0; i < save->file->used.count && fine; i++) {
-        fine = spans_push(&used, save->file->used.items[i].at, save->file->used.items[i].bytes);
-    }
-    spans_sort(&used);
-    for (i64 i = 0; i < used.count && fine; i++) {
-        i64 from = used.items[i].at / PAGE_BYTES * PAGE_BYTES;
-        i64 to = ALIGN_UP(used.items[i].at + used.items[i].bytes, PAGE_BYTES);
-        fine = from <= at || spans_push(&save->gaps, at, from - at);
-        at = MAX_OF(at, to);
-    }
-    save->end = at;
-    spans_fini(&used);
-    return fine;
-}
-
 wf_status save_open(struct db_file *file, const _Atomic bool *stop, struct save **out,
                     struct error *err) {
     TRY(db_file_check(file, err));
@@ -74,10 +56,9 @@ wf_status save_open(struct db_file *file, const _Atomic bool *stop, struct save 
                           .stop = stop,
                           .mark = log_mark(file),
                           .move_from = I64_MAX,
-                          .gaps.mem = file->mem,
                           .number = atomic_fetch_add(&last_number, 1) + 1};
     save->area = mem_alloc(file->mem, AREA_BYTES);
-    if (!save->area || !find_gaps(save)) {
+    if (!save->area || !space_map(file)) {
         save_close(save);
         return memory_refused(file->mem, err, AREA_BYTES);
     }
@@ -100,13 +81,6 @@ i64 db_file_least_bytes(const struct db_file *file) {
     return sum;
 }
 
-bool db_file_is_read(const struct db_file *file) {
-    struct spans spans = {.mem = file->mem};
-    bool none = frames_spans(file->frames, &spans) && spans.count == 0;
-    spans_fini(&spans);
-    return !none;
-}
-
 void save_close(struct save *save) {
     if (!save) {
         return;
@@ -114,26 +88,11 @@ void save_close(struct save *save) {
     struct memory *mem = save->file->mem;
     mem_free(mem, save->kept, save->kept_cap * (i64)sizeof *save->kept);
     mem_free(mem, save->area, AREA_BYTES);
-    spans_fini(&save->gaps);
-    mem_free(mem, save, (i64)sizeof *save);
-}
-
-/* `bytes` of whole pages; *io_bytes may become more, up to `most`, where a gap has them. */
-static i64 take_pages(struct save *save, i64 bytes, i64 most, i64 *out_bytes) {
-    for (i64 i = 0; i < save->gaps.count; i++) {
-        struct span *gap = &save->gaps.items[i];
-        if (gap->bytes >= bytes) {
-            i64 at = gap->at;
-            *out_bytes = MIN_OF(gap->bytes, most);
-            gap->at += *out_bytes;
-            gap->bytes -= *out_bytes;
-            return at;
-        }
+    for (i64 i = 0; i < save->move_count; i++) {
+        buffer_release(save->moves[i].frame);
     }
-    i64 at = save->end;
-    *out_bytes = most;
-    save->end += most;
-    return at;
+    mem_free(mem, save->moves, save->move_cap * (i64)sizeof *save->moves);
+    mem_free(mem, save, (i64)sizeof *save);
 }
 
 static FALLIBLE write_at(struct save *save, const void *from, i64 bytes, i64 at,
@@ -150,9 +109,7 @@ static FALLIBLE flush_area(struct save *save, struct error *err) {
     }
     i64 at = save->area_at, left = save->area_cap - pages;
     save->area_cap = save->area_used = 0;
-    if (left && at + pages + left == save->end) {
-        save->end -= left;
-    } else if (left && !spans_push(&save->gaps, at + pages, left)) {
+    if (!space_give(save->file, at + pages, left)) {
         return memory_refused(save->file->mem, err, PAGE_BYTES);
     }
     memset(save->area + used, 0, (size_t)(pages - used));
@@ -179,7 +136,8 @@ static FALLIBLE keep(struct save *save, struct extent *extent, struct error *err
 }
 
 bool save_knows(const struct save *save, const struct extent *extent) {
-    return extent->stamp == save->file->stamp && extent->at < save->move_from;
+    bool is_there = extent->stamp == save->file->stamp || extent->stamp == save->file->frame_stamp;
+    return is_there && extent->at < save->move_from;
 }
 
 bool save_has(struct save *save, struct extent *extent) {
@@ -193,13 +151,13 @@ static FALLIBLE put_bytes(struct save *save, const void *from, struct extent *ou
     i64 bytes = out->bytes;
     if (bytes > AREA_BYTES / 2) {
         i64 pages = ALIGN_UP(bytes, PAGE_BYTES), got;
-        out->at = take_pages(save, pages, pages, &got);
+        out->at = space_take(save->file, pages, pages, &got);
         return write_at(save, from, bytes, out->at, err);
     }
     if (save->area_used + bytes > save->area_cap) {
         TRY(flush_area(save, err));
         save->area_at =
-            take_pages(save, ALIGN_UP(bytes, PAGE_BYTES), AREA_BYTES, &save->area_cap);
+            space_take(save->file, ALIGN_UP(bytes, PAGE_BYTES), AREA_BYTES, &save->area_cap);
     }
     out->at = save->area_at + save->area_used;
     memcpy(save->area + save->area_used, from, (size_t)bytes);
@@ -224,7 +182,30 @@ wf_status save_put(struct save *save, const void *from, i64 bytes, struct extent
     return status;
 }
 
-/* The list that the next save finds its gaps by. */
+wf_status save_move_frame(struct save *save, struct buffer *frame, const struct extent *to,
+                          struct error *err) {
+    if (!frame_of_file(frame, save->file)) {
+        return ERR_OK;
+    }
+    if (save->move_count == save->move_cap) {
+        struct memory *mem = save->file->mem;
+        i64 cap = MAX_OF(save->move_cap * 2, 64), item = (i64)sizeof *save->moves;
+        struct column_move *grown = mem_alloc(mem, cap * item);
+        if (!grown) {
+            return memory_refused(mem, err, cap * item);
+        }
+        if (save->move_count) {
+            memcpy(grown, save->moves, (size_t)(save->move_count * item));
+        }
+        mem_free(mem, save->moves, save->move_cap * item);
+        save->moves = grown;
+        save->move_cap = cap;
+    }
+    save->moves[save->move_count++] = (struct column_move){buffer_retain(frame), to};
+    return ERR_OK;
+}
+
+/* The list that the next save finds free pages by. */
 static FALLIBLE list_used(struct save *save, struct spans *out, struct error *err) {
     for (i64 i = 0; i < save->kept_count; i++) {
         const struct extent *extent = save->kept[i];
@@ -236,14 +217,14 @@ static FALLIBLE list_used(struct save *save, struct spans *out, struct error *er
     return ERR_OK;
 }
 
-static FALLIBLE switch_to(struct save *save, const struct extent *root, bool is_last,
+static FALLIBLE switch_to(struct save *save, const struct extent *root, i64 end, bool is_last,
                           struct error *err) {
     struct db_file *file = save->file;
     struct header header = file->header;
     header.root_at = root->at;
     header.root_bytes = root->bytes;
     header.root_sum = root->sum;
-    header.end = save->end;
+    header.end = end;
     header.last_record = save->mark.record;
     header.flags = is_last || !file->log_ready ? 0 : HEADER_LOG;
     log_header(file, &save->mark, &header);
@@ -256,13 +237,6 @@ wf_status save_sync(struct save *save, struct error *err) {
         return ERR_OK;
     }
     TRY(flush_area(save, err));
-    i64 size = disk_now->size(file->file);
-    if (size >= 0 && size < save->end) { /* the last extent may not fill its page */
-        i64 code = disk_now->resize(file->file, save->end);
-        if (code) {
-            return disk_failed(err, "extend", file->path, code);
-        }
-    }
     TRY(file_sync(file, err));
     save->is_synced = true;
     return ERR_OK;
@@ -273,7 +247,9 @@ wf_status save_finish(struct save *save, struct extent *root, bool is_last, stru
     struct spans used = {.mem = file->mem};
     TRY(save_sync(save, err));
     wf_status status = list_used(save, &used, err);
-    status = status ? status : switch_to(save, root, is_last, err);
+    const struct span *last = used.count ? &used.items[used.count - 1] : NULL;
+    i64 end = last ? last->at + last->bytes : FILE_START;
+    status = status ? status : switch_to(save, root, end, is_last, err);
     if (status) {
         spans_fini(&used);
         return status;
@@ -286,9 +262,11 @@ wf_status save_finish(struct save *save, struct extent *root, bool is_last, stru
         save->kept[i]->stamp = file->stamp;
     }
     extents_unlock();
-    if (disk_now->size(file->file) > save->end) {
-        (void)disk_now->resize(file->file, save->end); /* no matter where it does not work */
+    for (i64 i = 0; i < save->move_count; i++) {
+        frame_place(save->moves[i].frame, save->moves[i].extent);
+        frame_saved(save->moves[i].frame);
     }
+    space_trim(file);
     log_saved(file, &save->mark);
     return ERR_OK;
 }

@@ -18,6 +18,10 @@ struct tablet_place {
 };
 struct tablet_place *tablet_place_new(struct memory *mem, u32 col_count); /* NULL: refused */
 
+/* The columns of a tablet that a load has made go to the file, before anything refers to them, so that
+ * its commit finds them there. What cannot be written is left to the commit. */
+void tablet_write_early(struct table *table, struct tablet *tablet);
+
 /* dict.c: puts the dictionary on the list, with what it has gained; its number in the file. */
 FALLIBLE dict_save(struct save *save, struct dict_list *list, struct dict *dict, u64 *out_id,
                    struct error *err);

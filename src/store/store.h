@@ -177,6 +177,11 @@ struct table_version *table_snapshot(struct table *table);
 /* Makes a version the table's current one; takes it. *table_epoch, when there is one, counts. */
 void table_publish(struct table *table, struct table_version *version);
 void table_set_epoch(struct table *table, _Atomic u64 *epoch);
+/* The table will be saved there (NULL: nowhere): columns that are made from now on can leave memory once
+ * they are, and bulk loads write them at once. */
+struct db_file;
+void table_set_file(struct table *table, struct db_file *file);
+struct db_file *table_file(const struct table *table);
 
 /* Values on their way in: column-major, plain, `rows` of them. Text as str views; their prefixes
  * are not looked at. Data of NULL rows may be anything. */

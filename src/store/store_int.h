@@ -137,6 +137,7 @@ struct seal {
     i64 column_rows; /* rows of the table when these are counted */
     _Atomic i32 *dict_on;
     struct sketch *sketches;
+    b8 is_passing; /* nobody keeps the tablet: its columns are no frames */
 };
 FALLIBLE tablet_seal(const struct seal *seal, const struct column_source *sources,
                      struct tablet **out, struct error *err);
@@ -213,6 +214,7 @@ struct table_state {
     struct mutex lock;       /* current; indexes of keys in versions */
     struct table_version *current;
     _Atomic u64 *epoch; /* counted at every publishing; may be NULL */
+    struct db_file *file; /* where its columns will lie; NULL = only in memory */
     i64 str_limit;      /* STR_LIMIT; tests lower it */
     _Atomic i32 rivals; /* > 0: several transactions append, lately */
     struct arena arena; /* names and constraints */

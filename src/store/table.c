@@ -3,6 +3,7 @@
  * A table is a definition, dictionaries and a place to publish versions; the rows are in the
  * versions. table_append and load_commit are for tables that nobody changes through transactions:
  * they take the current version, make the next and publish it, one at a time. */
+#include "store/file.h"
 #include "store/scan.h"
 #include "store/store_int.h"
 
@@ -168,6 +169,14 @@ void table_publish(struct table *table, struct table_version *version) {
 
 void table_set_epoch(struct table *table, _Atomic u64 *epoch) {
     table->state->epoch = epoch;
+}
+
+void table_set_file(struct table *table, struct db_file *file) {
+    table->state->file = file && !db_file_is_read_only(file) ? file : NULL;
+}
+
+struct db_file *table_file(const struct table *table) {
+    return table->state->file;
 }
 
 wf_status table_append(struct table *table, i64 rows, const struct input_col *cols,

@@ -5,10 +5,17 @@
  * TABLE shares columns. The open tail is written in the form of a sealed tablet. */
 #include "store/saved.h"
 
+#include "store/frames_int.h"
 #include "store/packed.h"
-#include "store/saved_int.h"
 
-enum { PACK_LEAST = 4096 }; /* bytes of a column: less is written as it lies */
+enum {
+    PACK_LEAST = 4096, /* bytes of a column: less is written as it lies */
+#ifdef WF_HARD
+    WRITE_LEAST = 1,
+#else
+    WRITE_LEAST = 1 << 14, /* of a load's column: less is written with others when it is saved */
+#endif
+};
 
 void type_save(struct blob *out, struct type type) {
     blob_u8(out, type.id);
@@ -103,65 +110,83 @@ struct segment_layout segment_layout(const struct segment *seg, i64 rows, bool h
     return lay;
 }
 
+/* A column as it is written: packed where that is smaller, else as it lies. */
+struct image {
+    const u8 *from;
+    i64 bytes;
+    bool packed;
+    u8 *block; /* of the image's own; of block_bytes */
+    i64 block_bytes;
+};
+
+static void image_free(const struct tablet *tablet, struct image *image) {
+    mem_free(tablet->mem, image->block, image->block_bytes);
+}
+
+/* What has its parts in several places is put together. */
+static void image_join(const struct segment *seg, const struct segment_layout *lay, u8 *to) {
+    memset(to, 0, (size_t)lay->total);
+    if (lay->data_bytes) {
+        memcpy(to, seg->data, (size_t)lay->data_bytes);
+    }
+    if (seg->valid) {
+        memcpy(to + lay->valid_at, seg->valid, (size_t)lay->valid_bytes);
+    }
+    if (seg->bytes_len) {
+        memcpy(to + lay->bytes_at, seg->bytes, (size_t)seg->bytes_len);
+    }
+}
+
+/* The column is held. */
+static FALLIBLE image_make(const struct tablet *tablet, u32 c, struct image *out,
+                           struct error *err) {
+    const struct segment *seg = &tablet->cols[c];
+    const struct buffer *buf = tablet->buffers[c];
+    struct packed_form form = {.rows = tablet->rows,
+                               .width = seg->width,
+                               .lay = segment_layout(seg, tablet->rows, seg->valid != NULL),
+                               .text_bytes = seg->bytes_len};
+    const struct segment_layout *lay = &form.lay;
+    bool joined = buf && buf->bytes >= lay->total && (!seg->data || seg->data == buf->data) &&
+                  (!seg->valid || (const u8 *)seg->valid == buf->data + lay->valid_at) &&
+                  (!seg->bytes_len || seg->bytes == buf->data + lay->bytes_at);
+    *out = (struct image){.from = joined ? buf->data : NULL, .bytes = lay->total};
+    if (lay->total == 0 || (joined && lay->total < PACK_LEAST)) {
+        return ERR_OK;
+    }
+    u8 *block = mem_alloc(tablet->mem, lay->total);
+    if (!block) {
+        return joined ? ERR_OK : memory_refused(tablet->mem, err, lay->total);
+    }
+    i64 packed = lay->total >= PACK_LEAST ? column_pack(seg, &form, tablet->mem, block) : 0;
+    if (!packed && joined) {
+        mem_free(tablet->mem, block, lay->total);
+        return ERR_OK;
+    }
+    if (!packed) {
+        image_join(seg, lay, block);
+    }
+    *out = (struct image){.from = block,
+                          .bytes = packed ? packed : lay->total,
+                          .packed = packed != 0,
+                          .block = block,
+                          .block_bytes = lay->total};
+    return ERR_OK;
+}
+
 static void set_packed(struct extent *extent, bool packed) {
     extents_lock();
     extent->packed = packed;
     extents_unlock();
 }
 
-/* A segment in fewer bytes than it has in memory; *out_done = false: there is no such way. */
-static FALLIBLE segment_save_packed(struct save *save, const struct tablet *tablet, u32 c,
-                                    struct extent *out, bool *out_done, struct error *err) {
-    const struct segment *seg = &tablet->cols[c];
-    struct packed_form form = {.rows = tablet->rows,
-                               .width = seg->width,
-                               .lay = segment_layout(seg, tablet->rows, seg->valid != NULL),
-                               .text_bytes = seg->bytes_len};
-    struct blob blob;
-    wf_status status = ERR_OK;
-    blob_init(&blob, tablet->mem);
-    *out_done = form.lay.total >= PACK_LEAST && column_pack(seg, &form, &blob);
-    set_packed(out, *out_done);
-    if (*out_done) {
-        status = save_put(save, blob.data, blob.len, out, err);
-    }
-    blob_fini(&blob);
-    return status;
-}
-
-/* A segment's parts as they lie, or put together where they lie apart. */
 static FALLIBLE segment_save(struct save *save, const struct tablet *tablet, u32 c,
                              struct extent *out, struct error *err) {
-    const struct segment *seg = &tablet->cols[c];
-    struct segment_layout lay = segment_layout(seg, tablet->rows, seg->valid != NULL);
-    bool packed = false;
-    TRY(segment_save_packed(save, tablet, c, out, &packed, err));
-    if (packed) {
-        return ERR_OK;
-    }
-    const struct buffer *buf = tablet->buffers[c];
-    bool joined = buf && buf->bytes >= lay.total && (!seg->data || seg->data == buf->data) &&
-                  (!seg->valid || (const u8 *)seg->valid == buf->data + lay.valid_at) &&
-                  (!seg->bytes_len || seg->bytes == buf->data + lay.bytes_at);
-    if (lay.total == 0 || joined) {
-        return save_put(save, lay.total ? buf->data : NULL, lay.total, out, err);
-    }
-    u8 *block = mem_alloc(tablet->mem, lay.total);
-    if (!block) {
-        return memory_refused(tablet->mem, err, lay.total);
-    }
-    memset(block, 0, (size_t)lay.total);
-    if (lay.data_bytes) {
-        memcpy(block, seg->data, (size_t)lay.data_bytes);
-    }
-    if (seg->valid) {
-        memcpy(block + lay.valid_at, seg->valid, (size_t)lay.valid_bytes);
-    }
-    if (seg->bytes_len) {
-        memcpy(block + lay.bytes_at, seg->bytes, (size_t)seg->bytes_len);
-    }
-    wf_status status = save_put(save, block, lay.total, out, err);
-    mem_free(tablet->mem, block, lay.total);
+    struct image image;
+    TRY(image_make(tablet, c, &image, err));
+    set_packed(out, image.packed);
+    wf_status status = save_put(save, image.from, image.bytes, out, err);
+    image_free(tablet, &image);
     return status;
 }
 
@@ -232,6 +257,9 @@ static FALLIBLE tablet_write(struct save *save, struct tablet *tablet, const str
                 status = segment_save(save, form, c, &place->cols[c], err);
                 column_drop(form, c);
             }
+            if (!status && form == tablet && form->buffers[c]) {
+                status = save_move_frame(save, form->buffers[c], &place->cols[c], err);
+            }
         }
         segment_describe(&out, &form->cols[c], zone_count, &place->cols[c]);
     }
@@ -274,6 +302,7 @@ static FALLIBLE seal_tail(struct table *table, const struct tablet *tail, struct
     struct seal seal = {.table = table,
                         .rows = tail->rows,
                         .column_rows = tail->rows,
+                        .is_passing = 1,
                         .dict_on = (_Atomic i32 *)(void *)(sources + table->col_count)};
     wf_status status = tablet_seal(&seal, sources, out, err);
     mem_free(table->mem, sources, bytes);
@@ -302,6 +331,49 @@ static FALLIBLE tablet_save(struct save *save, struct table *table, struct table
     wf_status status = tablet_write(save, tablet, form, err);
     tablet_release(form);
     return status;
+}
+
+/* loads */
+
+/* One column to free pages of the file. */
+static void column_write(struct db_file *file, struct tablet *tablet, u32 c) {
+    struct extent *place = &tablet->place->cols[c], none = {0};
+    struct error ignored;
+    struct image image;
+    error_reset(&ignored);
+    if (!frame_of_file(tablet->buffers[c], file) || image_make(tablet, c, &image, &ignored)) {
+        return;
+    }
+    if (image.bytes >= WRITE_LEAST) {
+        struct extent made = {.bytes = image.bytes,
+                              .sum = bytes_sum(image.from, image.bytes, 0),
+                              .stamp = file->frame_stamp,
+                              .packed = image.packed};
+        bool taken = space_take_frame(file, tablet->buffers[c], &made);
+        bool fine =
+            taken && !disk_write_all(file->file, image.from, image.bytes, made.at);
+        if (fine) {
+            *place = made;
+            disk_now->hurry(file->file, made.at, made.bytes);
+            frame_saved(tablet->buffers[c]);
+        } else if (taken) {
+            frame_place(tablet->buffers[c], &none);
+        }
+    }
+    image_free(tablet, &image);
+}
+
+void tablet_write_early(struct table *table, struct tablet *tablet) {
+    struct db_file *file = table->state->file;
+    struct error ignored;
+    error_reset(&ignored);
+    if (!file || !tablet->framed || db_file_check(file, &ignored)) {
+        return;
+    }
+    tablet->place = tablet_place_new(tablet->mem, tablet->col_count);
+    for (u32 c = 0; tablet->place && c < tablet->col_count; c++) {
+        column_write(file, tablet, c);
+    }
 }
 
 /* versions */

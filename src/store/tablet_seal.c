@@ -5,14 +5,42 @@
  * goes to the dictionary as long as that pays; a column found too varied is switched off for
  * whoever seals next and written as offsets and bytes. Plain tables keep integers at the width of
  * their type, to have something to compare the narrow encodings with. */
-#include "store/store_int.h"
+#include "store/frames_int.h"
 
 /* Where the parts of a segment lie in its buffer. */
 struct layout {
     i64 data_bytes, valid_at, valid_bytes, bytes_at, text_bytes;
 };
 
-static bool segment_alloc(struct tablet *tablet, u32 col, struct layout *lay, i64 *out_asked) {
+/* Memory for a column: of a table that is saved a frame, which can go once it is in the file. */
+static struct buffer *column_buffer(const struct seal *seal, struct tablet *tablet, u32 col,
+                                    const struct layout *lay, i64 total) {
+    const struct table *table = seal->table;
+    const struct segment *seg = &tablet->cols[col];
+    struct db_file *file = seal->is_passing ? NULL : table->state->file;
+    bool small = true;
+    if (file) {
+        struct frame_form form = {
+            .lay = {lay->data_bytes, lay->valid_at, lay->valid_bytes, lay->bytes_at, total},
+            .rows = tablet->rows,
+            .encoding = seg->encoding,
+            .width = seg->width,
+            .has_valid = lay->valid_bytes > 0,
+            .dict_len = table->dicts[col] ? dict_len(table->dicts[col]) : 0,
+            .text_bytes = lay->text_bytes,
+            .table = table->name,
+            .column = table->cols[col].name};
+        struct buffer *frame = frame_new_full(file->frames, &form, &small);
+        tablet->framed |= frame != NULL;
+        if (!small) {
+            return frame;
+        }
+    }
+    return buffer_new_at(tablet->mem, total, BUFFER_STORED);
+}
+
+static bool segment_alloc(const struct seal *seal, struct tablet *tablet, u32 col,
+                          struct layout *lay, i64 *out_asked) {
     lay->valid_at = ALIGN_UP(lay->data_bytes, 64);
     lay->bytes_at = lay->valid_at + ALIGN_UP(lay->valid_bytes, 64);
     i64 total = lay->bytes_at + lay->text_bytes;
@@ -20,7 +48,7 @@ static bool segment_alloc(struct tablet *tablet, u32 col, struct layout *lay, i6
     if (total == 0) {
         return true;
     }
-    struct buffer *buf = buffer_new_at(tablet->mem, total, BUFFER_STORED);
+    struct buffer *buf = column_buffer(seal, tablet, col, lay, total);
     if (!buf) {
         return false;
     }
@@ -91,7 +119,7 @@ static bool seal_fixed(const struct seal *seal, const struct column_source *src,
     }
     seg->width = seg->encoding == ENC_CONST ? 0 : seg->width;
     struct layout lay = layout_for(src, &facts, seg->width);
-    if (!segment_alloc(tablet, col, &lay, out_asked)) {
+    if (!segment_alloc(seal, tablet, col, &lay, out_asked)) {
         return false;
     }
     if (seg->encoding != ENC_CONST) {
@@ -112,7 +140,7 @@ static bool seal_codes(const struct seal *seal, const struct column_source *src,
     seg->encoding = ENC_DICT;
     seg->width = seal->table->plain ? 4 : width_for(top);
     struct layout lay = layout_for(src, facts, seg->width);
-    if (!segment_alloc(tablet, col, &lay, out_asked)) {
+    if (!segment_alloc(seal, tablet, col, &lay, out_asked)) {
         return false;
     }
     column_narrow(tablet->buffers[col]->data, seg->width, src, 0);
@@ -163,15 +191,16 @@ static void write_text(u32 *ends, u8 *bytes, const struct column_source *src) {
     }
 }
 
-static bool seal_strings(const struct column_source *src, const struct facts *facts,
-                         struct tablet *tablet, u32 col, i64 *out_asked) {
+static bool seal_strings(const struct seal *seal, const struct column_source *src,
+                         const struct facts *facts, struct tablet *tablet, u32 col,
+                         i64 *out_asked) {
     struct segment *seg = &tablet->cols[col];
     seg->encoding = ENC_STR;
     seg->width = 4;
     struct layout lay = layout_for(src, facts, seg->width);
     lay.text_bytes = text_bytes(src);
     CHECK(lay.text_bytes <= STR_LIMIT);
-    if (!segment_alloc(tablet, col, &lay, out_asked)) {
+    if (!segment_alloc(seal, tablet, col, &lay, out_asked)) {
         return false;
     }
     struct buffer *buf = tablet->buffers[col];
@@ -214,7 +243,7 @@ static bool seal_text(const struct seal *seal, const struct column_source *src,
     if (seal->sketches) {
         column_scan(src, &facts, &seal->sketches[col], NULL);
     }
-    return seal_strings(src, &facts, tablet, col, out_asked);
+    return seal_strings(seal, src, &facts, tablet, col, out_asked);
 }
 
 wf_status tablet_seal(const struct seal *seal, const struct column_source *sources,

@@ -229,9 +229,17 @@ ONE_AT_A_TIME(paper_resize, (i64 file, i64 bytes), (file, bytes))
 ONE_AT_A_TIME(paper_remove, (const char *path), (path))
 ONE_AT_A_TIME(paper_sync_folder, (const char *path), (path))
 
+static void paper_advice(i64 file, i64 at, i64 bytes) {
+    UNUSED(file);
+    UNUSED(at);
+    UNUSED(bytes);
+}
+
 static const struct disk disk_paper = {.open = paper_open_alone,
                                        .read = paper_read_alone,
                                        .write = paper_put_alone,
+                                       .expect = paper_advice,
+                                       .hurry = paper_advice,
                                        .sync = paper_sync_alone,
                                        .size = paper_size_of_alone,
                                        .resize = paper_resize_alone,

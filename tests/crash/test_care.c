@@ -272,15 +272,17 @@ static void test_vacuum(void **state) {
     run(other, "begin; update t set s = 'other' where a = 3");
     i64 before = file_bytes(path);
     run(f.conn, "vacuum");
-    i64 after = file_bytes(path);
-    if (after >= before / 2) {
-        fprintf(stderr, "%lld of %lld bytes\n", (long long)after, (long long)before);
-        fail();
-    }
     check_tables(f.conn);
     run(other, "update t set s = 's 3' where a = 3; commit");
     check_tables(f.conn);
     wf_disconnect(other);
+    run(f.conn, "vacuum"); /* what the snapshot read had to stay in the file */
+    i64 after = file_bytes(path);
+    if (after >= before || after > 140000) { /* of columns and all: 103,000 */
+        fprintf(stderr, "%lld of %lld bytes\n", (long long)after, (long long)before);
+        fail();
+    }
+    check_tables(f.conn);
     refused(f.conn, "begin; vacuum", "25001");
     run(f.conn, "rollback");
     run(f.conn, "vacuum u");

@@ -34,6 +34,10 @@ static const char *const workload[] = {
     "comment on table t is 'a table'",
     "alter table big drop column c",
     "insert into big select i, i from generate_series(1, 20000) i",
+    "set tablet_rows = 1024; create table loaded as select i a, 'text ' || i % 50 || ' of words ' || i c, i * 0.25 d "
+    "from generate_series(1, 5000) i; reset tablet_rows", /* columns are written before the commit */
+    "begin; insert into loaded select i, 'not ' || i, i from generate_series(1, 5000) i; rollback",
+    "insert into loaded select 10000 + i, 'more ' || i % 9, i from generate_series(1, 5000) i",
     "create unique index kids_id on kids (id)",
     "alter table z.w rename to x",
     "delete from t where k = 100",
@@ -57,6 +61,7 @@ static const char *const questions[] = {
     "select sum(n), count(*), obj_description(min(c.oid)) from t, pg_class c where relname = 't'",
     "select count(*), sum(a), sum(b) from big",
     "select min(c), max(c) from big",
+    "select count(*), sum(a), min(c), max(c), sum(length(c)), sum(d) from loaded",
     "select id, k from kids order by id",
     "select k, s from v order by k",
     "select last_value, is_called from q",

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "defs/op.def"
 #include "defs/real.def"
@@ -497,14 +498,21 @@ void script_run(const char *path, const struct cell *cell, const struct run_opti
                 struct tally *tally) {
     struct script s = {.path = path, .cell = cell, .options = options, .tally = tally};
     wf_option open[8] = {{NULL, NULL}};
+    bool in_file = false;
     for (int i = 0; i < 5 && cell->open[i][0]; i++) {
+        in_file = strcmp(cell->open[i][0], "file") == 0;
+        if (in_file) {
+            break;
+        }
         open[i] = (wf_option){cell->open[i][0], cell->open[i][1]};
         open[i + 1] = (wf_option){NULL, NULL};
     }
     wf_error error;
+    char file[64];
+    (void)snprintf(file, sizeof file, "/tmp/warpfox-cell-%ld.wf", (long)getpid());
     if (!read_lines(path, &s.text)) {
         report(&s, 0, "", "cannot read the script");
-    } else if (wf_open(NULL, open, &s.db, &error) != WF_OK) {
+    } else if (wf_open(in_file ? file : NULL, open, &s.db, &error) != WF_OK) {
         report(&s, 0, "", error.message);
     } else if ((s.own = s.conn = open_connection(&s)) != NULL) {
         run_records(&s);
@@ -515,4 +523,7 @@ void script_run(const char *path, const struct cell *cell, const struct run_opti
     wf_disconnect(s.own);
     wf_close(s.db);
     lines_free(&s.text);
+    if (in_file) {
+        (void)remove(file);
+    }
 }

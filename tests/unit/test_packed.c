@@ -1,14 +1,10 @@
 /* test_packed.c: columns packed for the disk come back as they were; bytes that were not packed do no
  * harm. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
+#include "test_store_rows.h"
 
 #include "store/packed.h"
+
+enum { ROWS_MOST = 3000, TEXT_MOST = 1 << 18 };
 
 static u64 dice = 88172645463325252ULL;
 
@@ -17,6 +13,126 @@ static u64 roll(void) {
     dice ^= dice >> 7;
     dice ^= dice << 17;
     return dice;
+}
+
+/* A column in memory, as a segment and as one block. */
+static struct {
+    _Alignas(64) u8 block[ROWS_MOST * 8 + ROWS_MOST / 8 + TEXT_MOST + 256];
+    struct segment seg;
+    struct packed_form form;
+} col;
+
+static void lay_out(u8 encoding, u8 width, u32 rows, bool nulls, i64 text_bytes) {
+    memset(&col.seg, 0, sizeof col.seg);
+    col.seg.encoding = encoding;
+    col.seg.width = width;
+    col.seg.bytes_len = text_bytes;
+    col.form = (struct packed_form){rows, width, segment_layout(&col.seg, rows, nulls), text_bytes};
+    assert_true(col.form.lay.total + 64 <= (i64)sizeof col.block);
+    memset(col.block, 0, sizeof col.block);
+    col.seg.data = col.block;
+    col.seg.valid = nulls ? (const u64 *)(const void *)(col.block + col.form.lay.valid_at) : NULL;
+    col.seg.bytes = text_bytes ? col.block + col.form.lay.bytes_at : NULL;
+}
+
+/* Packed bytes, 0: it does not pay. What comes back is what was there, whatever is damaged is noticed or
+ * harmless. */
+static i64 there_and_back(u8 *out_form) {
+    i64 total = col.form.lay.total;
+    u8 *to = malloc((size_t)total), *back = malloc((size_t)total + 64);
+    u8 *scratch = malloc((size_t)packed_scratch_bytes(&col.form) + 1);
+    i64 bytes = column_pack(&col.seg, &col.form, &mem, to);
+    assert_true(bytes < total);
+    *out_form = bytes ? to[0] : 0;
+    if (bytes) {
+        assert_true(column_unpack(to, bytes, &col.form, scratch, back));
+        assert_memory_equal(back, col.block, (size_t)total);
+        assert_false(column_unpack(to, bytes - 1, &col.form, scratch, back));
+    }
+    for (i32 i = 0; bytes && i < 200; i++) { /* the sanitizers look on */
+        u64 at = i < 60 ? (u64)i % (u64)bytes : roll() % (u64)bytes;
+        u8 was = to[at];
+        to[at] = (u8)roll();
+        (void)column_unpack(to, bytes, &col.form, scratch, back);
+        to[at] = was;
+    }
+    free(scratch);
+    free(back);
+    free(to);
+    return bytes;
+}
+
+static void put_number(u8 width, i64 i, u64 value) {
+    memcpy(col.block + i * width, &value, width);
+}
+
+static void test_numbers(void **state) {
+    UNUSED(state);
+    static const u32 counts[] = {1, 2, 3, 9, 63, 1000, 1023, 1024, 1025, 2047, 3000};
+    for (u8 width = 1; width <= 8; width *= 2) {
+        for (u32 bits = 0; bits <= width * 8u; bits++) {
+            for (size_t n = 0; n < sizeof counts / sizeof counts[0]; n++) {
+                bool sorted = roll() & 1, nulls = roll() & 1;
+                u8 form;
+                u64 least = roll() >> (64 - width * 8) >> (width == 8 ? 9 : 2 + bits % 5), last = least;
+                lay_out(ENC_INT, width, counts[n], nulls, 0);
+                for (i64 i = 0; i < counts[n]; i++) {
+                    u64 some = bits ? roll() >> (64 - bits) : 0;
+                    last += some;
+                    put_number(width, i, sorted ? last : least + some);
+                }
+                if (nulls) {
+                    memset(col.block + col.form.lay.valid_at, 0x5a, (size_t)col.form.lay.valid_bytes);
+                }
+                i64 made = there_and_back(&form);
+                bool small = bits + 2 < width * 8u / 2 && counts[n] >= 1000 && !nulls;
+                assert_true(!small || sorted || made > 0);
+            }
+        }
+    }
+}
+
+static i64 put_text(i64 row, i64 end, const char *text, i64 len) {
+    memcpy(col.block + col.form.lay.bytes_at + end, text, (size_t)len);
+    put_number(4, row, (u64)(end + len));
+    return end + len;
+}
+
+/* Rows of so many different words, of `word_most` bytes; how they were packed. */
+static u8 pack_rows(u32 rows, u32 words, u32 word_most) {
+    static char text[ROWS_MOST][64];
+    static i64 lens[ROWS_MOST];
+    i64 total = 0;
+    u8 form;
+    for (u32 i = 0; i < rows; i++) {
+        lens[i] = 0;
+        while (roll() % 8 && lens[i] + word_most + 1 < 64) {
+            u64 word = roll() % words * 0x9e3779b97f4a7c15ULL;
+            for (u64 b = 0; b < 1 + word % word_most; b++) {
+                text[i][lens[i]++] = (char)(0x21 + (word >> (b % 8 * 7)) % 90);
+            }
+            text[i][lens[i]++] = ' ';
+        }
+        total += lens[i];
+    }
+    lay_out(ENC_STR, 4, rows, false, total);
+    i64 end = 0;
+    for (u32 i = 0; i < rows; i++) {
+        end = put_text(i, end, text[i], lens[i]);
+    }
+    (void)there_and_back(&form);
+    return form;
+}
+
+static void test_texts(void **state) {
+    UNUSED(state);
+    enum { PLAIN, ZSTD, WORDS };
+    assert_int_equal(pack_rows(3000, 40, 7), WORDS);
+    assert_int_equal(pack_rows(3000, 300, 30), WORDS);
+    assert_int_equal(pack_rows(3000, 1 << 30, 30) == WORDS, 0); /* hardly a word comes again */
+    for (u32 i = 0; i < 60; i++) {
+        (void)pack_rows(1 + (u32)(roll() % ROWS_MOST), 1 + (u32)(roll() % 500), 1 + (u32)(roll() % 40));
+    }
 }
 
 /* Numbers of a column, in one of several ways. */
@@ -77,42 +193,44 @@ static struct column column_make(int way, u8 width, u32 rows, bool has_valid, i6
 static void test_all_ways(void **state) {
     UNUSED(state);
     static const u32 sizes[] = {1, 63, 1023, 1024, 1025, 5000};
-    struct memory mem;
-    memory_init(&mem, NULL, 0, "memory");
     i64 smaller = 0;
     for (int round = 0; round < 7 * 4 * 6 * 4; round++) {
         u32 rows = sizes[round / 28 % 6];
         i64 text = round / 168 % 2 ? 20LL * rows : 0;
         struct column c = column_make(round % 7, (u8)(1 << round / 7 % 4), rows, round / 336, text);
-        struct blob blob;
-        blob_init(&blob, &mem);
-        bool packed = column_pack(&c.seg, &c.form, &blob);
-        smaller += packed;
-        u8 *back = malloc((size_t)c.form.lay.total + 1);
+        u8 *data = malloc((size_t)c.form.lay.total);
+        u8 *scratch = malloc((size_t)packed_scratch_bytes(&c.form) + 1);
+        i64 bytes = column_pack(&c.seg, &c.form, &mem, data);
+        smaller += bytes > 0;
+        u8 *back = malloc((size_t)c.form.lay.total + 64);
         memset(back, 0xaa, (size_t)c.form.lay.total);
-        if (packed) {
-            assert_true(column_unpack(blob.data, blob.len, &c.form, back));
+        if (bytes) {
+            assert_true(column_unpack(data, bytes, &c.form, scratch, back));
             assert_memory_equal(back, c.block, (size_t)c.form.lay.total);
         }
-        for (int i = 0; packed && i < 20; i++) { /* any bit, any length */
-            u8 *bad = malloc((size_t)blob.len);
-            i64 len = i % 4 ? blob.len : (i64)(roll() % (u64)blob.len);
-            memcpy(bad, blob.data, (size_t)len);
+        for (int i = 0; bytes && i < 20; i++) { /* any bit, any length */
+            u8 *bad = malloc((size_t)bytes);
+            i64 len = i % 4 ? bytes : (i64)(roll() % (u64)bytes);
+            memcpy(bad, data, (size_t)len);
             if (i % 4 && len) {
                 bad[roll() % (i % 2 ? 64 : (u64)len) % (u64)len] ^= (u8)(1 << roll() % 8);
             }
-            (void)column_unpack(bad, len, &c.form, back);
+            (void)column_unpack(bad, len, &c.form, scratch, back);
             free(bad);
         }
         free(back);
         free(c.block);
-        blob_fini(&blob);
+        free(scratch);
+        free(data);
     }
     assert_true(smaller > 200);
-    assert_int_equal(atomic_load(&mem.used_bytes), 0);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_ways)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_numbers, set_up, nothing_left),
+        cmocka_unit_test_setup_teardown(test_texts, set_up, nothing_left),
+        cmocka_unit_test_setup_teardown(test_all_ways, set_up, nothing_left),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
