@@ -5,7 +5,8 @@
  * Two alternatives give the same tuple only where their conditions meet. Where every alternative by itself gives no
  * tuple twice, and for every two the tuple decides the variables of a literal of one that contradicts one of the other,
  * all of them together give none twice, and nothing has to be made distinct. What the tuple decides is what atoms say
- * that both have in common: they give the same values in both. */
+ * that both have in common: they give the same values in both.
+ * See decision 0042. */
 #include "logiql/bind_int.h"
 
 enum { RULES_MOST = 16 };

@@ -9,7 +9,8 @@
  *           r
  *
  * Where no row can meet the conditions of both arms, one pass over the rows makes both: nobody keeps r for a second
- * reader, and nothing is united. Alternatives of a LogiQL rule that exclude each other are CASE in other words. */
+ * reader, and nothing is united. Alternatives of a LogiQL rule that exclude each other are CASE in other words.
+ * See decision 0042. */
 #include "opt/opt_int.h"
 
 #include "codes/func.h"

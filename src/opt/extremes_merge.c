@@ -31,6 +31,59 @@ static bool asks_groups(const struct rel *join) {
     return true;
 }
 
+/* Groups with conditions of their own (HAVING) as a question that has them: a copy of the join that asks
+ * the groups directly, in the order of their keys. False: it is none. */
+static bool as_question(struct opt *o, const struct rel *join, struct rel *out) {
+    struct plan *plan = o->plan;
+    *out = *join;
+    if (asks_groups(join)) {
+        return true;
+    }
+    struct rel *agg = join->kind == REL_JOIN ? rel_right(join) : NULL;
+    if (!agg || join->join.kind != JOIN_SEMI) {
+        return false;
+    }
+    VEC(const struct rel *) chain = {0};
+    for (; agg->kind == REL_PROJECT || agg->kind == REL_FILTER; agg = rel_input(agg)) {
+        VEC_PUSH(plan->arena, &chain, agg);
+    }
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    expr_list conds = {0}, left = {0}, right = {0};
+    for (i64 k = chain.count; k-- > 0;) {
+        const struct rel *at = chain.items[k];
+        for (i64 i = 0; at->kind == REL_PROJECT && i < at->out.count; i++) {
+            map[at->out.items[i]] = expr_map(plan->arena, at->project.exprs.items[i], map);
+        }
+        for (i64 i = 0; at->kind == REL_FILTER && i < at->filter.conds.count; i++) {
+            VEC_PUSH(plan->arena, &conds, expr_map(plan->arena, at->filter.conds.items[i], map));
+        }
+    }
+    for (i64 i = 0; i < join->join.conds.count; i++) {
+        VEC_PUSH(plan->arena, &conds, expr_map(plan->arena, join->join.conds.items[i], map));
+    }
+    for (i64 i = 0; i < conds.count; i++) {
+        if (facts_can_raise(o, conds.items[i]) || expr_is_volatile(conds.items[i])) {
+            return false;
+        }
+    }
+    for (i64 k = 0; agg->kind == REL_AGG && k < agg->agg.keys.count; k++) {
+        for (i64 i = 0; i < join->join.right_keys.count; i++) {
+            struct expr *key = expr_map(plan->arena, join->join.right_keys.items[i], map);
+            if (key->kind == EXPR_COL && key->col == agg->out.items[k]) {
+                VEC_PUSH(plan->arena, &left, join->join.left_keys.items[i]);
+                VEC_PUSH(plan->arena, &right, key);
+            }
+        }
+    }
+    out->inputs = NEW_ARRAY(plan->arena, struct rel *, 2);
+    out->inputs[0] = rel_left(join);
+    out->inputs[1] = agg;
+    out->join.conds = conds;
+    out->join.left_keys = left;
+    out->join.right_keys = right;
+    return right.count == join->join.right_keys.count && asks_groups(out);
+}
+
 /* Whether a condition is not true where all of these aggregates are NULL. */
 struct naming {
     const struct rel *groups;
@@ -256,18 +309,19 @@ static void merge(struct opt *o, struct rel *upper, struct rel *lower, const str
 
 static void visit(struct rel *upper, void *arg) {
     struct opt *o = arg;
-    bool merged = asks_groups(upper);
-    while (merged) {
-        struct rel *lower = rel_left(upper);
-        struct merging m = {lower, upper, NULL, {0}};
-        merged = asks_groups(lower) && can_merge(o, &m);
-        if (!merged && asks_groups(lower)) {
-            m = (struct merging){upper, lower, NULL, {0}};
-            merged = can_merge(o, &m);
+    for (;;) {
+        struct rel above, below;
+        if (!as_question(o, upper, &above) || !as_question(o, rel_left(upper), &below)) {
+            return;
         }
-        if (merged) {
-            merge(o, upper, lower, &m);
+        struct merging m = {&below, &above, NULL, {0}};
+        if (!can_merge(o, &m)) {
+            m = (struct merging){&above, &below, NULL, {0}};
+            if (!can_merge(o, &m)) {
+                return;
+            }
         }
+        merge(o, upper, &below, &m);
     }
 }
 

@@ -9,7 +9,7 @@
  * they rule out, where a join would build a table, wait for it and, of texts, compare them one by one.
  *
  * Of a list with further columns the join stays. But texts that are equal to a column of a table are read from there,
- * where they have numbers already. */
+ * where they have numbers already. See decision 0042. */
 #include "opt/opt_int.h"
 
 enum { LIST_MOST = 256 };
@@ -170,12 +170,13 @@ void opt_rename_above(struct opt *o, const struct rel *stop, struct expr **map, 
 
 struct dropping {
     struct arena *arena;
+    const struct rel *stop;
     u32 col;
 };
 
-static void drop_col(struct rel *rel, void *arg) {
+static bool drop_col(struct rel *rel, void *arg) {
     const struct dropping *d = arg;
-    if (rel_passes(rel) && rel_has_out(rel, d->col)) {
+    if (rel != d->stop && rel_passes(rel) && rel_has_out(rel, d->col)) {
         col_list kept = {0};
         for (i64 i = 0; i < rel->out.count; i++) {
             if (rel->out.items[i] != d->col) {
@@ -184,12 +185,12 @@ static void drop_col(struct rel *rel, void *arg) {
         }
         rel->out = kept;
     }
+    return rel != d->stop;
 }
 
-/* Nobody passes on a column that nobody makes. */
-static void drop_above(struct opt *o, u32 col) {
-    struct dropping d = {o->plan->arena, col};
-    rel_each(o->plan->arena, o->plan->root, drop_col, &d);
+void opt_drop_above(struct opt *o, const struct rel *stop, u32 col) {
+    struct dropping d = {o->plan->arena, stop, col};
+    rel_walk(o->plan->arena, o->plan->root, drop_col, &d);
 }
 
 static struct expr **no_names(struct opt *o) {
@@ -226,8 +227,7 @@ static void look_for_use(struct rel *rel, void *arg) {
     }
 }
 
-/* Whether somebody computes with the column, other than the join that makes it visible. */
-static bool is_used(struct opt *o, const struct rel *join, u32 col) {
+bool opt_is_read(struct opt *o, const struct rel *join, u32 col) {
     struct usage u = {join, col, 0};
     rel_each(o->plan->arena, o->plan->root, look_for_use, &u);
     return u.found;
@@ -257,7 +257,7 @@ static void become_filter(struct opt *o, struct rel *join, i32 side, struct expr
     map[col] = what;
     VEC_PUSH(plan->arena, &filter->filter.conds, cond);
     push_conds(o, filter, &conds, map);
-    if (what->kind == EXPR_COL || !is_used(o, join, col)) {
+    if (what->kind == EXPR_COL || !opt_is_read(o, join, col)) {
         rel_become(plan, join, REL_FILTER, other);
         join->filter.conds = filter->filter.conds;
         join->out = filter->out;
@@ -278,7 +278,7 @@ static void become_filter(struct opt *o, struct rel *join, i32 side, struct expr
     if (what->kind == EXPR_COL || join->kind == REL_PROJECT) {
         opt_rename_above(o, join, map, count);
     } else {
-        drop_above(o, col);
+        opt_drop_above(o, join, col);
     }
 }
 

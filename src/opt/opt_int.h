@@ -91,6 +91,10 @@ void opt_share(struct plan *plan, struct rel *parent, i32 which);
 /* Everything above `stop` names columns otherwise: by the map, which has `count` entries. Columns that are passed on by
  * two names then are passed on once (literals.c). */
 void opt_rename_above(struct opt *o, const struct rel *stop, struct expr **map, i64 count);
+/* Whether somebody computes with a column that a join makes visible, other than the join itself. */
+bool opt_is_read(struct opt *o, const struct rel *join, u32 col);
+/* Nobody above `stop` passes on the column any more. */
+void opt_drop_above(struct opt *o, const struct rel *stop, u32 col);
 /* Facts of the plan as it is now, for a pass that runs another one after it changed something. */
 void opt_look_again(struct opt *o);
 /* Notes the unique columns below rel, whose uniqueness was made use of. */

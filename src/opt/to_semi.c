@@ -9,7 +9,11 @@
  * side finds it once or not at all, and its columns are those of the other side. A semi join says the same, and nobody
  * makes anything distinct. Predicates of LogiQL that hide columns are such sets; DISTINCT in FROM is one, too.
  *
- * Rows of a recursion are left alone: what a round finds new is read once, and indexes of the rest grow. */
+ * Groups by what they are joined on are found once or not at all, too: where nobody reads what they are of, that is a
+ * semi join as well.
+ *
+ * Rows of a recursion are left alone: what a round finds new is read once, and indexes of the rest grow.
+ * See decision 0042. */
 #include "opt/opt_int.h"
 
 struct set {
@@ -76,6 +80,92 @@ static bool covers(struct opt *o, const struct rel *join, i32 side, const struct
     return left == 0;
 }
 
+/* --- groups --- */
+
+/* What a column of a side is below projections of columns, and filters; NO_COL: computed. */
+static u32 col_below(const struct rel *rel, u32 col) {
+    for (; rel->kind == REL_PROJECT || rel->kind == REL_FILTER; rel = rel_input(rel)) {
+        for (i64 k = 0; rel->kind == REL_PROJECT && k < rel->out.count; k++) {
+            const struct expr *expr = rel->project.exprs.items[k];
+            if (rel->out.items[k] == col && expr->kind != EXPR_COL) {
+                return NO_COL;
+            }
+            if (rel->out.items[k] == col) {
+                col = expr->col;
+                break;
+            }
+        }
+    }
+    return col;
+}
+
+static const struct rel *groups_below(const struct rel *rel) {
+    while (rel->kind == REL_PROJECT || rel->kind == REL_FILTER) {
+        rel = rel_input(rel);
+    }
+    return rel->kind == REL_AGG && rel->agg.keys.count > 0 && rel->agg.calls.count > 0 ? rel : NULL;
+}
+
+static i64 key_number(const struct rel *agg, u32 col) {
+    i64 at = 0;
+    while (at < agg->agg.keys.count && agg->out.items[at] != col) {
+        at++;
+    }
+    return at < agg->agg.keys.count ? at : -1;
+}
+
+/* Whether the join is on the keys of groups, and nobody reads more of them. */
+static bool asks_groups(struct opt *o, const struct rel *join, i32 side, const struct rel *agg) {
+    const struct rel *rel = join->inputs[side];
+    b8 *met = NEW_ARRAY(o->plan->arena, b8, agg->agg.keys.count + 1);
+    i64 left = agg->agg.keys.count;
+    for (i64 i = 0; i < join->join.left_keys.count; i++) {
+        const struct expr *key = keys_of(join, side)->items[i];
+        const struct expr *other = keys_of(join, 1 - side)->items[i];
+        bool null_safe = i < join->join.null_safe.count && join->join.null_safe.items[i];
+        i64 at = key->kind == EXPR_COL ? key_number(agg, col_below(rel, key->col)) : -1;
+        if (at < 0 || met[at] || null_safe || other->kind != EXPR_COL ||
+            !type_eq(key->type, other->type) || !opt_equal_is_same(key->type)) {
+            return false;
+        }
+        met[at] = 1;
+        left--;
+    }
+    for (i64 i = 0; left == 0 && i < rel->out.count; i++) {
+        u32 col = rel->out.items[i];
+        bool is_key = key_number(agg, col_below(rel, col)) >= 0;
+        if (rel_has_out(o->plan->root, col) || (!is_key && opt_is_read(o, join, col))) {
+            return false;
+        }
+    }
+    return left == 0;
+}
+
+/* Groups that are only asked whether they are there: `g(o; a, z), a != z` where nobody else reads a and z. */
+static bool change_groups(struct opt *o, struct rel *join, i32 side) {
+    struct plan *plan = o->plan;
+    struct rel *other = join->inputs[1 - side], *rel = join->inputs[side];
+    const struct rel *agg = groups_below(rel);
+    if (!agg || !asks_groups(o, join, side, agg) || opt_reads_rounds(o, join)) {
+        return false;
+    }
+    i64 count = plan->cols.count;
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, count + 1);
+    struct rel *semi = rel_join(plan, JOIN_SEMI, other, rel);
+    semi->join.left_keys = *keys_of(join, 1 - side);
+    semi->join.right_keys = *keys_of(join, side);
+    semi->rows = join->rows;
+    for (i64 i = 0; i < semi->join.left_keys.count; i++) {
+        map[semi->join.right_keys.items[i]->col] = semi->join.left_keys.items[i];
+    }
+    *join = *semi;
+    opt_rename_above(o, join, map, count);
+    for (i64 i = 0; i < rel->out.count; i++) {
+        opt_drop_above(o, join, rel->out.items[i]);
+    }
+    return true;
+}
+
 static bool change(struct opt *o, struct rel *join, i32 side) {
     struct plan *plan = o->plan;
     struct set set;
@@ -109,8 +199,8 @@ FALLIBLE pass_to_semi(struct opt *o) {
         struct rel *join = joins.items[i];
         bool inner = join->join.kind == JOIN_INNER && !join->join.dependent &&
                      join->join.conds.count == 0 && join != o->plan->root;
-        if (inner && !change(o, join, 1)) {
-            (void)change(o, join, 0);
+        if (inner && !change(o, join, 1) && !change(o, join, 0) && !change_groups(o, join, 1)) {
+            (void)change_groups(o, join, 0);
         }
     }
     return arena_check(o->plan->arena, o->err);

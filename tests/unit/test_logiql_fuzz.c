@@ -2,7 +2,7 @@
  *
  * A program gives an error with a code and a place, or answers; the sanitizers see the rest. Pieces
  * of one program land in another, so that names, arities and types clash. The seed is fixed, so a
- * failure repeats; WARPFOX_FUZZ says how many programs there are. */
+ * failure repeats; WARPFOX_FUZZ says how many programs there are, WARPFOX_SEED which. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -76,6 +76,11 @@ static const char *const seeds[] = {
     "far(x, y) <- path(x, y), !(edge(x, y), !(x > y)). path(x, z) <- path(x, y), path(y, z). "
     "path(x, y) <- edge(x, y). "
     "edge(4, 5). _() <- far(4, 5).",
+    "line(1, \"a\", 5). line(2, \"b\", 6). hot(\"a\"). w(o; h) <- line(o, p, v), (hot(p), h = v ; "
+    "!hot(p), h = 0). k(o; h) <- line(o, p, _), (p = \"a\", h = 5 ; p != \"a\", h = 2). s[h] = n <- agg<< n = "
+    "count() >> w(_; h). _(h, n, o) <- s[h] = n, k(o; h).",
+    "f[1] = 4. f[2] = 6. e(1, 2). e(2, 1). t[x] = s <- agg<< s = total(f[y] + 1) >> e(x, y). r(i; x, s) "
+    "<- seq<< desc s >> t[x] = s. g(x) <- e(x, _). _(i, x) <- r(i; x, _), i < 1, g(x), x = 1.",
 };
 enum { SEEDS = sizeof seeds / sizeof seeds[0], TEXT_MOST = 2000 };
 
@@ -203,7 +208,8 @@ static wf_connection *connect(wf_database *db) {
 /* Programs of one database see what those before them left. */
 static void test_mutations(void **state) {
     (void)state;
-    const char *wanted = getenv("WARPFOX_FUZZ");
+    const char *wanted = getenv("WARPFOX_FUZZ"), *seed = getenv("WARPFOX_SEED");
+    rng += seed ? strtoull(seed, NULL, 10) : 0;
     int left = wanted ? atoi(wanted) : 600;
     enum { EACH = 60 };
     while (left > 0) {
