@@ -2,24 +2,30 @@
  *
  * Edges are sorted, in memory or in temporary space (run/trie.h). All threads count in one box after the
  * other, so that what they read of second nodes is one slice. A node's neighbours are marked as bits, and those of its
- * neighbours are looked up there; of graphs with repeated edges, and of larger cliques, lists are met instead,
- * where an edge that is there n times counts n times. */
+ * neighbours are looked up there. The heaviest nodes, as many as memory has room for, have a row of bits each, as in
+ * cliques_bits.c: triangles whose last two nodes are among them need no slice, and no list. Of graphs with repeated
+ * edges, and of larger cliques, lists are met instead, where an edge that is there n times counts n times. */
 #include "cpu/boxes.h"
 
 #include "base/temp.h"
 #include "cpu/cpu_int.h"
+#include "cpu/vec.h"
 #include "run/trie.h"
 #include "run/tries.h"
 
 enum {
-    SLOWER = 4,     /* than a card: slabs are smaller by as much */
-    TASK_NODES = 64 /* of a slab */
+    SLOWER = 4,      /* than a card: slabs are smaller by as much */
+    TASK_NODES = 64, /* of a slab */
+    WORD = 64,       /* nodes of a word of bits */
+    BITS_AN_EDGE = 32
 };
 #define BOX_EDGE_BYTES 12 /* of the step in one piece */
 #define SLICE_LEAST (64LL << 10)
 
-struct counter { /* a worker's */
+struct counter {              /* a worker's */
     u64 *bits;                /* of all nodes; or a block of */
+    u64 *words;               /* of these, those that have any, */
+    u32 *places;              /* and where they are */
     u32 *to[CLIQUE_NODES];    /* candidates, by depth, */
     u64 *times[CLIQUE_NODES]; /* and how often each is one */
     u64 found;
@@ -35,6 +41,10 @@ struct box_job {
     struct slab slab;
     i64 second, second_end; /* nodes of the slice */
     b8 marks;
+    const struct vec_table *vec;
+    struct bit_rows
+        heavy; /* of the last nodes, from heavy.first on; all nodes are before it where there are none */
+    i64 heavy_bytes;
 };
 
 static i64 seek(const u32 *list, i64 at, i64 end, u32 node) {
@@ -80,14 +90,31 @@ static void count_marked(const struct box_job *j, struct counter *c, i64 node) {
             }
             continue;
         }
-        for (; own < own_end; own++) {
-            found += c->bits[list[own] >> 6] >> (list[own] & 63) & 1;
-        }
+        found += (u64)j->vec->marked_nodes(list + own, own_end - own, 0, c->bits);
     }
     for (i64 i = from; i < end; i++) {
         c->bits[list[i] >> 6] = 0;
     }
     c->found += found;
+}
+
+/* Triangles of a node whose other nodes are heavy: rows of bits. */
+static void count_heavy(const struct box_job *j, struct counter *c, i64 node) {
+    const struct trie *t = j->t;
+    const u32 *list = t->to;
+    i64 end = t->starts[node + 1];
+    i64 from = seek(list, t->starts[node], end, (u32)j->heavy.first);
+    if (end - from < 2) {
+        return;
+    }
+    for (i64 i = from; i < end; i++) {
+        c->bits[list[i] / WORD] |= 1ULL << list[i] % WORD;
+    }
+    c->found +=
+        (u64)j->vec->edges_among(&j->heavy, list + from, end - from, c->bits, c->places, c->words);
+    for (i64 i = from; i < end; i++) {
+        c->bits[list[i] / WORD] = 0;
+    }
 }
 
 /* Candidates that are neighbours of a node, too, at the next depth. */
@@ -145,7 +172,9 @@ static void box_task(void *arg, i64 task, i32 worker) {
     struct counter *c = &j->counters[worker];
     i64 first = j->slab.first + task * TASK_NODES;
     for (i64 n = first; n < MIN_OF(first + TASK_NODES, j->slab.end) && !stop_asked(); n++) {
-        if (j->marks) {
+        if (j->second >= j->heavy.first) {
+            count_heavy(j, c, n);
+        } else if (j->marks) {
             count_marked(j, c, n);
         } else {
             count_met(j, c, n);
@@ -163,9 +192,19 @@ static void *take(struct box_job *j, i64 bytes, wf_status *status) {
     return data;
 }
 
+/* Words of marks, and how many of them the neighbours of a node can have. */
+static i64 mark_words(const struct box_job *j) {
+    return j->t->nodes / WORD + 1;
+}
+
+static i64 some_words(const struct box_job *j) {
+    return MIN_OF(j->t->longest, mark_words(j)) + 1;
+}
+
 static i64 counter_bytes(const struct box_job *j) {
     i64 room = ALIGN_UP(j->t->longest, 2);
-    return j->marks ? (j->t->nodes / 64 + 1) * 8 : (i64)j->b->size * room * (8 + 4);
+    return j->marks ? mark_words(j) * 8 + some_words(j) * (8 + 4)
+                    : (i64)j->b->size * room * (8 + 4);
 }
 
 static FALLIBLE counters_open(struct box_job *j) {
@@ -176,6 +215,8 @@ static FALLIBLE counters_open(struct box_job *j) {
         c->bits = take(j, counter_bytes(j), &status);
         if (c->bits && j->marks) {
             memset(c->bits, 0, (size_t)counter_bytes(j));
+            c->words = c->bits + mark_words(j);
+            c->places = (u32 *)(void *)(c->words + some_words(j));
         }
         for (u32 d = 0; c->bits && !j->marks && d < j->b->size; d++) {
             c->times[d] = c->bits + d * room;
@@ -188,21 +229,69 @@ static FALLIBLE counters_open(struct box_job *j) {
 static void counters_close(struct box_job *j, struct box_sum *sum) {
     for (i32 i = 0; i < j->counter_count; i++) {
         struct counter *c = &j->counters[i];
-        sum->over = sum->over || c->over || __builtin_add_overflow(sum->found, c->found, &sum->found);
+        sum->over =
+            sum->over || c->over || __builtin_add_overflow(sum->found, c->found, &sum->found);
         mem_free(j->x->mem, c->bits, MAX_OF(counter_bytes(j), TEMP_LEAST));
     }
 }
 
+/* --- rows of bits --- */
+
+static void heavy_task(void *arg, i64 task, i32 worker) {
+    UNUSED(worker);
+    const struct box_job *j = arg;
+    const struct trie *t = j->t;
+    i64 first = j->heavy.first + task * WORD, end = MIN_OF(first + WORD, t->nodes);
+    for (i64 n = first; n < end && !stop_asked(); n++) {
+        u64 *row = j->heavy.bits + bit_row_place(&j->heavy, n - j->heavy.first);
+        memset(row, 0, (size_t)(j->heavy.words - task) * 8);
+        for (i64 i = t->starts[n]; i < (i64)t->starts[n + 1]; i++) {
+            i64 bit = t->to[i] - first;
+            row[bit / WORD] |= 1ULL << bit % WORD;
+        }
+    }
+}
+
+/* As large as edges make worth while, and half of what memory has left. */
+static FALLIBLE heavy_open(struct box_job *j) {
+    const struct trie *t = j->t;
+    i64 left = memory_left(j->x->mem) / 2, most = WORD;
+    while (most * most / 2 < t->edges * BITS_AN_EDGE) {
+        most += WORD;
+    }
+    for (i64 nodes = MIN_OF(t->nodes, most); nodes >= 2 * WORD && !j->heavy.bits;
+         nodes = nodes * 3 / 4) {
+        j->heavy.first = ALIGN_UP(t->nodes - nodes, WORD);
+        j->heavy.words = (t->nodes - j->heavy.first + WORD - 1) / WORD;
+        j->heavy_bytes = bit_row_place(&j->heavy, j->heavy.words * WORD) * 8;
+        j->heavy.bits = j->heavy_bytes <= left ? mem_try(j->x->mem, j->heavy_bytes) : NULL;
+    }
+    if (!j->heavy.bits) {
+        j->heavy.first = t->nodes;
+        return ERR_OK;
+    }
+    tasks_run(j->x, j->heavy.words, heavy_task, j);
+    return exec_check(j->x);
+}
+
 /* --- all of it --- */
+
+/* Where the slice of second nodes ends that begins with j->second. Heavy nodes are one, of no bytes. */
+static i64 slice_end(const struct box_job *j, i64 slice_bytes) {
+    const struct trie *t = j->t;
+    if (j->second >= j->heavy.first) {
+        return t->nodes;
+    }
+    i64 end = trie_slice_end(t, j->second, slice_bytes);
+    end = j->second == t->nodes - 1 || end == t->nodes ? t->nodes : end;
+    return MIN_OF(end, j->heavy.first);
+}
 
 static FALLIBLE count_slab(struct box_job *j, struct box_sum *sum, i64 slice_bytes) {
     const struct trie *t = j->t;
     j->second = t->form == CLIQUE_PLAIN ? t->first : j->slab.first;
     for (; j->second < t->nodes; j->second = j->second_end) {
-        j->second_end = trie_slice_end(t, j->second, slice_bytes);
-        if (j->second == t->nodes - 1 || j->second_end == t->nodes) {
-            j->second_end = t->nodes;
-        }
+        j->second_end = slice_end(j, slice_bytes);
         i64 tasks = (j->slab.end - j->slab.first + TASK_NODES - 1) / TASK_NODES;
         tasks_run(j->x, tasks, box_task, j);
         TRY(exec_check(j->x));
@@ -213,19 +302,23 @@ static FALLIBLE count_slab(struct box_job *j, struct box_sum *sum, i64 slice_byt
 }
 
 static FALLIBLE count_in(struct exec *x, struct boxes *b) {
-    struct box_job j = {.x = x, .b = b, .t = &b->trie};
+    struct box_job j = {.x = x, .b = b, .t = &b->trie, .vec = vec_table_best()};
     struct box_sum sum = {0};
-    i64 left = memory_left(x->mem);
-    i64 room = MAX_OF(left / 2, SLICE_LEAST);
+    j.heavy.first = b->trie.nodes;
     j.marks = b->size == 3 && b->trie.form != CLIQUE_PLAIN;
     j.counter_count = x->pool ? pool_worker_count(x->pool) : 1;
     j.counters = NEW_ARRAY(x->arena, struct counter, j.counter_count);
-    struct box_room most = {.bytes = room, .node_bytes = 4, .part = b->takers > 1 ? SLOWER : 1};
     wf_status status = counters_open(&j);
+    if (!status && j.marks) {
+        status = heavy_open(&j);
+    }
+    i64 room = MAX_OF(memory_left(x->mem) / 2, SLICE_LEAST);
+    struct box_room most = {.bytes = room, .node_bytes = 4, .part = b->takers > 1 ? SLOWER : 1};
     while (!status && boxes_take(b, &most, &j.slab)) {
         status = count_slab(&j, &sum, room);
     }
     counters_close(&j, &sum);
+    mem_free(x->mem, j.heavy.bits, j.heavy_bytes);
     if (!status) {
         boxes_add(b, &sum);
     }
@@ -237,7 +330,8 @@ bool boxes_wanted(const struct exec *x, const struct step *step) {
         return false;
     }
     i64 rows = x->vars[step->src].rows, bytes = BOX_EDGE_BYTES * rows;
-    return exec_boxes(x) || (rows > 0 && boxes_forced(x)) || (rows > 0 && x->mem->temp && memory_left(x->mem) < bytes);
+    return exec_boxes(x) || (rows > 0 && boxes_forced(x)) ||
+           (rows > 0 && x->mem->temp && memory_left(x->mem) < bytes);
 }
 
 wf_status boxes_run(struct exec *x, u32 step_no, const struct step *step) {
