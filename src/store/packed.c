@@ -326,9 +326,10 @@ static u8 *pack_numbers(const struct segment *seg, const struct packed_form *for
 }
 
 /* --- text of words ---
- * Text is cut behind each space, after WORD_BYTES and at the ends of rows; each different piece, a word, gets a
- * number in the order of appearance, so that frequent ones are small, and the numbers are packed. It takes a look
- * at a table for every few bytes, and no search: less time than zstd where rows are made of few words. Where words are too many it gives up soon. */
+ * Text is cut behind each space, after WORD_BYTES and at the ends of rows; each different piece, a
+ * word, gets a number in the order of appearance, so that frequent ones are small, and the numbers
+ * are packed. It takes a look at a table for every few bytes, and no search: less time than zstd
+ * where rows are made of few words. Where words are too many it gives up soon. */
 
 struct word {
     u64 low, high; /* its bytes, the rest 0 */
