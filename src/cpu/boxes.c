@@ -171,6 +171,9 @@ static void box_task(void *arg, i64 task, i32 worker) {
     const struct box_job *j = arg;
     struct counter *c = &j->counters[worker];
     i64 first = j->slab.first + task * TASK_NODES;
+    if (j->x->mem->temp) {
+        temp_cool(j->x->mem->temp);
+    }
     for (i64 n = first; n < MIN_OF(first + TASK_NODES, j->slab.end) && !stop_asked(); n++) {
         if (j->second >= j->heavy.first) {
             count_heavy(j, c, n);

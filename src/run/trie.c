@@ -110,9 +110,17 @@ static void cut_pieces(struct builder *b, u32 var) {
 
 /* --- names --- */
 
+/* Pages of temporary space that have been looked at count as memory until they are let go. */
+static void cool(const struct exec *x) {
+    if (x->mem->temp) {
+        temp_cool(x->mem->temp);
+    }
+}
+
 static void facts_task(void *arg, i64 i, i32 worker) {
     UNUSED(worker);
     struct builder *b = arg;
+    cool(b->x);
     const struct piece *p = &b->pieces[i];
     u64 up = 0, down = 0;
     for (i64 r = 0; r < p->rows; r++) {
@@ -171,6 +179,7 @@ static inline u64 turned(const struct builder *b, u32 from, u32 to) {
 static void count_task(void *arg, i64 i, i32 worker) {
     UNUSED(worker);
     struct builder *b = arg;
+    cool(b->x);
     const struct piece *p = &b->pieces[i];
     for (i64 r = 0; r < p->rows; r++) {
         u64 first = turned(b, p->from[r], p->to[r]) >> 32;
@@ -237,6 +246,7 @@ static void flush(struct builder *b, struct sorter *s, i64 bucket) {
 
 static void split_task(void *arg, i64 i, i32 worker) {
     struct builder *b = arg;
+    cool(b->x);
     struct sorter *s = &b->sorters[worker];
     const struct piece *p = &b->pieces[i];
     for (i64 r = 0; r < p->rows; r++) {
@@ -314,6 +324,7 @@ static u64 put_list(const struct builder *b, i64 node, const u32 *list, i64 coun
 
 static void bucket_task(void *arg, i64 i, i32 worker) {
     struct builder *b = arg;
+    cool(b->x);
     struct sorter *s = &b->sorters[worker];
     i64 first = b->bucket_node[i], nodes = b->bucket_node[i + 1] - first;
     const u64 *words = b->words + b->bucket_at[i];
