@@ -14,9 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <sys/mman.h>
 
-enum { SPARE_SHARE = 16 }; /* of a limit, what large blocks leave to small ones */
+/* Of a limit, what large blocks leave: half of it to small ones, half to pages of temporary space that
+ * were looked at (WARM_SHARE). */
+enum { SPARE_SHARE = WARM_SHARE / 2 };
 
 static _Atomic i64 fail_at;
 static _Atomic i64 reserve_count;
@@ -27,6 +28,7 @@ void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, con
     atomic_init(&mem->peak_bytes, 0);
     mem->limit_bytes = limit_bytes;
     mem->setting = setting;
+    mem->program_bytes = 0;
     for (i32 i = 0; i < IDLE_KINDS; i++) {
         atomic_init(&mem->idle[i].bytes, 0);
         mem->idle[i].give_back = NULL;
@@ -46,6 +48,172 @@ static bool fails_now(void) {
     return nth == atomic_load_explicit(&fail_at, memory_order_relaxed);
 }
 
+/* Blocks of column size that were freed, kept for the next statement: fresh pages cost more to
+ * fault in than a result costs to compute. At most KEEP_BYTES stay, and no more than the budget that
+ * asks next has room for, whoever asks: blocks, arenas, columns of the file. Test builds keep none, so
+ * that the sanitizers see each use after free. */
+enum {
+    KEEP_MIN_SHIFT = 16, /* from 64 KiB */
+    KEEP_CLASSES = 64,   /* four per power of two */
+};
+#ifdef WF_HARD
+static const i64 keep_bytes_max = 0;
+#else
+static const i64 keep_bytes_max = 512LL << 20;
+#endif
+
+/* Blocks of column size are pages of their own and go back to the system when they are given up: the
+ * allocator would keep what lies between others, a sixth of a budget of 2 GB. Large ones ask for huge
+ * pages (room.c). */
+enum { PAGE = 4096 };
+
+static bool is_mapped(i64 size) {
+    return size > 1LL << KEEP_MIN_SHIFT && keep_bytes_max > 0;
+}
+
+static void *block_map(i64 size) {
+    i64 bytes = ALIGN_UP(size, PAGE);
+    void *at = room_open(bytes);
+    if (at && !room_fill(at, bytes)) {
+        room_close(at, bytes);
+        return NULL;
+    }
+    return at;
+}
+
+static void *block_alloc(i64 size) {
+    return is_mapped(size) ? block_map(size) : aligned_alloc(64, (size_t)size);
+}
+
+static void block_free(void *ptr, i64 size) {
+    if (is_mapped(size)) {
+        room_close(ptr, ALIGN_UP(size, PAGE));
+    } else {
+        free(ptr);
+    }
+}
+
+struct kept {
+    struct kept *next;
+    i64 size;
+};
+
+static struct {
+    atomic_flag busy;
+    _Atomic i64 bytes; /* changed under the lock */
+    struct kept *lists[KEEP_CLASSES];
+    u64 used[KEEP_CLASSES]; /* when a block was last taken or put, by `ticks` */
+    u64 ticks;
+} keep = {.busy = ATOMIC_FLAG_INIT};
+
+static void keep_lock(void) {
+    while (atomic_flag_test_and_set_explicit(&keep.busy, memory_order_acquire)) {
+    }
+}
+
+static void keep_unlock(void) {
+    atomic_flag_clear_explicit(&keep.busy, memory_order_release);
+}
+
+/* The class of a size and the size its blocks have; -1 when such blocks are not kept. */
+static i32 keep_class(i64 bytes, i64 *out_size) {
+    *out_size = bytes;
+    if (bytes <= 1LL << KEEP_MIN_SHIFT || keep_bytes_max == 0) {
+        return -1;
+    }
+    i32 shift = 63 - __builtin_clzll((u64)(bytes - 1)); /* 2^shift < bytes <= 2^(shift + 1) */
+    i64 quarter = (1LL << shift) / 4;
+    i64 quarters = (bytes - (1LL << shift) + quarter - 1) / quarter; /* 1 to 4 */
+    i32 class = (shift - KEEP_MIN_SHIFT) * 4 + (i32)quarters - 1;
+    if (class >= KEEP_CLASSES) {
+        return -1;
+    }
+    *out_size = (1LL << shift) + quarters * quarter;
+    return class;
+}
+
+static void *keep_take(i32 class, i64 size) {
+    keep_lock();
+    struct kept *block = keep.lists[class];
+    keep.used[class] = ++keep.ticks;
+    if (block) {
+        keep.lists[class] = block->next;
+        keep.bytes -= size;
+    }
+    keep_unlock();
+    return block;
+}
+
+/* A block of the size that was wanted least recently, out of the lists; NULL when there is none but
+ * of `class`. Under the lock. */
+static struct kept *keep_oldest(i32 class) {
+    i32 oldest = -1;
+    for (i32 c = 0; c < KEEP_CLASSES; c++) {
+        if (c != class && keep.lists[c] && (oldest < 0 || keep.used[c] < keep.used[oldest])) {
+            oldest = c;
+        }
+    }
+    struct kept *block = oldest < 0 ? NULL : keep.lists[oldest];
+    if (block) {
+        keep.lists[oldest] = block->next;
+        keep.bytes -= block->size;
+    }
+    return block;
+}
+
+static void free_kept(struct kept *gone) {
+    while (gone) {
+        struct kept *next = gone->next;
+        block_free(gone, gone->size);
+        gone = next;
+    }
+}
+
+/* Makes room by giving up sizes that nobody asked for lately: what a load left behind must not keep
+ * the blocks of queries out. */
+static bool keep_put(i32 class, i64 size, void *ptr) {
+    struct kept *block = ptr;
+    struct kept *gone = NULL;
+    keep_lock();
+    keep.used[class] = ++keep.ticks;
+    bool room = keep.bytes + size <= keep_bytes_max;
+    while (!room) {
+        struct kept *old = size <= keep_bytes_max ? keep_oldest(class) : NULL;
+        if (!old) {
+            break;
+        }
+        old->next = gone;
+        gone = old;
+        room = keep.bytes + size <= keep_bytes_max;
+    }
+    if (room) {
+        block->size = size;
+        block->next = keep.lists[class];
+        keep.lists[class] = block;
+        keep.bytes += size;
+    }
+    keep_unlock();
+    free_kept(gone);
+    return room;
+}
+
+/* So many bytes of kept blocks go back to the system, or all there are. */
+static void keep_give_back(i64 bytes) {
+    struct kept *gone = NULL;
+    keep_lock();
+    for (i64 least = keep.bytes - bytes; keep.bytes > MAX_OF(least, 0);) {
+        struct kept *block = keep_oldest(-1);
+        block->next = gone;
+        gone = block;
+    }
+    keep_unlock();
+    free_kept(gone);
+}
+
+static i64 keep_bytes(void) {
+    return atomic_load_explicit(&keep.bytes, memory_order_relaxed);
+}
+
 static i64 idle_bytes(const struct memory *mem) {
     i64 bytes = 0;
     for (i32 i = 0; i < IDLE_KINDS; i++) {
@@ -54,8 +222,19 @@ static i64 idle_bytes(const struct memory *mem) {
     return bytes;
 }
 
-/* Sorted rows first, then columns: those may be needed again, but blocks for transfers are needed soon. */
+/* What may be used of a limit; large: by blocks that leave a part of it to others. */
+static i64 room_of(const struct memory *mem, bool large) {
+    return mem->limit_bytes - mem->program_bytes - (large ? mem->limit_bytes / SPARE_SHARE : 0);
+}
+
+/* Kept blocks first: the others have to be made again. Then sorted rows and columns: blocks for transfers
+ * are needed soon. */
 static void give_back(struct memory *mem, i64 bytes) {
+    i64 kept = mem->parent ? 0 : keep_bytes();
+    if (kept > 0) {
+        keep_give_back(bytes);
+        bytes -= kept;
+    }
     for (i32 i = IDLE_KINDS; i-- > 0 && bytes > 0;) {
         i64 idle = atomic_load_explicit(&mem->idle[i].bytes, memory_order_acquire);
         if (idle > 0 && mem->idle[i].give_back) {
@@ -65,17 +244,15 @@ static void give_back(struct memory *mem, i64 bytes) {
     }
 }
 
-/* large: it must leave a part of the limit to others. */
 static bool reserve_one(struct memory *mem, i64 bytes, bool large) {
     i64 used = atomic_fetch_add_explicit(&mem->used_bytes, bytes, memory_order_relaxed) + bytes;
-    i64 limit = mem->limit_bytes - (large ? mem->limit_bytes / SPARE_SHARE : 0);
-    if (mem->limit_bytes && used > limit) {
+    if (mem->limit_bytes && used > room_of(mem, large)) {
         atomic_fetch_sub_explicit(&mem->used_bytes, bytes, memory_order_relaxed);
         return false;
     }
-    i64 idle = mem->limit_bytes ? idle_bytes(mem) : 0;
-    if (idle > 0 && used + idle > mem->limit_bytes) {
-        give_back(mem, used + idle - mem->limit_bytes);
+    i64 idle = mem->limit_bytes ? idle_bytes(mem) + (mem->parent ? 0 : keep_bytes()) : 0;
+    if (idle > 0 && used + idle > room_of(mem, false)) {
+        give_back(mem, used + idle - room_of(mem, false));
     }
     i64 peak = atomic_load_explicit(&mem->peak_bytes, memory_order_relaxed);
     while (used > peak &&
@@ -126,14 +303,14 @@ static i64 memory_free_bytes(struct memory *mem) {
         return I64_MAX;
     }
     i64 used = atomic_load_explicit(&mem->used_bytes, memory_order_relaxed);
-    return MAX_OF(mem->limit_bytes - used, 0);
+    return MAX_OF(room_of(mem, false) - used, 0);
 }
 
 i64 memory_left(const struct memory *mem) {
     i64 left = I64_MAX;
     for (const struct memory *m = mem; m; m = m->parent) {
         i64 used = atomic_load_explicit(&m->used_bytes, memory_order_relaxed);
-        i64 room = m->limit_bytes - m->limit_bytes / SPARE_SHARE - used;
+        i64 room = room_of(m, true) - used;
         left = m->limit_bytes ? MIN_OF(left, MAX_OF(room, 0)) : left;
     }
     return left;
@@ -162,187 +339,21 @@ wf_status memory_refused(struct memory *mem, struct error *err, i64 bytes) {
     return code;
 }
 
-/* Blocks of column size that were freed, kept for the next statement: fresh pages cost more to
- * fault in than a result costs to compute. At most KEEP_BYTES stay, and no more than the budget that
- * asks next has room for; test builds keep none, so that the sanitizers see each use after free. */
-enum {
-    KEEP_MIN_SHIFT = 16, /* from 64 KiB */
-    KEEP_CLASSES = 64,   /* four per power of two */
-};
-#ifdef WF_HARD
-static const i64 keep_bytes_max = 0;
-#else
-static const i64 keep_bytes_max = 512LL << 20;
-#endif
-
-struct kept {
-    struct kept *next;
-};
-
-static struct {
-    atomic_flag busy;
-    i64 bytes;
-    struct kept *lists[KEEP_CLASSES];
-    u64 used[KEEP_CLASSES]; /* when a block was last taken or put, by `ticks` */
-    u64 ticks;
-} keep = {.busy = ATOMIC_FLAG_INIT};
-
-static void keep_lock(void) {
-    while (atomic_flag_test_and_set_explicit(&keep.busy, memory_order_acquire)) {
-    }
-}
-
-static void keep_unlock(void) {
-    atomic_flag_clear_explicit(&keep.busy, memory_order_release);
-}
-
-/* The class of a size and the size its blocks have; -1 when such blocks are not kept. */
-static i32 keep_class(i64 bytes, i64 *out_size) {
-    *out_size = bytes;
-    if (bytes <= 1LL << KEEP_MIN_SHIFT || keep_bytes_max == 0) {
-        return -1;
-    }
-    i32 shift = 63 - __builtin_clzll((u64)(bytes - 1)); /* 2^shift < bytes <= 2^(shift + 1) */
-    i64 quarter = (1LL << shift) / 4;
-    i64 quarters = (bytes - (1LL << shift) + quarter - 1) / quarter; /* 1 to 4 */
-    i32 class = (shift - KEEP_MIN_SHIFT) * 4 + (i32)quarters - 1;
-    if (class >= KEEP_CLASSES) {
-        return -1;
-    }
-    *out_size = (1LL << shift) + quarters * quarter;
-    return class;
-}
-
-static i64 class_size(i32 class) {
-    i64 power = 1LL << (class / 4 + KEEP_MIN_SHIFT);
-    return power + (class % 4 + 1) * (power / 4);
-}
-
-static void *keep_take(i32 class, i64 size) {
-    keep_lock();
-    struct kept *block = keep.lists[class];
-    keep.used[class] = ++keep.ticks;
-    if (block) {
-        keep.lists[class] = block->next;
-        keep.bytes -= size;
-    }
-    keep_unlock();
-    return block;
-}
-
-/* A block of the size that was wanted least recently, out of the lists; NULL when there is none but
- * of `class`. Under the lock. */
-static struct kept *keep_oldest(i32 class) {
-    i32 oldest = -1;
-    for (i32 c = 0; c < KEEP_CLASSES; c++) {
-        if (c != class && keep.lists[c] && (oldest < 0 || keep.used[c] < keep.used[oldest])) {
-            oldest = c;
-        }
-    }
-    struct kept *block = oldest < 0 ? NULL : keep.lists[oldest];
-    if (block) {
-        keep.lists[oldest] = block->next;
-        keep.bytes -= class_size(oldest);
-    }
-    return block;
-}
-
-/* Makes room by giving up sizes that nobody asked for lately: what a load left behind must not keep
- * the blocks of queries out. */
-static bool keep_put(i32 class, i64 size, void *ptr) {
-    struct kept *block = ptr;
-    struct kept *gone = NULL;
-    keep_lock();
-    keep.used[class] = ++keep.ticks;
-    bool room = keep.bytes + size <= keep_bytes_max;
-    while (!room) {
-        struct kept *old = size <= keep_bytes_max ? keep_oldest(class) : NULL;
-        if (!old) {
-            break;
-        }
-        old->next = gone;
-        gone = old;
-        room = keep.bytes + size <= keep_bytes_max;
-    }
-    if (room) {
-        block->next = keep.lists[class];
-        keep.lists[class] = block;
-        keep.bytes += size;
-    }
-    keep_unlock();
-    while (gone) {
-        struct kept *next = gone->next;
-        free(gone);
-        gone = next;
-    }
-    return room;
-}
-
-/* Large blocks ask for huge pages: a fault per 2 MiB instead of 4 KiB, and tables of hundreds of
- * megabytes that the address cache still covers. Over 512 MB, first touch fell from 640 to 220 ms
- * and a random read from 45 to 30 ns (two busy cores of a virtual machine). What is left behind the
- * last whole page asks for small ones: a column of 4 MiB and its padding must not take 6. Advice
- * only: a kernel without huge pages ignores it. */
-enum { HUGE_PAGE = 2 << 20 };
-
-static void *block_alloc(i64 size) {
-    if (size < 2 * HUGE_PAGE || keep_bytes_max == 0) {
-        return aligned_alloc(64, (size_t)size);
-    }
-    void *ptr = aligned_alloc(HUGE_PAGE, (size_t)ALIGN_UP(size, HUGE_PAGE));
-#ifdef MADV_HUGEPAGE
-    i64 whole = size / HUGE_PAGE * HUGE_PAGE, rest = size - whole;
-    if (ptr) {
-        (void)madvise(ptr, (size_t)whole, MADV_HUGEPAGE);
-    }
-    if (ptr && rest > 0 && rest < HUGE_PAGE / 2) {
-        (void)madvise((u8 *)ptr + whole, HUGE_PAGE, MADV_NOHUGEPAGE);
-    }
-#endif
-    return ptr;
-}
-
 bool mem_in_temp(const struct memory *mem, const void *ptr) {
     return mem->temp && temp_owns(mem->temp, ptr);
 }
 
-static const struct memory *root_of(const struct memory *mem) {
-    while (mem->parent) {
-        mem = mem->parent;
-    }
-    return mem;
-}
-
-/* Blocks that are kept count, too: what is more than the budget has room for goes back. */
-static void keep_trim(const struct memory *root) {
-    i64 used = atomic_load_explicit(&root->used_bytes, memory_order_relaxed) +
-               atomic_load_explicit(&root->idle[IDLE_COLUMNS].bytes, memory_order_relaxed) +
-               atomic_load_explicit(&root->idle[IDLE_TRIES].bytes, memory_order_relaxed);
-    struct kept *gone = NULL;
-    keep_lock();
-    while (keep.bytes > 0 && used + keep.bytes > root->limit_bytes) {
-        struct kept *block = keep_oldest(-1);
-        block->next = gone;
-        gone = block;
-    }
-    keep_unlock();
-    while (gone) {
-        struct kept *next = gone->next;
-        free(gone);
-        gone = next;
-    }
-}
-
-/* Of memory that has been reserved. */
-static void *block_take(struct memory *mem, i32 class, i64 size) {
+/* One that is kept, or a new one; NULL when the budget refuses. A kept one is taken before it is
+ * reserved, so that it does not count twice. */
+static void *block_take(struct memory *mem, i32 class, i64 size, bool large) {
     void *ptr = class >= 0 ? keep_take(class, size) : NULL;
-    const struct memory *root = root_of(mem);
-    if (!ptr && root->limit_bytes && size > 1LL << KEEP_MIN_SHIFT) {
-        keep_trim(root);
+    if (!reserve_all(mem, size, large)) {
+        if (ptr && !keep_put(class, size, ptr)) {
+            block_free(ptr, size);
+        }
+        return NULL;
     }
-    if (!ptr) {
-        ptr = block_alloc(size);
-    }
+    ptr = ptr ? ptr : block_alloc(size);
     if (!ptr) {
         memory_release(mem, size);
     }
@@ -356,10 +367,24 @@ void *mem_alloc(struct memory *mem, i64 bytes) {
         return NULL;
     }
     bool spills = mem->temp && size >= TEMP_LEAST;
-    if (!reserve_all(mem, size, spills)) {
-        return spills ? temp_alloc(mem->temp, size) : NULL;
+    void *ptr = block_take(mem, class, size, spills);
+    return ptr || !spills ? ptr : temp_alloc(mem->temp, size);
+}
+
+void mem_copy(const struct memory *mem, void *to, const void *from, i64 bytes) {
+    if (mem->temp && temp_owns(mem->temp, to)) {
+        temp_write(mem->temp, to, from, bytes);
+    } else if (mem->temp && temp_owns(mem->temp, from)) {
+        temp_read(mem->temp, to, from, bytes);
+    } else {
+        memcpy(to, from, (size_t)bytes);
     }
-    return block_take(mem, class, size);
+}
+
+void mem_pass(const struct memory *mem, const void *at, i64 bytes) {
+    if (mem->temp && temp_owns(mem->temp, at)) {
+        temp_pass(mem->temp, at, bytes);
+    }
 }
 
 /* What rows at rest may still take: half of what others leave to the statement. */
@@ -368,7 +393,7 @@ static i64 left_for_rows(const struct memory *mem) {
     i64 left = I64_MAX;
     for (const struct memory *m = mem; m; m = m->parent) {
         i64 others = atomic_load_explicit(&m->used_bytes, memory_order_relaxed) - own;
-        i64 room = m->limit_bytes - m->limit_bytes / SPARE_SHARE - others;
+        i64 room = room_of(m, true) - others;
         left = m->limit_bytes ? MIN_OF(left, room / 2 - own) : left;
     }
     return left;
@@ -389,8 +414,7 @@ void *mem_try(struct memory *mem, i64 bytes) {
     i64 size;
     i32 class = keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
     bool large = mem->temp && size >= TEMP_LEAST;
-    bool fits = !fails_now() && reserve_all(mem, size, large);
-    return fits ? block_take(mem, class, size) : NULL;
+    return fails_now() ? NULL : block_take(mem, class, size, large);
 }
 
 i64 mem_size(i64 bytes) {
@@ -417,10 +441,10 @@ void mem_free(struct memory *mem, void *ptr, i64 bytes) {
         temp_free(mem->temp, ptr, size);
         return;
     }
+    memory_release(mem, size); /* before it is kept: it does not count twice */
     if (class < 0 || !keep_put(class, size, ptr)) {
-        free(ptr);
+        block_free(ptr, size);
     }
-    memory_release(mem, size);
 }
 
 struct arena_block {
@@ -598,7 +622,7 @@ struct buffer *buffer_new(struct memory *mem, i64 bytes) {
 }
 
 static void stored_free(struct memory *mem, void *data, i64 bytes) {
-    free(data);
+    block_free(data, ALIGN_UP(bytes + BUFFER_PAD, 64));
     memory_release(mem, ALIGN_UP(bytes + BUFFER_PAD, 64));
 }
 
@@ -608,7 +632,7 @@ static void stored_free_data(struct buffer *buf) {
 
 static struct buffer *buffer_new_stored(struct memory *mem, i64 bytes) {
     i64 size = ALIGN_UP(bytes + BUFFER_PAD, 64);
-    u8 *data = memory_reserve(mem, size) ? block_take(mem, -1, size) : NULL;
+    u8 *data = fails_now() ? NULL : block_take(mem, -1, size, false);
     struct buffer *buf = data ? buffer_wrap(mem, data, bytes, stored_free_data, NULL) : NULL;
     if (buf) {
         memset(data + bytes, 0, BUFFER_PAD);
@@ -634,6 +658,21 @@ struct buffer *buffer_new_at(struct memory *mem, i64 bytes, enum buffer_place pl
     }
     memset(data + bytes, 0, BUFFER_PAD);
     return buf;
+}
+
+void buffer_rest(struct buffer *buf) {
+    struct memory *mem = buf ? buf->mem : NULL;
+    i64 all = buf ? buf->bytes + BUFFER_PAD : 0;
+    if (!buf || !mem->temp || buf->free_data || all < TEMP_LEAST || left_for_rows(mem) >= 0 ||
+        mem_in_temp(mem, buf->data)) {
+        return;
+    }
+    u8 *to = alloc_aside(mem, all);
+    if (to) { /* or it stays where it is */
+        mem_copy(mem, to, buf->data, all);
+        mem_free(mem, buf->data, all);
+        buf->data = to;
+    }
 }
 
 struct buffer *buffer_retain(struct buffer *buf) {

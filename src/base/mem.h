@@ -26,6 +26,7 @@ struct memory {
     _Atomic i64 used_bytes;
     _Atomic i64 peak_bytes;
     i64 limit_bytes;     /* 0 = no limit of its own */
+    i64 program_bytes;   /* of the limit, what the program itself takes: code, stacks, tables */
     const char *setting; /* the setting to raise, for the error text ("memory") */
     struct idle idle[IDLE_KINDS];
     /* Where blocks lie for which the budget has no room; NULL = nowhere. */
@@ -62,6 +63,10 @@ i64 mem_size(i64 bytes);
 /* So much of what a budget counts is from now on counted by the one that is nobody's part alone: whose block it is
  * frees it there. */
 void memory_lift(struct memory *mem, i64 size);
+/* Copies to a block or from one, wherever it lies: pages of temporary space stay out of memory. */
+void mem_copy(const struct memory *mem, void *to, const void *from, i64 bytes);
+/* Bytes that were read and are not soon again: pages of temporary space leave memory. */
+void mem_pass(const struct memory *mem, const void *at, i64 bytes);
 bool mem_in_temp(const struct memory *mem,
                  const void *ptr); /* whether it lies in temporary space */
 
@@ -143,6 +148,9 @@ struct buffer *buffer_new_at(struct memory *mem, i64 bytes, enum buffer_place pl
  * free_data. NULL when refused: the caller then still has the memory. */
 struct buffer *buffer_wrap(struct memory *mem, u8 *data, i64 bytes,
                            void (*free_data)(struct buffer *buf), void *owner);
+/* Rows that are complete and wait: to temporary space, where rows at rest have taken their part of memory
+ * (mem_alloc_rest). Nobody may have addresses in it. */
+void buffer_rest(struct buffer *buf);
 struct buffer *buffer_retain(struct buffer *buf);
 void buffer_release(struct buffer *buf); /* NULL is fine */
 /* Called just before a buffer's memory is freed, so that the GPU device can unpin it. */

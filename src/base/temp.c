@@ -7,18 +7,45 @@
  *
  * Pages are the system's to write and to drop. But pages that a process looked at count as its
  * memory until it lets go of them, so whoever works asks now and then how many there are and lets
- * all go: what is still needed comes back from the system's cache with a fault. */
+ * all go: what is still needed comes back from the system's cache with a fault. A thread asks, too: one that
+ * reads in no order takes in pages faster than it comes to ask. */
 #include "base/temp.h"
 
 #include "base/file.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
-enum { GROW_BYTES = 16 << 20, LOOK_NS = 1000000, FREE_SHARE = 2, LEAST_SHIFT = 14 };
+enum {
+    GROW_BYTES = 16 << 20,
+    LOOK_NS = 500000, /* between looks while there are new pages */
+    IDLE_LOOK_NS = 64000000, /* ... while there are none */
+    RANDOM_LOOK_NS = 16000000, /* ... while they are read in no order */
+    COOLED_OFTEN = 64,
+    FREE_SHARE = 2,
+    AROUND = 2 << 20,
+    WRITE_LEAST = 512, /* fewer bytes are not worth a call */
+    LEAST_SHIFT = 14
+};
+
+/* A free block. Its page is not touched. */
+struct temp_free {
+    struct temp_free *next;
+    void *block;
+};
+
+static void free_items(struct temp_free *item) {
+    while (item) {
+        struct temp_free *next = item->next;
+        free(item);
+        item = next;
+    }
+}
 
 void temp_init(struct temp *temp, const char *folder, i64 limit_bytes, i64 warm_bytes) {
     memset(temp, 0, sizeof *temp);
     mutex_init(&temp->lock);
+    cond_init(&temp->ended);
     temp->folder = folder;
     temp->limit_bytes = limit_bytes;
     temp->warm_bytes = warm_bytes;
@@ -27,12 +54,24 @@ void temp_init(struct temp *temp, const char *folder, i64 limit_bytes, i64 warm_
 
 void temp_fini(struct temp *temp) {
     u8 *base = atomic_load(&temp->base);
+    if (temp->cooler) {
+        mutex_lock(&temp->lock);
+        temp->ends = 1;
+        cond_broadcast(&temp->ended);
+        mutex_unlock(&temp->lock);
+        thread_join(temp->cooler);
+    }
     if (base) {
         ASSERT(temp->used_bytes == 0);
         file_guard_close(temp->guard);
         disk_now->unmap(base, temp->span);
         disk_now->close(temp->file);
     }
+    for (i32 c = 0; c < TEMP_CLASSES; c++) {
+        free_items(temp->free_lists[c]);
+    }
+    free_items(temp->unused);
+    cond_fini(&temp->ended);
     mutex_fini(&temp->lock);
 }
 
@@ -53,6 +92,41 @@ static void *fail(struct temp *temp, i64 number, i64 bytes) {
     temp->failure_bytes = bytes;
     atomic_store(&temp->failure, (i32)number);
     return NULL;
+}
+
+/* How many bytes of pages there are, or were: many leave. */
+static i64 cool(struct temp *temp) {
+    i64 bytes = process_shared_bytes() - temp->shared_before;
+    if (bytes > temp->warm_bytes) {
+        disk_cool(atomic_load(&temp->base), temp->span);
+        atomic_fetch_add_explicit(&temp->cooled, 1, memory_order_relaxed);
+    } else {
+        atomic_store_explicit(&temp->cooled, 0, memory_order_relaxed);
+    }
+    return bytes;
+}
+
+/* Pages that always come back at once are read in no order: letting them go as often would be all that
+ * is done. */
+static i64 pause_ns(const struct temp *temp) {
+    i32 cooled = atomic_load_explicit(&temp->cooled, memory_order_relaxed);
+    return cooled < COOLED_OFTEN ? LOOK_NS : RANDOM_LOOK_NS;
+}
+
+/* Looks less often while nobody looks at pages: rows of an answer may wait long for their reader. */
+static void cooler_run(void *arg) {
+    struct temp *temp = arg;
+    i64 pause = LOOK_NS, before = 0;
+    mutex_lock(&temp->lock);
+    while (!temp->ends) {
+        cond_wait_ns(&temp->ended, &temp->lock, pause);
+        mutex_unlock(&temp->lock);
+        i64 now = cool(temp);
+        pause = now != before ? pause_ns(temp) : MIN_OF(2 * pause, (i64)IDLE_LOOK_NS);
+        before = now;
+        mutex_lock(&temp->lock);
+    }
+    mutex_unlock(&temp->lock);
 }
 
 /* Under the lock. */
@@ -81,16 +155,19 @@ static bool open_file(struct temp *temp, i64 bytes) {
     temp->guard = file_guard_open(base, span);
     temp->shared_before = process_shared_bytes();
     atomic_store_explicit(&temp->base, base, memory_order_release);
+    temp->cooler = thread_start(cooler_run, temp); /* NULL: then those who work ask alone */
     return true;
 }
 
 /* A free block of the class, or of the least one above; NULL when there is none. */
 static void *take_free(struct temp *temp, i32 class) {
     for (i32 c = class; c < TEMP_CLASSES && c < class + 4; c++) {
-        void *block = temp->free_lists[c];
-        if (block) {
-            memcpy(&temp->free_lists[c], block, sizeof(void *));
-            return block;
+        struct temp_free *item = temp->free_lists[c];
+        if (item) {
+            temp->free_lists[c] = item->next;
+            item->next = temp->unused;
+            temp->unused = item;
+            return item->block;
         }
     }
     return NULL;
@@ -140,22 +217,48 @@ void temp_free(struct temp *temp, void *ptr, i64 bytes) {
     mutex_lock(&temp->lock);
     ASSERT(temp->used_bytes >= size && temp_owns(temp, ptr));
     temp->used_bytes -= size;
-    memcpy(ptr, &temp->free_lists[class], sizeof(void *));
-    temp->free_lists[class] = ptr;
+    struct temp_free *item = temp->unused ? temp->unused : malloc(sizeof *item);
+    if (item) { /* or the block is not used again */
+        temp->unused = item == temp->unused ? item->next : temp->unused;
+        *item = (struct temp_free){temp->free_lists[class], ptr};
+        temp->free_lists[class] = item;
+    }
     mutex_unlock(&temp->lock);
+}
+
+/* Where the disk refuses, the page does it, whose guard knows what to do then. */
+void temp_write(struct temp *temp, void *to, const void *from, i64 bytes) {
+    i64 at = (u8 *)to - atomic_load_explicit(&temp->base, memory_order_acquire);
+    if (bytes < WRITE_LEAST || disk_write_all(temp->file, from, bytes, at)) {
+        memcpy(to, from, (size_t)bytes);
+    }
+}
+
+void temp_read(struct temp *temp, void *to, const void *from, i64 bytes) {
+    i64 at = (const u8 *)from - atomic_load_explicit(&temp->base, memory_order_acquire);
+    if (bytes < WRITE_LEAST || disk_read_all(temp->file, to, bytes, at)) {
+        memcpy(to, from, (size_t)bytes);
+    }
+}
+
+/* The system takes in what it keeps together with a page that is looked at: that goes, too. */
+void temp_pass(struct temp *temp, const void *at, i64 bytes) {
+    u8 *base = atomic_load_explicit(&temp->base, memory_order_acquire);
+    u8 *first = (u8 *)((size_t)at / AROUND * AROUND);
+    u8 *end = (u8 *)ALIGN_UP((size_t)at + (size_t)bytes, (size_t)AROUND);
+    first = MAX_OF(first, base);
+    disk_cool(first, MIN_OF(end, base + temp->span) - first);
 }
 
 void temp_cool(struct temp *temp) {
     u8 *base = atomic_load_explicit(&temp->base, memory_order_acquire);
     i64 now = base ? clock_ns() : 0;
     i64 looked = atomic_load_explicit(&temp->looked_ns, memory_order_relaxed);
-    if (!base || now - looked < LOOK_NS ||
+    if (!base || now - looked < pause_ns(temp) ||
         !atomic_compare_exchange_strong(&temp->looked_ns, &looked, now)) {
         return;
     }
-    if (process_shared_bytes() - temp->shared_before > temp->warm_bytes) {
-        disk_cool(base, temp->span);
-    }
+    (void)cool(temp);
 }
 
 bool temp_failed(const struct temp *temp) {

@@ -10,8 +10,13 @@
 #include "base/disk.h"
 #include "base/thread.h"
 
-enum { TEMP_LEAST = 4096, TEMP_CLASSES = 192 };
+enum {
+    TEMP_LEAST = 4096,
+    TEMP_CLASSES = 192,
+    WARM_SHARE = 16 /* of a budget: pages of temporary space that may be in memory */
+};
 
+struct temp_free;
 struct temp {
     const char *folder; /* lives at least as long */
     i64 limit_bytes;    /* of the file; 0 = half of what is free on the disk */
@@ -24,9 +29,14 @@ struct temp {
     i64 end;      /* blocks lie before */
     i64 used_bytes, peak_bytes;
     _Atomic i64 taken_bytes;          /* of all blocks there ever were */
-    void *free_lists[TEMP_CLASSES];   /* by size; a free block begins with the next one's address */
+    struct temp_free *free_lists[TEMP_CLASSES]; /* by size */
+    struct temp_free *unused;                   /* of such lists */
     i32 guard;                        /* of file.h */
     _Atomic i64 looked_ns;            /* when somebody last looked how many pages are in memory */
+    _Atomic i32 cooled;               /* how many looks in a row found too many */
+    struct thread *cooler;            /* looks, too, since whoever works may be long at it */
+    struct cond ended;
+    b8 ends;
     i64 shared_before;                /* pages of other mappings, in bytes */
     _Atomic i32 failure;              /* the system's number; 0 = none; -1 = limit_bytes */
     i64 failure_bytes;                /* that were asked for */
@@ -42,6 +52,11 @@ static inline bool temp_owns(const struct temp *temp, const void *ptr) {
     const u8 *base = atomic_load_explicit(&temp->base, memory_order_acquire);
     return base && (const u8 *)ptr >= base && (const u8 *)ptr < base + temp->span;
 }
+/* Bytes to or from a block, without a page of it in memory. */
+void temp_write(struct temp *temp, void *to, const void *from, i64 bytes);
+void temp_read(struct temp *temp, void *to, const void *from, i64 bytes);
+/* Pages of a range that nobody looks at soon leave memory. */
+void temp_pass(struct temp *temp, const void *at, i64 bytes);
 /* Many pages in memory leave it. Asked as often as one likes. */
 void temp_cool(struct temp *temp);
 /* Whether the last block was refused, and the error for it. */

@@ -159,6 +159,9 @@ bool runs_to_parts(struct agg_parts *parts, const struct chunk *piece) {
         for (u32 c = 0; c < piece->col_count; c++) {
             to[c] = ((const i64 *)piece->cols[c].data)[r];
         }
+        if (parts->full) {
+            parts_settle(parts);
+        }
     }
     return true;
 }

@@ -72,6 +72,7 @@ static void scan_task(void *arg, i64 c, i32 worker) {
     f.ascending = falls == 0;
     f.strict = f.ascending && repeats == 0;
     scan->facts[c] = f;
+    mem_pass(scan->b->x->mem, key, rows * (i64)sizeof *key);
     work_rows(scan->b->x, scan->b->chunks[c]->rows);
 }
 

@@ -165,7 +165,9 @@ struct classing {
     struct index *index;
     struct chunk *out;
     u32 col;
-    i64 *places; /* per chunk and class: where its rows go */
+    i64 *counts; /* per chunk and class: rows */
+    i64 *places; /* ... and where they go */
+    _Atomic i32 refused;
     i64 classes;
 };
 
@@ -175,53 +177,91 @@ static void count_task(void *arg, i64 c, i32 worker) {
     const b8 *nulls;
     const i64 *key = build_keys(k->b, c, &nulls);
     for (i64 i = 0; i < k->b->chunks[c]->rows; i++) {
-        k->places[c * k->classes + (i64)index_class_of(k->index, key[i])]++;
+        k->counts[c * k->classes + (i64)index_class_of(k->index, key[i])]++;
     }
+    mem_pass(k->x->mem, key, k->b->chunks[c]->rows * (i64)sizeof *key);
 }
 
-#define PUT_ROWS(type)                                                             \
-    do {                                                                           \
-        for (i64 i = 0; i < rows; i++) {                                           \
-            i64 class = (i64)index_class_of(k->index, key[i]);                     \
-            ((type *)to->data)[place[class]++] = ((const type *)from->data)[i];    \
-        }                                                                          \
+#define SORT_ROWS(type)                                                                \
+    do {                                                                               \
+        for (i64 i = 0; i < rows; i++) {                                               \
+            i64 class = (i64)index_class_of(k->index, key[i]);                         \
+            ((type *)(void *)to)[place[class]++] = ((const type *)from)[i];            \
+        }                                                                              \
     } while (0)
 
-/* A column of a chunk, and then its NULL flags: places are counted up, and down again. */
-static void put_task(void *arg, i64 c, i32 worker) {
-    UNUSED(worker);
-    const struct classing *k = arg;
+/* Values of a chunk by class. place: where each class begins, then where it ends. */
+static void sort_values(const struct classing *k, u8 *to, const void *from, i64 width,
+                        const i64 *key, i64 rows, i64 *place) {
+    switch (width) {
+    case 1:
+        SORT_ROWS(u8);
+        break;
+    case 4:
+        SORT_ROWS(u32);
+        break;
+    case 8:
+        SORT_ROWS(u64);
+        break;
+    default:
+        SORT_ROWS(str);
+        break;
+    }
+}
+#undef SORT_ROWS
+
+/* Values of a chunk to their places: put in order in memory first, then a piece for each class. */
+static bool put_values(const struct classing *k, i64 c, void *to, const void *from, i64 width) {
+    struct memory *mem = k->x->mem;
     const b8 *ignored;
     const i64 *key = build_keys(k->b, c, &ignored);
+    i64 rows = k->b->chunks[c]->rows;
+    const i64 *place = k->places + c * k->classes;
+    i64 ends[(1 << CLASS_BITS_MOST) + 1], bytes = MAX_OF(rows * width, 1);
+    u8 *sorted = mem_alloc(mem, bytes);
+    if (!sorted) {
+        return false;
+    }
+    i64 at = 0;
+    for (i64 class = 0; class < k->classes; class++) {
+        ends[class] = at;
+        at += k->counts[c * k->classes + class];
+    }
+    sort_values(k, sorted, from, width, key, rows, ends);
+    for (i64 class = 0; class < k->classes; class++) {
+        i64 n = k->counts[c * k->classes + class];
+        if (n > 0) {
+            mem_copy(mem, (u8 *)to + place[class] * width, sorted + (ends[class] - n) * width,
+                     n * width);
+        }
+    }
+    mem_free(mem, sorted, bytes);
+    return true;
+}
+
+/* A column of a chunk, and its NULL flags. */
+static void put_task(void *arg, i64 c, i32 worker) {
+    UNUSED(worker);
+    struct classing *k = arg;
     const struct column *from = &k->b->chunks[c]->cols[k->col];
     const struct column *to = &k->out->cols[k->col];
-    i64 rows = k->b->chunks[c]->rows;
-    i64 *place = k->places + c * k->classes;
     if (exec_check(k->x)) {
         return;
     }
-    switch (kind_bytes[to->kind]) {
-    case 1:
-        PUT_ROWS(u8);
-        break;
-    case 4:
-        PUT_ROWS(u32);
-        break;
-    case 8:
-        PUT_ROWS(u64);
-        break;
-    default:
-        PUT_ROWS(str);
-        break;
-    }
-    for (i64 i = rows; i-- > 0;) {
-        i64 at = --place[index_class_of(k->index, key[i])];
-        if (to->nulls) {
-            to->nulls[at] = from->nulls ? from->nulls[i] : 0;
+    bool fine = put_values(k, c, to->data, from->data, kind_bytes[to->kind]);
+    if (fine && to->nulls && from->nulls) {
+        fine = put_values(k, c, to->nulls, from->nulls, 1);
+    } else if (fine && to->nulls) {
+        for (i64 class = 0; class < k->classes; class++) {
+            i64 at = c * k->classes + class;
+            memset(to->nulls + k->places[at], 0, (size_t)k->counts[at]);
         }
     }
+    chunk_pass(k->b->chunks[c], 0, k->b->chunks[c]->rows);
+    if (!fine) {
+        atomic_store(&k->refused, 1);
+    }
 }
-#undef PUT_ROWS
 
 static FALLIBLE put_column(struct classing *k, u32 c) {
     struct chunk *out = k->out;
@@ -240,18 +280,17 @@ static FALLIBLE put_column(struct classing *k, u32 c) {
     out->cols[c].nulls = nulls ? out->buffers[2 * c + 1]->data : NULL;
     k->col = c;
     tasks_run(k->x, k->b->chunk_count, put_task, k);
-    return exec_check(k->x);
+    return atomic_load(&k->refused) ? memory_refused(mem, k->x->err, bytes) : exec_check(k->x);
 }
 
-/* Counts become places; where each class begins. */
+/* Where the rows of each chunk go, and where each class begins. */
 static void find_places(struct classing *k) {
     i64 at = 0;
     for (i64 class = 0; class < k->classes; class++) {
         k->index->class_starts[class] = at;
         for (i64 c = 0; c < k->b->chunk_count; c++) {
-            i64 count = k->places[c * k->classes + class];
             k->places[c * k->classes + class] = at;
-            at += count;
+            at += k->counts[c * k->classes + class];
         }
     }
     k->index->class_starts[k->classes] = at;
@@ -262,16 +301,17 @@ wf_status classes_build(const struct build *b, const struct step *step, i32 bits
     struct variable *from = &x->vars[step->src];
     const struct var *def = &x->program->vars[step->src];
     struct classing k = {.x = x, .b = b, .index = b->index, .classes = 1LL << bits};
-    i64 bytes = MAX_OF(b->chunk_count, 1) * k.classes * (i64)sizeof(i64);
+    i64 bytes = 2 * MAX_OF(b->chunk_count, 1) * k.classes * (i64)sizeof(i64);
     b->index->class_bits = (u8)bits;
     b->index->class_set = x->program->vars[step->dst].set;
     b->index->class_col = step->col;
     b->index->class_starts = NEW_ARRAY(exec_arena(x), i64, k.classes + 1);
     k.out = chunk_view_new(x, def->col_count);
-    k.places = mem_alloc(x->mem, bytes);
-    wf_status status = k.out && k.places ? ERR_OK : memory_refused(x->mem, x->err, bytes);
+    k.counts = mem_alloc(x->mem, bytes);
+    wf_status status = k.out && k.counts ? ERR_OK : memory_refused(x->mem, x->err, bytes);
     if (!status) {
-        memset(k.places, 0, (size_t)bytes);
+        memset(k.counts, 0, (size_t)bytes);
+        k.places = k.counts + b->chunk_count * k.classes;
         tasks_run(x, b->chunk_count, count_task, &k);
         find_places(&k);
         k.out->rows = b->rows;
@@ -280,7 +320,7 @@ wf_status classes_build(const struct build *b, const struct step *step, i32 bits
         k.out->cols[c].kind = def->kinds[c];
         status = put_column(&k, c);
     }
-    mem_free(x->mem, k.places, bytes);
+    mem_free(x->mem, k.counts, bytes);
     if (status) {
         chunk_release(k.out);
         return status;
@@ -309,9 +349,9 @@ static FALLIBLE copy_class(struct exec *x, const struct chunk *all, i64 first, s
             return memory_refused(x->mem, x->err, out->rows * width);
         }
         out->cols[c] = (struct column){col->kind, data->data, nulls ? nulls->data : NULL};
-        memcpy(data->data, (const u8 *)col->data + first * width, (size_t)(out->rows * width));
+        mem_copy(x->mem, data->data, (const u8 *)col->data + first * width, out->rows * width);
         if (nulls) {
-            memcpy(nulls->data, col->nulls + first, (size_t)out->rows);
+            mem_copy(x->mem, nulls->data, col->nulls + first, out->rows);
         }
     }
     return ERR_OK;

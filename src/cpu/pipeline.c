@@ -376,6 +376,9 @@ static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
     w->enough = run->limit == 0;
     i64 base = run->pipe.pipe->source.kind == SOURCE_VAR ? 0 : first;
     TRY(run_range(w, base, base + rows));
+    if (w->chunk) {
+        chunk_pass(w->chunk, first, rows);
+    }
     if (run->limit >= 0) {
         TRY(note_output(run, w, w->morsel));
     }

@@ -26,6 +26,7 @@ enum {
     SLOT_PARTS = 64, /* tasks that merge tables whose keys are slots */
     SHARE_BITS = 2, /* a share of a partition becomes so many more */
     SHARE_BITS_MOST = 16,
+    EMIT_BATCH = 1024,
     SHARE_LEAST = 4 << 10, /* states of a share that is divided no more */
     GROWN_SHARE = 8, /* rows per group from which a large table is worth its misses */
 #ifdef WF_HARD
@@ -221,6 +222,7 @@ static FALLIBLE scatter(struct worker *w, const struct sink *sink, struct agg_wo
             to[j][1 + i] = x[ACTIVE(fr, j)];
         }
     }
+    parts_settle(agg->parts);
     return ERR_OK;
 }
 
@@ -253,10 +255,11 @@ static FALLIBLE look_again(struct worker *w, u32 sink_no, struct agg_worker *agg
 static void open_parts(struct worker *w, u32 sink_no, struct agg_worker *agg, bool refused) {
     if (!agg->parts) {
         agg->parts = NEW(&w->arena, struct agg_parts);
-        parts_init(agg->parts, w->run->x->mem, 1 + (i64)w->run->sinks[sink_no].sink->word_count);
+        parts_init(agg->parts, w->run->x->mem, 1 + (i64)w->run->sinks[sink_no].sink->word_count,
+                   w->run->worker_count);
     }
     if (refused) {
-        agg->parts->block_rows = AGG_SPILLED_ROWS;
+        parts_spill(agg->parts);
         atomic_store_explicit(&w->run->groups_parted, 1, memory_order_relaxed);
     }
 }
@@ -456,7 +459,8 @@ static void split_worker(void *arg, i64 i, i32 number) {
     }
     if (!agg->parts) {
         agg->parts = NEW(&run->workers[i]->arena, struct agg_parts);
-        parts_init(agg->parts, run->x->mem, 1 + (i64)run->sinks[task->sink_no].sink->word_count);
+        parts_init(agg->parts, run->x->mem, 1 + (i64)run->sinks[task->sink_no].sink->word_count,
+                   run->worker_count);
     }
     bool fine = parts_add_groups(agg->parts, &agg->groups);
     for (i64 p = 0; p < agg->runs.pieces.count && fine; p++) {
@@ -602,8 +606,13 @@ static FALLIBLE emit_groups(struct worker *w, const struct sink *sink, const str
     }
     for (u32 c = 0; c < 1 + sink->word_count; c++) {
         i64 *out = chunk->cols[c].data;
-        for (i64 r = 0; r < g->count; r++) {
-            out[r] = g->rows[r * g->stride + c];
+        i64 batch[EMIT_BATCH]; /* what goes to temporary space is put together first */
+        for (i64 r = 0; r < g->count; r += EMIT_BATCH) {
+            i64 n = MIN_OF(g->count - r, (i64)EMIT_BATCH);
+            for (i64 i = 0; i < n; i++) {
+                batch[i] = g->rows[(r + i) * g->stride + c];
+            }
+            mem_copy(x->mem, out + r, batch, n * (i64)sizeof(i64));
         }
     }
     variable_append(x, sink->var, chunk);
@@ -642,16 +651,19 @@ static bool merge_share(struct groups *into, const i64 *rows, i64 n, const struc
 static bool merge_worker(struct groups *into, const struct agg_worker *agg,
                          const struct agg_share *share) {
     bool fine = merge_share(into, agg->groups.rows, agg->groups.count, share);
-    for (i64 p = share->partition; p < share->end && agg->parts; p++) {
+    i64 bytes = agg->parts ? parts_block_bytes(agg->parts) : 0;
+    struct part_block *scratch = agg->parts ? mem_alloc(into->mem, bytes) : NULL;
+    for (i64 p = share->partition; p < share->end && scratch; p++) {
         const struct part_block *block = agg->parts->heads[p];
-        for (; block && fine; block = block->next) {
+        for (; block && fine; block = parts_next(agg->parts, block, scratch)) {
             fine = merge_share(into, block->rows, block->count, share);
             if (into->mem->temp) {
                 temp_cool(into->mem->temp);
             }
         }
     }
-    return fine;
+    mem_free(into->mem, scratch, bytes);
+    return fine && (scratch || !agg->parts);
 }
 
 static const i64 *row_of_key(const struct groups *g, i64 key) {

@@ -15,6 +15,7 @@
 enum {
     BLOCK_ROWS_MIN = 2048,
     BLOCK_ROWS_MAX = 256 << 10,
+    BLOCK_SHARE = 32, /* of the memory that is left, what a block may take */
     SHORT_RUN = 2048,   /* rows */
     JOINED_RUN = 16384, /* rows to copy together */
     HEAP_BYTES_MIN = 64 << 10
@@ -37,6 +38,7 @@ struct rows_worker {
     struct rows_block *block; /* current one first */
     struct rows_block *spare; /* structs of earlier slices, without buffers */
     i64 last_rows;            /* how many the slice before gave */
+    i64 row_bytes;
     VEC(struct rows_run) runs;
     VEC(struct buffer *) heaps;
     i64 heap_used; /* of the last heap */
@@ -73,6 +75,8 @@ static FALLIBLE add_block(struct worker *w, u32 sink_no, struct rows_worker *row
     const struct sink *sink = w->run->sinks[sink_no].sink;
     i64 cap = MAX_OF(rows->block ? rows->block->cap * 2 : rows->last_rows, BLOCK_ROWS_MIN);
     cap = MIN_OF(cap, BLOCK_ROWS_MAX);
+    cap = MAX_OF(MIN_OF(cap, memory_left(w->run->x->mem) / BLOCK_SHARE / rows->row_bytes),
+                 BLOCK_ROWS_MIN);
     struct rows_block *block = rows->spare;
     if (block) {
         rows->spare = block->next;
@@ -86,12 +90,12 @@ static FALLIBLE add_block(struct worker *w, u32 sink_no, struct rows_worker *row
     rows->block = block;
     for (u32 c = 0; c < sink->col_count; c++) {
         i64 bytes = cap << w->run->pipe.width[sink->cols[c].reg];
-        block->buffers[2 * c] = buffer_new(w->run->x->mem, bytes);
+        block->buffers[2 * c] = buffer_new_at(w->run->x->mem, bytes, BUFFER_WORK);
         if (!block->buffers[2 * c]) {
             return sink_refused(w, bytes);
         }
         if (sink->cols[c].null_reg != NO_REG) {
-            block->buffers[2 * c + 1] = buffer_new(w->run->x->mem, cap);
+            block->buffers[2 * c + 1] = buffer_new_at(w->run->x->mem, cap, BUFFER_WORK);
             if (!block->buffers[2 * c + 1]) {
                 return sink_refused(w, cap);
             }
@@ -182,9 +186,26 @@ static FALLIBLE copy_rows(struct worker *w, u32 sink_no, struct rows_worker *row
     return ERR_OK;
 }
 
+static struct rows_worker *rows_worker_new(struct worker *w, u32 sink_no) {
+    const struct sink *sink = w->run->sinks[sink_no].sink;
+    struct rows_worker *rows = NEW(&w->arena, struct rows_worker);
+    rows->row_bytes = 1;
+    for (u32 c = 0; c < sink->col_count; c++) {
+        rows->row_bytes += 1LL << w->run->pipe.width[sink->cols[c].reg];
+    }
+    return rows;
+}
+
+/* A block that is full waits for the end. */
+static void rest_block(const struct worker *w, u32 sink_no, struct rows_block *block) {
+    for (u32 b = 0; block && b < 2 * w->run->sinks[sink_no].sink->col_count; b++) {
+        buffer_rest(block->buffers[b]);
+    }
+}
+
 static FALLIBLE take_rows(struct worker *w, u32 sink_no, struct frame *fr) {
     if (!w->sinks[sink_no]) {
-        w->sinks[sink_no] = NEW(&w->arena, struct rows_worker);
+        w->sinks[sink_no] = rows_worker_new(w, sink_no);
     }
     struct rows_worker *rows = w->sinks[sink_no];
     i64 want = fr->m;
@@ -195,6 +216,7 @@ static FALLIBLE take_rows(struct worker *w, u32 sink_no, struct frame *fr) {
     }
     for (i64 done = 0; done < want;) {
         if (!rows->block || rows->block->used == rows->block->cap) {
+            rest_block(w, sink_no, rows->block);
             TRY(add_block(w, sink_no, rows));
         }
         i64 n = MIN_OF(want - done, rows->block->cap - rows->block->used);
@@ -293,7 +315,7 @@ static FALLIBLE add_joined(struct pipe_run *run, const struct sink *sink,
         u8 *to = block.buffers[b]->data;
         for (i64 i = 0; i < count; i++) {
             const u8 *data = from[i].block->buffers[b]->data;
-            memcpy(to, data + (from[i].first << width), (size_t)(from[i].rows << width));
+            mem_copy(x->mem, to, data + (from[i].first << width), from[i].rows << width);
             to += from[i].rows << width;
         }
     }

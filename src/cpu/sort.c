@@ -57,6 +57,7 @@ static void bounds_task(void *arg, i64 c, i32 worker) {
     const struct column *col = &s->chunks[c]->cols[s->measured];
     order_bounds(col->kind, s->rank, col->data, col->nulls, s->chunks[c]->rows, &s->bounds[2 * c],
                  &s->bounds[2 * c + 1]);
+    mem_pass(s->x->mem, col->data, s->chunks[c]->rows * kind_bytes[col->kind]);
 }
 
 static void find_bounds(struct sort *s, struct sort_part *part) {
@@ -512,6 +513,21 @@ static void gather_nulls(const struct gather *g, u32 c, const u64 *row, i64 firs
     }
 }
 
+/* What goes to temporary space is put together first. */
+static void gather_rows(const struct gather *g, u32 c, const u64 *row, i64 first, i64 n) {
+    const struct sort *s = g->s;
+    const void *const *base = g->base + 2 * c * s->chunk_count;
+    u8 *to = s->out->cols[c].data;
+    i64 width = kind_bytes[s->out->cols[c].kind];
+    if (!mem_in_temp(s->x->mem, to)) {
+        gather_col(s, to, base, row, first, n, width);
+        return;
+    }
+    str together[FILL_ROWS]; /* or anything smaller */
+    gather_col(s, together, base, row, 0, n, width);
+    mem_copy(s->x->mem, to + first * width, together, n * width);
+}
+
 static void gather_task(void *arg, i64 t, i32 worker) {
     UNUSED(worker);
     const struct gather *g = arg;
@@ -529,8 +545,7 @@ static void gather_task(void *arg, i64 t, i32 worker) {
                 s->words ? s->words[at + i] & ((1ULL << s->row_bits) - 1) : s->pairs[at + i].row;
         }
         for (u32 c = 0; c < s->col_count; c++) {
-            gather_col(s, s->out->cols[c].data, g->base + 2 * c * s->chunk_count, row, at, n,
-                       kind_bytes[s->out->cols[c].kind]);
+            gather_rows(g, c, row, at, n);
             if (s->out->cols[c].nulls) {
                 gather_nulls(g, c, row, at, n);
             }

@@ -5,8 +5,9 @@
  * is given back. Words (sort_key.h) are made with the bounds of all rows, so that those of different
  * runs compare. Then all runs are merged at once, each read from its beginning to its end: a heap
  * of runs by their first row's word; where words tie, by the rest of the keys, and then by the
- * number of the run, since ties keep the order of the input. Workers merge parts of the order side by
- * side, between rows of one run that are looked up in the others. */
+ * number of the run, since ties keep the order of the input. Of each run a window is in memory.
+ * Workers merge parts of the order side by side, between rows of one run that are looked up in the
+ * others. */
 #include "cpu/sort_int.h"
 
 enum {
@@ -14,11 +15,16 @@ enum {
     MERGE_BATCH = 1024,
     PIECE_ROWS = 1 << 16, /* rows of a chunk of the result */
     PARTS_PER_WORKER = 2,
+    WINDOW_SHARE = 2, /* of the memory that is left, for windows of all workers */
 #ifdef WF_HARD
+    WINDOW_LEAST = 16,
+    WINDOW_MOST = 64,
     RUN_LEAST = 256,
     RUN_MOST = 4096,
     PARALLEL_ROWS = 512
 #else
+    WINDOW_LEAST = 512,
+    WINDOW_MOST = 1 << 14,
     RUN_LEAST = 4096,
     RUN_MOST = 1 << 30,
     PARALLEL_ROWS = 1 << 16
@@ -50,8 +56,8 @@ static void copy_rows(const struct chunk *to, i64 at, const struct chunk *chunk,
     for (u32 c = 0; c < to->col_count; c++) {
         const struct column *col = &chunk->cols[c];
         i64 width = kind_bytes[col->kind];
-        memcpy((u8 *)to->cols[c].data + at * width, (const u8 *)col->data + from * width,
-               (size_t)(n * width));
+        mem_copy(chunk->mem, (u8 *)to->cols[c].data + at * width,
+                 (const u8 *)col->data + from * width, n * width);
         if (to->cols[c].nulls && col->nulls) {
             memcpy(to->cols[c].nulls + at, col->nulls + from, (size_t)n);
         } else if (to->cols[c].nulls) {
@@ -126,6 +132,11 @@ struct merge_part {
     i64 *at;  /* per run: the first row, then the one to come */
     i64 *end; /* per run */
     i64 rows;
+    struct sort s;  /* its chunks are windows of the runs, in memory */
+    i64 *first;     /* per run: the row that its window begins with */
+    i64 window_rows;
+    u8 *memory;     /* of the windows */
+    i64 bytes;
     VEC(struct chunk *) out;
 };
 
@@ -208,8 +219,8 @@ static struct chunk *open_piece(const struct merge *m, i64 rows) {
         bool flags = n > 0 && m->nulls[c];
         out->cols[c].kind = like->cols[c].kind;
         struct buffer *data =
-            buffer_new_at(x->mem, MAX_OF(n, 1) * kind_bytes[like->cols[c].kind], BUFFER_ASIDE);
-        struct buffer *nulls = flags ? buffer_new_at(x->mem, n, BUFFER_ASIDE) : NULL;
+            buffer_new_at(x->mem, MAX_OF(n, 1) * kind_bytes[like->cols[c].kind], BUFFER_WORK);
+        struct buffer *nulls = flags ? buffer_new_at(x->mem, n, BUFFER_WORK) : NULL;
         out->buffers[2 * c] = data;
         out->buffers[2 * c + 1] = nulls;
         out->cols[c].data = data ? data->data : NULL;
@@ -228,13 +239,13 @@ static struct chunk *open_piece(const struct merge *m, i64 rows) {
     do {                                                                       \
         for (i64 i = 0; i < n; i++) {                                          \
             i64 at;                                                            \
-            const struct column *col = sort_column(&m->s, c, row[i], &at);     \
+            const struct column *col = sort_column(&part->s, c, row[i], &at);  \
             ((type *)to)[first + i] = ((const type *)col->data)[at];           \
         }                                                                      \
     } while (0)
 
-static void put_rows(const struct merge *m, const struct chunk *out, i64 first, const u64 *row,
-                     i64 n) {
+static void put_rows(const struct merge *m, const struct merge_part *part, const struct chunk *out,
+                     i64 first, const u64 *row, i64 n) {
     for (u32 c = 0; c < m->col_count; c++) {
         void *to = out->cols[c].data;
         switch (kind_bytes[out->cols[c].kind]) {
@@ -253,46 +264,143 @@ static void put_rows(const struct merge *m, const struct chunk *out, i64 first, 
         }
         for (i64 i = 0; i < n && out->cols[c].nulls; i++) {
             i64 at;
-            const struct column *col = sort_column(&m->s, c, row[i], &at);
+            const struct column *col = sort_column(&part->s, c, row[i], &at);
             out->cols[c].nulls[first + i] = col->nulls ? col->nulls[at] : 0;
         }
     }
 }
 #undef PUT_ROWS
 
-static struct heap_item item_of(const struct merge *m, i64 run, i64 row) {
-    u64 place = (u64)run << m->s.idx_bits | (u64)row;
-    return (struct heap_item){sort_word(&m->s, &m->s.levels[0], place), place};
+/* The window of a run begins with the row to come. */
+static void window_move(const struct merge *m, struct merge_part *part, i64 run) {
+    const struct chunk *from = m->s.chunks[run];
+    struct chunk *to = part->s.chunks[run];
+    i64 at = part->at[run];
+    part->first[run] = at;
+    to->rows = MIN_OF(part->window_rows, part->end[run] - at);
+    for (u32 c = 0; c < from->col_count; c++) {
+        i64 width = kind_bytes[from->cols[c].kind];
+        mem_copy(m->s.x->mem, to->cols[c].data, (const u8 *)from->cols[c].data + at * width,
+                 to->rows * width);
+        if (from->cols[c].nulls) {
+            mem_copy(m->s.x->mem, to->cols[c].nulls, from->cols[c].nulls + at, to->rows);
+        }
+    }
 }
 
-/* The next n rows of the order, n at most what the heap has left. */
-static void take_rows(const struct merge *m, struct merge_part *part, struct heap_item *heap,
-                      i64 *io_count, u64 *row, i64 n) {
+/* Windows of all runs, in as much memory as there is for each worker; false when refused. */
+static bool windows_open(const struct merge *m, struct merge_part *part) {
+    struct exec *x = m->s.x;
+    i64 runs = m->s.chunk_count, row_bytes = 0;
+    u32 cols = m->s.chunks[0]->col_count;
+    for (u32 c = 0; c < cols; c++) {
+        row_bytes += kind_bytes[m->s.chunks[0]->cols[c].kind] + 1;
+    }
+    i64 workers = x->pool ? pool_worker_count(x->pool) : 1;
+    i64 most = memory_left(x->mem) / WINDOW_SHARE / workers / (runs * row_bytes);
+    part->window_rows = ALIGN_UP(MAX_OF(MIN_OF(most, (i64)WINDOW_MOST), (i64)WINDOW_LEAST), 64);
+    part->bytes = runs * (part->window_rows * row_bytes +
+                          (i64)sizeof(struct chunk) + (i64)cols * (i64)sizeof(struct column) +
+                          (i64)sizeof(struct chunk *) + (i64)sizeof(i64));
+    u8 *at = part->memory = mem_alloc(x->mem, part->bytes);
+    if (!at) {
+        return false;
+    }
+    part->s = m->s;
+    for (i64 r = 0; r < runs * cols; r++) { /* wide values first: each begins where it may */
+        at += part->window_rows * kind_bytes[m->s.chunks[0]->cols[r % cols].kind];
+    }
+    part->first = (i64 *)(void *)at;
+    part->s.chunks = (struct chunk **)(void *)(part->first + runs);
+    struct chunk *chunks = (struct chunk *)(void *)(part->s.chunks + runs);
+    struct column *columns = (struct column *)(void *)(chunks + runs);
+    u8 *flags = (u8 *)(columns + runs * cols);
+    at = part->memory;
+    for (i64 r = 0; r < runs; r++) {
+        chunks[r] = (struct chunk){.cols = columns + r * cols, .col_count = cols, .mem = x->mem};
+        part->s.chunks[r] = &chunks[r];
+        for (u32 c = 0; c < cols; c++) {
+            const struct column *like = &m->s.chunks[r]->cols[c];
+            chunks[r].cols[c] = (struct column){like->kind, at, like->nulls ? flags : NULL};
+            at += part->window_rows * kind_bytes[like->kind];
+            flags += part->window_rows;
+        }
+    }
+    return true;
+}
+
+/* The row to come of a run, by its place in the window. */
+static struct heap_item item_of(const struct merge_part *part, i64 run) {
+    u64 place = (u64)run << part->s.idx_bits | (u64)(part->at[run] - part->first[run]);
+    return (struct heap_item){sort_word(&part->s, &part->s.levels[0], place), place};
+}
+
+/* The next n rows of the order, n at most what the heap has left; fewer where a window ends: *out_dry,
+ * -1 = none, is the run, which stays the heap's first. Returns how many. */
+static i64 take_rows(struct merge_part *part, struct heap_item *heap, i64 *io_count, u64 *row, i64 n,
+                     i64 *out_dry) {
+    *out_dry = -1;
     for (i64 i = 0; i < n; i++) {
         row[i] = heap[0].row;
-        i64 run = (i64)(heap[0].row >> m->s.idx_bits);
-        if (++part->at[run] < part->end[run]) {
-            heap[0] = item_of(m, run, part->at[run]);
-        } else {
+        i64 run = (i64)(heap[0].row >> part->s.idx_bits);
+        if (++part->at[run] == part->end[run]) {
             heap[0] = heap[--*io_count];
+        } else if (part->at[run] == part->first[run] + part->s.chunks[run]->rows) {
+            *out_dry = run;
+            return i + 1;
+        } else {
+            heap[0] = item_of(part, run);
         }
-        sift_down(&m->s, heap, *io_count, 0);
+        sift_down(&part->s, heap, *io_count, 0);
+    }
+    return n;
+}
+
+/* The rows of a piece of the result. */
+static void merge_piece(const struct merge *m, struct merge_part *part, struct heap_item *heap,
+                        i64 *io_count, const struct chunk *out) {
+    u64 row[MERGE_BATCH];
+    for (i64 at = 0; at < out->rows && !exec_check(m->s.x);) {
+        i64 dry;
+        i64 n = MIN_OF(out->rows - at, (i64)MERGE_BATCH);
+        n = take_rows(part, heap, io_count, row, n, &dry);
+        put_rows(m, part, out, at, row, n);
+        if (dry >= 0) {
+            window_move(m, part, dry);
+            heap[0] = item_of(part, dry);
+            sift_down(&part->s, heap, *io_count, 0);
+        }
+        work_rows(m->s.x, 2 * n);
+        at += n;
+    }
+}
+
+/* It waits for who reads the result. */
+static void rest_piece(const struct chunk *out) {
+    for (u32 c = 0; c < out->col_count; c++) {
+        buffer_rest(out->buffers[2 * c]);
+        buffer_rest(out->buffers[2 * c + 1]);
+        out->cols[c].data = out->buffers[2 * c]->data;
+        out->cols[c].nulls = out->buffers[2 * c + 1] ? out->buffers[2 * c + 1]->data : NULL;
     }
 }
 
 static bool merge_part(const struct merge *m, struct merge_part *part, struct heap_item *heap) {
     struct exec *x = m->s.x;
-    u64 row[MERGE_BATCH];
     i64 count = 0;
+    if (!windows_open(m, part)) {
+        return false;
+    }
     for (i64 r = 0; r < m->s.chunk_count; r++) {
         if (part->at[r] < part->end[r]) {
-            heap[count++] = item_of(m, r, part->at[r]);
+            window_move(m, part, r);
+            heap[count++] = item_of(part, r);
         }
     }
     for (i64 i = count / 2; i-- > 0;) {
-        sift_down(&m->s, heap, count, i);
+        sift_down(&part->s, heap, count, i);
     }
-    for (i64 done = 0; done < part->rows;) {
+    for (i64 done = 0; done < part->rows && !exec_check(x);) { /* whoever waits finds out */
         i64 rows = MIN_OF(part->rows - done, (i64)PIECE_ROWS);
         struct chunk *out = open_piece(m, rows);
         if (!out) {
@@ -301,15 +409,8 @@ static bool merge_part(const struct merge *m, struct merge_part *part, struct he
         mutex_lock(&x->lock);
         VEC_PUSH(x->arena, &part->out, out);
         mutex_unlock(&x->lock);
-        for (i64 at = 0; at < rows; at += MERGE_BATCH) {
-            i64 n = MIN_OF(rows - at, (i64)MERGE_BATCH);
-            take_rows(m, part, heap, &count, row, n);
-            put_rows(m, out, at, row, n);
-            work_rows(x, 2 * n);
-            if (exec_check(x)) {
-                return true; /* whoever waits finds out */
-            }
-        }
+        merge_piece(m, part, heap, &count, out);
+        rest_piece(out);
         done += rows;
     }
     return true;
@@ -323,6 +424,7 @@ static void merge_task(void *arg, i64 i, i32 worker) {
     if (!heap || !merge_part(m, &m->parts[i], heap)) {
         atomic_store(&m->failed, 1);
     }
+    mem_free(m->s.x->mem, m->parts[i].memory, m->parts[i].bytes);
     mem_free(m->s.x->mem, heap, bytes);
 }
 
@@ -364,6 +466,7 @@ static i64 cut_parts(struct merge *m, i64 want) {
             part->at[r] = p ? m->parts[p - 1].end[r] : 0;
             part->end[r] = p + 1 < count ? lower_bound(m, r, cut) : m->s.chunks[r]->rows;
             part->rows += part->end[r] - part->at[r];
+            chunk_pass(m->s.chunks[r], 0, m->s.chunks[r]->rows); /* it was looked at here and there */
         }
         part->rows = MIN_OF(part->rows, want);
     }

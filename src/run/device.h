@@ -193,6 +193,8 @@ struct chunk *chunk_new(struct exec *x, const struct var *var, i64 rows,
                         bool with_nulls); /* NULL: refused */
 /* A chunk without data, for slices of another one's buffers; the caller sets kinds, data and
  * buffers. */
+/* Rows of a chunk were read and are not soon again (mem_pass). */
+void chunk_pass(const struct chunk *chunk, i64 first, i64 rows);
 struct chunk *chunk_view_new(struct exec *x, u32 col_count);
 void chunk_release(struct chunk *chunk);
 void variable_append(struct exec *x, u32 var, struct chunk *chunk); /* takes; thread-safe */

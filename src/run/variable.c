@@ -34,6 +34,17 @@ struct chunk *chunk_view_new(struct exec *x, u32 col_count) {
     return chunk;
 }
 
+void chunk_pass(const struct chunk *chunk, i64 first, i64 rows) {
+    for (u32 c = 0; c < chunk->col_count && chunk->mem->temp; c++) {
+        const struct column *col = &chunk->cols[c];
+        i64 width = kind_bytes[col->kind];
+        mem_pass(chunk->mem, (const u8 *)col->data + first * width, rows * width);
+        if (col->nulls) {
+            mem_pass(chunk->mem, col->nulls + first, rows);
+        }
+    }
+}
+
 struct chunk *chunk_new(struct exec *x, const struct var *var, i64 rows, bool with_nulls) {
     struct chunk *chunk = chunk_view_new(x, var->col_count);
     if (!chunk) {
@@ -181,7 +192,8 @@ static void flatten_chunk(void *arg, i64 i, i32 worker) {
     if (f->out->mem->temp) {
         temp_cool(f->out->mem->temp);
     }
-    memcpy((u8 *)to->data + f->starts[i] * width, col->data, (size_t)(from->rows * width));
+    mem_copy(f->out->mem, (u8 *)to->data + f->starts[i] * width, col->data, from->rows * width);
+    mem_pass(f->out->mem, col->data, from->rows * width);
     if (to->nulls && col->nulls) {
         memcpy(to->nulls + f->starts[i], col->nulls, (size_t)from->rows);
     } else if (to->nulls) {

@@ -19,6 +19,7 @@
 
 enum { AUTO_GPU_ROWS = 32 << 20 }; /* under auto, fewer source rows do not pay for opening a GPU */
 enum { AUTO_LEAST_ROWS = 1 << 16 };  /* fewer are not worth a card, however often they are read */
+enum { PROGRAM_SHARE = 8, PROGRAM_BYTES = 8 << 20 }; /* of a budget: what the program itself takes, at most */
 #define GPU_START_NS 300000000       /* what opening one takes, about */
 
 static FALLIBLE path_refused(const char *path, struct error *err) {
@@ -56,6 +57,7 @@ static FALLIBLE database_init(struct wf_database *db, const char *path, const wf
         budget = machine_memory_bytes() / 5 * 4;
     }
     memory_init(&db->mem, NULL, budget, "memory");
+    db->mem.program_bytes = MIN_OF(budget / PROGRAM_SHARE, (i64)PROGRAM_BYTES);
     i32 threads = db->defaults.threads ? (i32)db->defaults.threads : cpu_count();
     db->pool = pool_open(threads);
     db->tries = db->pool ? tries_open(&db->mem) : NULL;

@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 
-enum { WARM_SHARE = 16 }; /* of a budget: pages of temporary space that may be in memory */
 
 FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out) {
     struct wf_database *db = conn->db;
