@@ -647,7 +647,7 @@ struct buffer *buffer_new_at(struct memory *mem, i64 bytes, enum buffer_place pl
     if (place == BUFFER_STORED) {
         return buffer_new_stored(mem, bytes);
     }
-    bool aside = place == BUFFER_ASIDE && mem->temp && all >= TEMP_LEAST;
+    bool aside = place == BUFFER_ASIDE && mem->temp; /* small ones, too: they may be many */
     u8 *data = aside                  ? alloc_aside(mem, all)
                : place == BUFFER_WORK ? mem_alloc(mem, all)
                                       : mem_alloc_rest(mem, all);
