@@ -39,6 +39,7 @@ struct rows_worker {
     struct rows_block *spare; /* structs of earlier slices, without buffers */
     i64 last_rows;            /* how many the slice before gave */
     i64 row_bytes;
+    i64 taken; /* rows, by all blocks of all slices */
     VEC(struct rows_run) runs;
     VEC(struct buffer *) heaps;
     i64 heap_used; /* of the last heap */
@@ -75,8 +76,9 @@ static FALLIBLE add_block(struct worker *w, u32 sink_no, struct rows_worker *row
     const struct sink *sink = w->run->sinks[sink_no].sink;
     i64 cap = MAX_OF(rows->block ? rows->block->cap * 2 : rows->last_rows, BLOCK_ROWS_MIN);
     cap = MIN_OF(cap, BLOCK_ROWS_MAX);
-    cap = MAX_OF(MIN_OF(cap, memory_left(w->run->x->mem) / BLOCK_SHARE / rows->row_bytes),
-                 BLOCK_ROWS_MIN);
+    i64 room = memory_left(w->run->x->mem) / BLOCK_SHARE / rows->row_bytes;
+    room = MAX_OF(room, rows->taken / 4); /* or there are so many blocks that their structs matter */
+    cap = MAX_OF(MIN_OF(cap, room), BLOCK_ROWS_MIN);
     struct rows_block *block = rows->spare;
     if (block) {
         rows->spare = block->next;
@@ -217,6 +219,7 @@ static FALLIBLE take_rows(struct worker *w, u32 sink_no, struct frame *fr) {
     for (i64 done = 0; done < want;) {
         if (!rows->block || rows->block->used == rows->block->cap) {
             rest_block(w, sink_no, rows->block);
+            rows->taken += rows->block ? rows->block->cap : 0;
             TRY(add_block(w, sink_no, rows));
         }
         i64 n = MIN_OF(want - done, rows->block->cap - rows->block->used);

@@ -83,9 +83,18 @@ static void check_fixture(wf_connection *conn) {
     expect(conn, "select x, y from path order by x, y", "1|2;1|3;2|3;");
 }
 
+/* Text in words, and a key whose rows are in no order. */
+static void check_words(wf_connection *conn) {
+    expect(conn, "select count(*), count(distinct w), sum(length(w)), min(w), max(w) from words",
+           "2500|2500|112643|the quick fox number 10 jumps over lazy dogs|"
+           "the slow fox number 999 jumps over lazy dogs;");
+    expect(conn, "select w from words where n = 7919 % 2503", "the slow fox number 1 jumps over lazy dogs;");
+    refuse(conn, "insert into words values (5, 'again')", "23505", NULL);
+}
+
 static void test_formats(void **state) {
     UNUSED(state);
-    static const char *const names[] = {"format1.wf", "format2.wf", "format3.wf"};
+    static const char *const names[] = {"format1.wf", "format2.wf", "format3.wf", "format4.wf"};
     const char *path = in_scratch("old.wf");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         take_fixture(names[i], path);
@@ -97,6 +106,9 @@ static void test_formats(void **state) {
         close_both(f);
         f = must_open(path);
         check_fixture(f.conn);
+        if (i >= 3) {
+            check_words(f.conn);
+        }
         check_clean(f.conn);
         run(f.conn, "insert into t values (2000, 'new')");
         close_both(f);
