@@ -9,7 +9,7 @@
 enum {
     FILE_FORMAT = 4,
     FORMAT_LEAST = 1, /* that is read. 1: the log is of the header's generation, from the start; 2: no column is
-                       * packed; 3: no text lies in words */
+                       * packed; 3: no text lies in words, no tablet has parts of keys */
     PAGE_BYTES = 4096,
     HEADER_BYTES = 128,       /* of a slot, its checksum last; the rest of the page is 0 */
     FILE_START = 2 * PAGE_BYTES, /* of extents, and of the log's records */

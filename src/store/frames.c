@@ -71,8 +71,13 @@ struct frames {
     b8 stop;
 };
 
-static void frames_release(struct frames *frames) {
-    if (atomic_fetch_sub(&frames->refs, 1) != 1) {
+struct frames *frames_retain(struct frames *frames) {
+    atomic_fetch_add(&frames->refs, 1);
+    return frames;
+}
+
+void frames_release(struct frames *frames) {
+    if (!frames || atomic_fetch_sub(&frames->refs, 1) != 1) {
         return;
     }
     struct idle *idle = &frames->mem->idle[IDLE_COLUMNS];
@@ -309,8 +314,8 @@ bool frame_of_file(const struct buffer *buf, const struct db_file *file) {
 
 static FALLIBLE frame_damaged(const struct seg_frame *f, const char *what, struct error *err) {
     error_set(err, ERR_DAMAGED, -1,
-              "column \"%.60s\" of table \"%.60s\" in \"%.120s\" is damaged: %s (%lld bytes at %lld)",
-              f->form.column, f->form.table, db_file_path(f->frames->file), what,
+              "%s \"%.60s\" of table \"%.60s\" in \"%.120s\" is damaged: %s (%lld bytes at %lld)",
+              f->form.is_key ? "key" : "column", f->form.column, f->form.table, db_file_path(f->frames->file), what,
               (long long)f->form.extent.bytes, (long long)f->form.extent.at);
     error_hint(err, "Nothing was changed. Other columns and tables can be read: copy out what is "
                     "left, or take the table from a backup; CALL check_database() lists all damage.");
@@ -619,11 +624,8 @@ static bool pins_grow(struct pins *pins) {
     return true;
 }
 
-wf_status pins_keep(struct pins *pins, const struct tablet *tablet, u32 col, struct error *err) {
-    struct seg_frame *f = column_frame(tablet, col);
-    if (!f) {
-        return ERR_OK;
-    }
+/* Takes over a hold. */
+static FALLIBLE pins_keep_frame(struct pins *pins, struct seg_frame *f, struct error *err) {
     bool has = pins->cap && *pins_at(pins, f->buf);
     bool room = has || pins->count * 2 < pins->cap || pins_grow(pins);
     if (has || !room) {
@@ -635,13 +637,22 @@ wf_status pins_keep(struct pins *pins, const struct tablet *tablet, u32 col, str
     return ERR_OK;
 }
 
-wf_status pins_hold(struct pins *pins, const struct tablet *tablet, u32 col, struct error *err) {
+wf_status pins_keep(struct pins *pins, const struct tablet *tablet, u32 col, struct error *err) {
     struct seg_frame *f = column_frame(tablet, col);
-    if (!f || (pins->cap && *pins_at(pins, f->buf))) {
+    return f ? pins_keep_frame(pins, f, err) : ERR_OK;
+}
+
+static FALLIBLE pins_hold_frame(struct pins *pins, struct seg_frame *f, struct error *err) {
+    if (pins->cap && *pins_at(pins, f->buf)) {
         return ERR_OK;
     }
     TRY(hold(f, err));
-    return pins_keep(pins, tablet, col, err);
+    return pins_keep_frame(pins, f, err);
+}
+
+wf_status pins_hold(struct pins *pins, const struct tablet *tablet, u32 col, struct error *err) {
+    struct seg_frame *f = column_frame(tablet, col);
+    return f ? pins_hold_frame(pins, f, err) : ERR_OK;
 }
 
 wf_status pins_hold_all(struct pins *pins, const struct tablet *tablet, struct error *err) {
@@ -651,16 +662,23 @@ wf_status pins_hold_all(struct pins *pins, const struct tablet *tablet, struct e
     return ERR_OK;
 }
 
-bool pins_need_slowly(struct pins *pins, const struct tablet *tablet, u32 col) {
-    const struct seg_frame *f = column_frame(tablet, col);
+static bool need(struct pins *pins, struct seg_frame *f) {
     if (!f || (pins->cap && *pins_at(pins, f->buf))) {
         return true;
     }
     if (pins->status) { /* what failed once is not tried for every row */
         return false;
     }
-    pins->status = pins_hold(pins, tablet, col, &pins->err);
+    pins->status = pins_hold_frame(pins, f, &pins->err);
     return !pins->status;
+}
+
+bool pins_need_slowly(struct pins *pins, const struct tablet *tablet, u32 col) {
+    return need(pins, column_frame(tablet, col));
+}
+
+bool pins_need_frame(struct pins *pins, struct buffer *buf) {
+    return need(pins, frame_of(buf));
 }
 
 wf_status pins_check(struct pins *pins, struct error *err) {

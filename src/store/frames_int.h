@@ -11,6 +11,8 @@ enum { FRAME_PAD = 64 }; /* as buffers have */
 /* The frames of one file; they outlive it, but are not filled any more. */
 struct frames *frames_open(struct memory *mem, struct db_file *file); /* NULL: refused */
 void frames_close(struct frames *frames); /* the file is about to be closed */
+struct frames *frames_retain(struct frames *frames);
+void frames_release(struct frames *frames); /* NULL is fine */
 /* Where the columns lie that have a frame, whatever state of the file they belong to: somebody may
  * still read them. False: refused. */
 bool frames_spans(struct frames *frames, struct spans *out);
@@ -22,6 +24,7 @@ struct frame_form {
     u32 rows;
     u8 encoding, width; /* as of the segment */
     b8 has_valid;
+    b8 is_key; /* hashes or places of a key (key_part.c), as they lie; `column` is its name */
     i32 dict_len;      /* DICT: codes are below */
     i64 text_bytes;    /* STR */
     const char *table; /* for messages; copied */
@@ -42,5 +45,7 @@ void frame_saved(struct buffer *buf); /* what it holds lies there */
  * place, which lives as long as the save does. */
 FALLIBLE save_move_frame(struct save *save, struct buffer *frame, const struct extent *to,
                          struct error *err);
+/* As pins_need, of a buffer that may be a frame. */
+bool pins_need_frame(struct pins *pins, struct buffer *buf);
 
 #endif

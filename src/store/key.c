@@ -4,22 +4,27 @@
  * order of their key, so order is looked at first: while keys ascend strictly from row to row, or
  * come in short runs of one value of their first column, nothing else is needed, neither an index
  * nor memory, and a look-up is a binary search. Threads of a load look at the tablets they seal, so
- * that only the edges between tablets are left to look at. When a row breaks the order, a hash index
- * is made, once, and kept from version to version.
+ * that only the edges between tablets are left to look at.
+ *
+ * When a row breaks the order, rows are found in two ways. Those of tablets that were read from the
+ * database file (`is_parted`) are found tablet by tablet: where its range can have the key, by its
+ * own order or by hashes that lie in the file beside its columns (key_part.c). So a file of any size
+ * takes next to no memory. All other rows are in a hash index, made once and kept from version to
+ * version.
  *
  * The index maps a hash to the ids (slot, position) of rows and is shared by all versions that go
- * back to the one it was made for. It holds every row of each of them, and may hold more: rows
- * deleted since, rows of other transactions, of statements that failed. So an entry is only a hint:
- * whoever finds one looks whether his version has that row, live, and whether its key is equal. A
- * key with a NULL in it is never entered, since it equals nothing. */
+ * back to the one it was made for. It holds every such row of each of them, and may hold more: rows
+ * deleted since, rows of other transactions, of statements that failed. So an entry is only a hint,
+ * and so are the hashes of a tablet, which know nothing of deleted rows: whoever finds one looks
+ * whether his version has that row, live, and whether its key is equal. A key with a NULL in it is
+ * never entered, since it equals nothing. */
+#include "store/key_int.h"
+
 #include "defs/ops.h"
-#include "defs/value.h"
-#include "store/store_int.h"
 
 #include <math.h>
 #include <stdio.h>
-
-enum { KEY_COLS_MAX = 32 };
+#include <stdlib.h>
 
 struct key_index {
     _Atomic i32 refs;
@@ -106,11 +111,6 @@ static struct key_index *index_open(struct memory *mem) {
     return index;
 }
 
-/* One key's values in a row. */
-struct key_values {
-    union lit v[KEY_COLS_MAX];
-};
-
 void key_canonical(struct type type, union lit *io) {
     if (type.id == TYPE_INTERVAL) {
         io->i128 = value_interval_order(io->i128);
@@ -133,15 +133,12 @@ void key_append(struct text *out, struct type type, const union lit *v) {
     text_append(out, (struct sv){(const char *)&canonical, kind_bytes[type_kind(type)]});
 }
 
-/* The values as they are compared; false: one of them is NULL, or cannot be read, which `pins` then
- * knows. */
-static bool read_key(struct pins *pins, const struct table *table, const struct table_key *key,
-                     const struct tablet *tablet, i64 pos, struct key_values *out) {
+bool key_read(struct pins *pins, const struct table *table, const struct table_key *key,
+              const struct tablet *tablet, i64 pos, struct key_values *out) {
     for (u32 i = 0; i < key->col_count; i++) {
         u32 col = key->cols[i];
-        if (!pins_need(pins, tablet, col) ||
-            !segment_get(&tablet->cols[col], table->dicts[col], table->cols[col].type, pos,
-                         &out->v[i])) {
+        if (!pins_need(pins, tablet, col) || !segment_get(&tablet->cols[col], table->dicts[col],
+                                                          table->cols[col].type, pos, &out->v[i])) {
             return false;
         }
         key_canonical(table->cols[col].type, &out->v[i]);
@@ -209,14 +206,67 @@ static u64 hash_value(const union lit *v, enum kind kind) {
     return hash_u64((u64)x ^ hash_u64((u64)(x >> 64)));
 }
 
-static u32 hash_key(const struct table *table, const struct table_key *key,
-                    const struct key_values *values) {
+u64 key_hash(const struct table *table, const struct table_key *key,
+             const struct key_values *values) {
     u64 hash = 0;
     for (u32 i = 0; i < key->col_count; i++) {
         hash = hash_u64(hash * 31 +
                         hash_value(&values->v[i], type_kind(table->cols[key->cols[i]].type)));
     }
+    return hash;
+}
+
+/* What an index keeps of it. */
+static u32 index_hash(u64 hash) {
     return (u32)(hash >> 16);
+}
+
+/* One column's values into the hashes of a batch. */
+static void hash_column(const struct segment *seg, const struct dict *dict, struct type type,
+                        i64 first, i64 rows, u64 *io) {
+    union lit values[KEY_BATCH];
+    u32 pos[KEY_BATCH], to[KEY_BATCH];
+    enum kind kind = type_kind(type);
+    i64 width = kind_bytes[kind];
+    for (i64 i = 0; i < rows; i++) {
+        pos[i] = (u32)(first + i);
+        to[i] = (u32)i;
+    }
+    segment_take(seg, dict, (u8)kind, pos, to, rows, values);
+    if (kind == KIND_I64 || kind == KIND_I32) { /* the same, faster: most keys */
+        for (i64 i = 0; i < rows; i++) {
+            i64 x = kind == KIND_I64 ? ((const i64 *)(const void *)values)[i]
+                                     : ((const i32 *)(const void *)values)[i];
+            io[i] = hash_u64(io[i] * 31 + hash_u64((u64)x ^ hash_u64(x < 0 ? ~0ULL : 0)));
+        }
+        return;
+    }
+    for (i64 i = 0; i < rows; i++) {
+        union lit v;
+        memcpy(&v, (const u8 *)values + i * width, (size_t)width);
+        key_canonical(type, &v);
+        io[i] = hash_u64(io[i] * 31 + hash_value(&v, kind));
+    }
+}
+
+/* Many because a range of a tablet is three, and the answer is two. */
+bool key_hashes(struct pins *pins, const struct table *table, const struct table_key *key,
+                const struct tablet *tablet, i64 first, i64 rows, u64 *out, b8 *out_has) {
+    ASSERT(rows <= KEY_BATCH);
+    memset(out, 0, (size_t)rows * sizeof *out);
+    memset(out_has, 1, (size_t)rows);
+    for (u32 i = 0; i < key->col_count; i++) {
+        u32 col = key->cols[i];
+        const struct segment *seg = &tablet->cols[col];
+        if (!pins_need(pins, tablet, col)) {
+            return false;
+        }
+        for (i64 row = 0; seg->valid && row < rows; row++) {
+            out_has[row] &= !segment_is_null(seg, first + row);
+        }
+        hash_column(seg, table->dicts[col], table->cols[col].type, first, rows, out);
+    }
+    return true;
 }
 
 static u64 row_id(u32 slot, i64 pos) {
@@ -235,6 +285,7 @@ struct keyed {
     const struct table_version *version;
     struct key_index *index;
     struct pins *pins;
+    bool whole; /* the index has all rows, also those that parts find */
 };
 
 /* The number of a live row of the version with this key, other than row `self` (0: none), or -1.
@@ -254,13 +305,13 @@ static i64 index_find(const struct keyed *k, u32 hash, const struct key_values *
             continue;
         }
         if (!values) {
-            (void)read_key(k->pins, table, key, version->tablets[own_t], own_pos, &own);
+            (void)key_read(k->pins, table, key, version->tablets[own_t], own_pos, &own);
             values = &own;
         }
         i64 t = version_find_slot(version, (u32)(id >> 20));
         i64 pos = (i64)(id & 0xfffff);
         if (t >= 0 && pos < version->tablet_rows[t] && is_live(version, t, pos) &&
-            read_key(k->pins, table, key, version->tablets[t], pos, &other) &&
+            key_read(k->pins, table, key, version->tablets[t], pos, &other) &&
             compare_key(table, key, values, &other) == 0) {
             return version->row_starts[t] + pos;
         }
@@ -280,15 +331,16 @@ struct key_run {
 /* The live rows with a key of [from, to), at most RUN_ROWS positions. */
 static void run_fill(struct key_run *run, const struct keyed *k, i64 t, i64 from, i64 to) {
     const struct key_index *index = k->index;
-    const struct table *table = k->table;
     const struct table_version *version = k->version;
-    u64 mask = (u64)index->cap - 1;
+    u64 mask = (u64)index->cap - 1, hashes[RUN_ROWS];
+    b8 has[RUN_ROWS];
     run->count = 0;
+    if (!key_hashes(k->pins, k->table, k->key, version->tablets[t], from, to - from, hashes, has)) {
+        return;
+    }
     for (i64 pos = from; pos < to; pos++) {
-        struct key_values values;
-        if (is_live(version, t, pos) &&
-            read_key(k->pins, table, k->key, version->tablets[t], pos, &values)) {
-            u32 hash = hash_key(table, k->key, &values);
+        if (has[pos - from] && is_live(version, t, pos)) {
+            u32 hash = index_hash(hashes[pos - from]);
             __builtin_prefetch(&index->rows[hash & mask], 1);
             __builtin_prefetch(&index->hashes[hash & mask], 1);
             run->pos[run->count] = (u32)pos;
@@ -297,20 +349,36 @@ static void run_fill(struct key_run *run, const struct keyed *k, i64 t, i64 from
     }
 }
 
-/* An index of the version's live rows. */
+/* Whether a tablet's rows are found by its own part of the key, and are in no index. */
+static bool is_parted(const struct tablet *tablet) {
+    return tablet->filed && !tablet->tail;
+}
+
+/* Live rows that are to be in an index: all, or those that no part finds. */
+static i64 index_rows(const struct table_version *version, bool whole) {
+    i64 rows = 0;
+    for (i64 t = 0; t < version->tablet_count; t++) {
+        bool counts = whole || !is_parted(version->tablets[t]);
+        rows += counts ? (i64)version->tablet_rows[t] - version->deleted_counts[t] : 0;
+    }
+    return rows;
+}
+
+/* An index of the version's live rows, of tablets with parts only when it is to be `whole`. */
 static FALLIBLE index_build(struct table *table, const struct table_key *key,
-                            const struct table_version *version, struct key_index **out,
+                            const struct table_version *version, bool whole, struct key_index **out,
                             struct error *err) {
     struct key_index *index = index_open(table->mem);
-    if (!index || !index_reserve(index, version->live_rows)) {
+    i64 expected = index_rows(version, whole);
+    if (!index || !index_reserve(index, expected)) {
         key_index_release(index);
-        return memory_refused(table->mem, err, version->live_rows * 18);
+        return memory_refused(table->mem, err, expected * 18);
     }
     struct pins pins;
-    struct keyed keyed = {table, key, version, index, &pins};
+    struct keyed keyed = {table, key, version, index, &pins, whole};
     wf_status status = ERR_OK;
     for (i64 t = 0; t < version->tablet_count && !status; t++) {
-        i64 rows = version->tablet_rows[t];
+        i64 rows = whole || !is_parted(version->tablets[t]) ? version->tablet_rows[t] : 0;
         pins_init(&pins, table->mem);
         for (i64 from = 0; from < rows; from += RUN_ROWS) {
             struct key_run run;
@@ -341,7 +409,7 @@ static FALLIBLE index_of(struct table *table, u32 k, struct table_version *versi
     if (*out) {
         return ERR_OK;
     }
-    TRY(index_build(table, &table->keys[k], version, out, err));
+    TRY(index_build(table, &table->keys[k], version, false, out, err));
     mutex_lock(lock);
     if (!version->keys[k].index) {
         version->keys[k].index = key_index_retain(*out);
@@ -390,7 +458,7 @@ static void walk_row(struct key_walk *walk, const struct tablet *tablet, i64 pos
     const struct table *table = walk->table;
     const struct table_key *key = walk->key;
     i32 at = walk->count;
-    if (!read_key(walk->pins, table, key, tablet, pos, &walk->keys[at])) {
+    if (!key_read(walk->pins, table, key, tablet, pos, &walk->keys[at])) {
         walk->order = 0;
         return;
     }
@@ -437,25 +505,34 @@ static void walk_edges(struct key_walk *walk, const struct tablet *tablet, i64 r
     walk_rows(walk, tablet, rows - EDGE, rows);
 }
 
-/* What the column's segment says of a key of one column. */
-static u8 segment_order(const struct table *table, const struct table_key *key,
-                        const struct tablet *tablet) {
+u8 segment_key_order(const struct table *table, const struct table_key *key,
+                     const struct tablet *tablet) {
     bool told = key->col_count == 1 && tablet->cols[key->cols[0]].strict &&
                 table->cols[key->cols[0]].type.id != TYPE_INTERVAL;
     return told ? KEY_STRICT | KEY_RUNS : 0;
 }
 
-u8 tablet_key_order(const struct table *table, u32 k, const struct tablet *tablet) {
-    struct pins pins; /* a tablet that was just made needs none */
-    struct key_walk walk = {.table = table, .key = &table->keys[k], .pins = &pins};
+wf_status tablet_find_order(const struct table *table, const struct table_key *key,
+                            const struct tablet *tablet, u8 *out, struct error *err) {
+    struct pins pins;
+    struct key_walk walk = {.table = table, .key = key, .pins = &pins};
     pins_init(&pins, table->mem);
-    walk.order = segment_order(table, walk.key, tablet);
+    walk.order = segment_key_order(table, walk.key, tablet);
     if (!walk.order) {
         walk.order = KEY_STRICT | KEY_RUNS;
         walk_rows(&walk, tablet, 0, tablet->rows);
     }
+    wf_status status = pins_check(&pins, err);
     pins_fini(&pins);
-    return walk.order;
+    *out = walk.order;
+    return status;
+}
+
+u8 tablet_key_order(const struct table *table, u32 k, const struct tablet *tablet) {
+    struct error none; /* a tablet that was just made is all there */
+    u8 order = 0;
+    error_reset(&none);
+    return tablet_find_order(table, &table->keys[k], tablet, &order, &none) ? 0 : order;
 }
 
 /* The rows before row `first`, as many as can be of its run. */
@@ -483,7 +560,7 @@ static u8 order_kept(struct pins *pins, const struct table *table, u32 k,
             walk_before(&walk, mine, mine->row_starts[t] + from);
         }
         bool loaded = t >= mine->tablet_count - mine->loaded_count;
-        u8 told = loaded ? mine->keys[k].loaded : segment_order(table, walk.key, tablet);
+        u8 told = loaded ? mine->keys[k].loaded : segment_key_order(table, walk.key, tablet);
         if (from == 0 && (loaded || told)) {
             walk_edges(&walk, tablet, rows, told);
         } else {
@@ -492,6 +569,231 @@ static u8 order_kept(struct pins *pins, const struct table *table, u32 k,
         seen = mine->row_starts[t] + rows;
     }
     return walk.order;
+}
+
+/* --- rows by search, and by the parts of tablets ------------------------------------------------ */
+
+/* The first of rows [low, high), which are in an order, whose key does not come before the values in
+ * its first `cols` columns. */
+static i64 lower_bound(const struct keyed *k, i64 low, i64 high, u32 cols,
+                       const struct key_values *values) {
+    const struct table_version *version = k->version;
+    struct key_values at;
+    while (low < high) {
+        i64 middle = low + (high - low) / 2;
+        i64 t = version_find_row(version, middle);
+        bool has_key = key_read(k->pins, k->table, k->key, version->tablets[t],
+                                middle - version->row_starts[t], &at);
+        ASSERT(has_key || k->pins->status);
+        if (!has_key) {
+            return version->rows;
+        }
+        bool before = compare_cols(k->table, k->key, cols, &at, values) < 0;
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    return low;
+}
+
+/* In rows [low, high), which are in an order: the live row with these values, or -1. */
+static i64 search_ordered(const struct keyed *k, i64 low, i64 high, u8 order,
+                          const struct key_values *values) {
+    const struct table_version *version = k->version;
+    u32 cols = order & KEY_STRICT ? k->key->col_count : 1;
+    for (i64 row = lower_bound(k, low, high, cols, values); row < high; row++) {
+        i64 t = version_find_row(version, row), pos = row - version->row_starts[t];
+        struct key_values at;
+        if (!key_read(k->pins, k->table, k->key, version->tablets[t], pos, &at) ||
+            compare_cols(k->table, k->key, cols, &at, values) != 0) {
+            return -1;
+        }
+        if (compare_key(k->table, k->key, &at, values) == 0) {
+            return is_live(version, t, pos) ? row : -1;
+        }
+    }
+    return -1;
+}
+
+/* Whether a tablet's columns have the range for the values. */
+static bool may_hold(const struct keyed *k, const struct tablet *tablet,
+                     const struct key_values *values) {
+    for (u32 i = 0; i < k->key->col_count; i++) {
+        u32 col = k->key->cols[i];
+        struct type type = k->table->cols[col].type;
+        enum kind kind = type_kind(type);
+        if (kind == KIND_STR || kind == KIND_F32 || kind == KIND_F64 || type.id == TYPE_INTERVAL) {
+            continue;
+        }
+        i128 value = exact_of(&values->v[i], kind);
+        if (value < tablet->cols[col].range.lo || value > tablet->cols[col].range.hi) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The part of tablet t, made now if it has none; NULL: the pins know why. */
+static struct key_part *part_of(const struct keyed *k, i64 t) {
+    const struct table_key *key = k->key;
+    struct tablet *tablet = k->version->tablets[t];
+    struct key_part *part = tablet_find_part(tablet, key->cols, key->col_count);
+    if (part || k->pins->status) {
+        return k->pins->status ? NULL : part;
+    }
+    k->pins->status = part_build(k->table, key, tablet, &part, &k->pins->err);
+    if (!k->pins->status && !tablet_add_part(tablet, key->cols, key->col_count, part)) {
+        k->pins->status = memory_refused(k->pins->mem, &k->pins->err, (i64)sizeof *part);
+    }
+    return k->pins->status ? NULL : tablet_find_part(tablet, key->cols, key->col_count);
+}
+
+/* The number of a live row of tablet t with this key, or -1. */
+static i64 part_find(const struct keyed *k, i64 t, u64 hash, const struct key_values *values) {
+    const struct table_version *version = k->version;
+    const struct tablet *tablet = version->tablets[t];
+    i64 first = version->row_starts[t];
+    struct key_part *part = may_hold(k, tablet, values) ? part_of(k, t) : NULL;
+    if (!part) {
+        return -1;
+    }
+    if (part->order) {
+        return search_ordered(k, first, first + version->tablet_rows[t], part->order, values);
+    }
+    struct part_cursor cursor = {.pins = k->pins, .table = k->table, .key = k->key, .part = part};
+    struct key_values other;
+    u32 pos = 0;
+    if (!part_seek(&cursor, hash)) {
+        return -1;
+    }
+    while (part_next(&cursor, &pos)) {
+        if (is_live(version, t, pos) && key_read(k->pins, k->table, k->key, tablet, pos, &other) &&
+            compare_key(k->table, k->key, values, &other) == 0) {
+            return first + pos;
+        }
+    }
+    return -1;
+}
+
+/* The same of all tablets with parts. */
+static i64 parts_find(const struct keyed *k, u64 hash, const struct key_values *values) {
+    const struct table_version *version = k->version;
+    i64 row = -1;
+    for (i64 t = 0; t < version->tablet_count && row < 0 && !k->pins->status; t++) {
+        row = is_parted(version->tablets[t]) ? part_find(k, t, hash, values) : -1;
+    }
+    return row;
+}
+
+static bool has_parts(const struct table_version *version) {
+    bool has = false;
+    for (i64 t = 0; t < version->tablet_count && !has; t++) {
+        has = is_parted(version->tablets[t]);
+    }
+    return has;
+}
+
+/* Rows that are looked for, in the order of their hashes, so that every chunk of every tablet is
+ * looked at once. */
+enum { PROBES_MOST = 1 << 16 };
+struct probe {
+    u64 hash;
+    u32 t, pos;
+};
+struct probes {
+    const struct keyed *keyed;
+    struct probe *items;
+    i64 count, cap;
+};
+
+static int compare_probes(const void *a, const void *b) {
+    u64 x = ((const struct probe *)a)->hash, y = ((const struct probe *)b)->hash;
+    return (x > y) - (x < y);
+}
+
+/* The least number of a row whose key some tablet with a part has; I64_MAX when there is none. Each
+ * tablet's chunks and columns are held while it is looked at. */
+static FALLIBLE probes_run(struct probes *probes, i64 *io_row, struct error *err) {
+    const struct table_version *version = probes->keyed->version;
+    wf_status status = ERR_OK;
+    qsort(probes->items, (size_t)probes->count, sizeof *probes->items, compare_probes);
+    for (i64 t = 0; t < version->tablet_count && !status; t++) {
+        if (!is_parted(version->tablets[t])) {
+            continue;
+        }
+        struct pins pins;
+        struct keyed k = *probes->keyed;
+        k.pins = &pins;
+        pins_init(&pins, k.table->mem);
+        for (i64 i = 0; i < probes->count && !pins.status; i++) {
+            const struct probe *p = &probes->items[i];
+            struct key_values values;
+            i64 own = version->row_starts[p->t] + p->pos;
+            if (own < *io_row &&
+                key_read(&pins, k.table, k.key, version->tablets[p->t], p->pos, &values) &&
+                part_find(&k, t, p->hash, &values) >= 0) {
+                *io_row = own;
+            }
+        }
+        status = pins_check(&pins, err);
+        pins_fini(&pins);
+    }
+    probes->count = 0;
+    return status;
+}
+
+/* The live rows [from, to) of tablet t to the probes. */
+static FALLIBLE probes_add(struct probes *probes, i64 t, i64 from, i64 to, i64 *io_row,
+                           struct error *err) {
+    const struct keyed *k = probes->keyed;
+    for (; from < to && *io_row == I64_MAX; from += KEY_BATCH) {
+        i64 n = MIN_OF(to - from, KEY_BATCH);
+        u64 hashes[KEY_BATCH];
+        b8 has[KEY_BATCH];
+        if (!key_hashes(k->pins, k->table, k->key, k->version->tablets[t], from, n, hashes, has)) {
+            return pins_check(k->pins, err);
+        }
+        for (i64 i = 0; i < n; i++) {
+            if (has[i] && is_live(k->version, t, from + i)) {
+                probes->items[probes->count++] = (struct probe){hashes[i], (u32)t, (u32)(from + i)};
+            }
+        }
+        if (probes->count + KEY_BATCH > probes->cap) {
+            TRY(probes_run(probes, io_row, err));
+        }
+    }
+    return ERR_OK;
+}
+
+/* The first row that base has not, of a tablet without a part, whose key some tablet with a part
+ * has. */
+static FALLIBLE first_in_parts(const struct keyed *k, const struct table_version *base,
+                               i64 *out_row, struct error *err) {
+    const struct table_version *mine = k->version;
+    i64 more = 0;
+    *out_row = I64_MAX;
+    for (i64 t = 0; t < mine->tablet_count; t++) {
+        i64 from = base ? first_new(base, mine, t) : 0;
+        more += is_parted(mine->tablets[t]) ? 0 : mine->tablet_rows[t] - from;
+    }
+    if (more == 0 || !has_parts(mine)) {
+        return ERR_OK;
+    }
+    struct probes probes = {.keyed = k, .cap = MIN_OF(more, PROBES_MOST) + 2 * KEY_BATCH};
+    i64 bytes = probes.cap * (i64)sizeof *probes.items;
+    probes.items = mem_alloc(k->table->mem, bytes);
+    if (!probes.items) {
+        return memory_refused(k->table->mem, err, bytes);
+    }
+    wf_status status = ERR_OK;
+    for (i64 t = 0; t < mine->tablet_count && !status; t++) {
+        if (!is_parted(mine->tablets[t])) {
+            i64 from = base ? first_new(base, mine, t) : 0;
+            status = probes_add(&probes, t, from, mine->tablet_rows[t], out_row, err);
+        }
+    }
+    status = status ? status : probes_run(&probes, out_row, err);
+    mem_free(k->table->mem, probes.items, bytes);
+    return status;
 }
 
 /* --- checking ---------------------------------------------------------------------------------- */
@@ -540,12 +842,15 @@ static bool has_null(const struct keyed *k, i64 t, i64 pos) {
     return found;
 }
 
+/* `taken`: the first row whose key a part has. */
 static FALLIBLE enter_run(const struct keyed *k, i64 t, const struct key_run *run, bool known,
-                          struct error *err) {
+                          i64 taken, struct error *err) {
+    i64 first = k->version->row_starts[t];
     for (i32 i = 0; i < run->count; i++) {
         u64 self = row_id(k->version->slots[t], run->pos[i]) + 1;
         ASSERT(!has_null(k, t, run->pos[i])); /* it equals nothing */
-        if (!known && index_find(k, run->hash[i], NULL, t, run->pos[i], self) >= 0) {
+        if (first + run->pos[i] == taken ||
+            (!known && index_find(k, run->hash[i], NULL, t, run->pos[i], self) >= 0)) {
             return duplicate(k->table, k->key, k->version->tablets[t], run->pos[i], err);
         }
         index_put(k->index, run->hash[i], self);
@@ -556,19 +861,22 @@ static FALLIBLE enter_run(const struct keyed *k, i64 t, const struct key_run *ru
 
 /* Looks every new row up, then enters it. Under the index's lock. */
 static FALLIBLE enter_new(const struct keyed *keyed, const struct table_version *base, bool known,
-                          struct error *err) {
+                          i64 taken, struct error *err) {
     const struct table_version *mine = keyed->version;
     struct key_index *index = keyed->index;
     struct table *table = keyed->table;
     for (i64 t = 0; t < mine->tablet_count; t++) {
         i64 from = first_new(base, mine, t), rows = mine->tablet_rows[t];
+        if (is_parted(mine->tablets[t]) && !keyed->whole) {
+            continue;
+        }
         if (!index_reserve(index, rows - from)) {
             return memory_refused(table->mem, err, entry_bytes(index->cap * 2));
         }
         for (; from < rows; from += RUN_ROWS) {
             struct key_run run;
             run_fill(&run, keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
-            TRY(enter_run(keyed, t, &run, known, err));
+            TRY(enter_run(keyed, t, &run, known, taken, err));
         }
     }
     return pins_check(keyed->pins, err);
@@ -581,11 +889,66 @@ static i64 index_used(struct key_index *index) {
     return used;
 }
 
+/* Whether mine has rows in tablets with parts that base has not: ALTER TABLE of what was read from a
+ * file. */
+static bool has_new_parts(const struct table_version *base, const struct table_version *mine) {
+    bool has = false;
+    for (i64 t = 0; t < mine->tablet_count && !has; t++) {
+        has = is_parted(mine->tablets[t]) &&
+              (!base || first_new(base, mine, t) < mine->tablet_rows[t]);
+    }
+    return has;
+}
+
+/* All rows that base has not against all there are, by an index of all of them that then goes. */
+static FALLIBLE check_whole(struct pins *pins, struct table *table, const struct table_key *key,
+                            struct table_version *base, struct table_version *mine,
+                            struct error *err) {
+    struct key_index *index = NULL;
+    TRY(index_build(table, key, base, true, &index, err));
+    struct keyed keyed = {table, key, mine, index, pins, true};
+    mutex_lock(&index->lock);
+    wf_status status = enter_new(&keyed, base, false, I64_MAX, err);
+    mutex_unlock(&index->lock);
+    key_index_release(index);
+    return status;
+}
+
+/* The order of rows ends here: each tablet of the base keeps it for itself. */
+static FALLIBLE note_order(const struct table_key *key, const struct table_version *base, u8 order,
+                           struct error *err) {
+    for (i64 t = 0; t < base->tablet_count; t++) {
+        struct tablet *tablet = base->tablets[t];
+        if (tablet->tail || tablet_find_part(tablet, key->cols, key->col_count)) {
+            continue;
+        }
+        struct key_part *part = part_new(tablet->mem, order, 0, tablet->rows);
+        if (!part || !tablet_add_part(tablet, key->cols, key->col_count, part)) {
+            return memory_refused(tablet->mem, err, (i64)sizeof *part);
+        }
+    }
+    return ERR_OK;
+}
+
+/* The base's index, or one made of it, for rows of mine. */
+static FALLIBLE index_for(struct table *table, u32 k, struct table_version *base,
+                          const struct table_version *mine, struct key_index *has,
+                          struct key_index **out, struct error *err) {
+    if (has &&
+        index_used(has) > 4 * index_rows(mine, false) + 1024) { /* mostly rows that are gone */
+        key_index_release(has);
+        return index_build(table, &table->keys[k], base, false, out, err);
+    }
+    *out = has;
+    return has ? ERR_OK : index_of(table, k, base, out, err);
+}
+
 static FALLIBLE check_key(struct pins *pins, struct table *table, u32 k, struct table_version *base,
                           struct table_version *mine, bool waits, struct error *err) {
     const struct table_key *key = &table->keys[k];
     u8 order = order_kept(pins, table, k, base, mine);
     struct key_index *index = NULL;
+    i64 taken = I64_MAX;
     TRY(pins_check(pins, err));
     mine->keys[k].order = order;
     mutex_lock(&table->state->lock);
@@ -594,17 +957,22 @@ static FALLIBLE check_key(struct pins *pins, struct table *table, u32 k, struct 
     if (order && !index) {
         return ERR_OK;
     }
-    if (index && index_used(index) > 4 * mine->live_rows + 1024) { /* mostly rows that are gone */
-        key_index_release(index);
-        index = NULL;
-        TRY(index_build(table, key, base, &index, err));
-    } else if (!index) {
-        TRY(index_of(table, k, base, &index, err));
+    bool known = order || waits;
+    TRY(index_for(table, k, base, mine, index, &index, err));
+    struct keyed keyed = {table, key, mine, index, pins, false};
+    wf_status status =
+        !order && base->keys[k].order ? note_order(key, base, base->keys[k].order, err) : ERR_OK;
+    if (!status && !known && has_new_parts(base, mine)) {
+        status = check_whole(pins, table, key, base, mine, err);
+        known = true;
+    } else if (!status && !known) {
+        status = first_in_parts(&keyed, base, &taken, err);
     }
-    mutex_lock(&index->lock);
-    struct keyed keyed = {table, key, mine, index, pins};
-    wf_status status = enter_new(&keyed, base, order || waits, err);
-    mutex_unlock(&index->lock);
+    if (!status) {
+        mutex_lock(&index->lock);
+        status = enter_new(&keyed, base, known, taken, err);
+        mutex_unlock(&index->lock);
+    }
     if (status) {
         key_index_release(index);
         return status;
@@ -642,18 +1010,22 @@ wf_status version_keep_keys(struct table *table, struct table_version *base,
     return status;
 }
 
-/* Under the index's lock, which holds all rows of the version. */
+/* Under the index's lock. */
 static FALLIBLE look_for_twins(const struct keyed *keyed, const struct table_version *base,
-                               struct error *err) {
+                               i64 taken, struct error *err) {
     const struct table_version *mine = keyed->version;
     for (i64 t = 0; t < mine->tablet_count; t++) {
         i64 rows = mine->tablet_rows[t];
+        if (is_parted(mine->tablets[t]) && !keyed->whole) {
+            continue;
+        }
         for (i64 from = base ? first_new(base, mine, t) : 0; from < rows; from += RUN_ROWS) {
             struct key_run run;
             run_fill(&run, keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
             for (i32 i = 0; i < run.count; i++) {
                 u64 self = row_id(mine->slots[t], run.pos[i]) + 1;
-                if (index_find(keyed, run.hash[i], NULL, t, run.pos[i], self) >= 0) {
+                if (mine->row_starts[t] + run.pos[i] == taken ||
+                    index_find(keyed, run.hash[i], NULL, t, run.pos[i], self) >= 0) {
                     return duplicate(keyed->table, keyed->key, mine->tablets[t], run.pos[i], err);
                 }
             }
@@ -668,56 +1040,22 @@ wf_status version_check_key(struct table *table, u32 k, const struct table_versi
         return ERR_OK;
     }
     struct key_index *index;
-    TRY(index_of(table, k, mine, &index, err));
+    bool whole = has_new_parts(base, mine);
+    TRY(whole ? index_build(table, &table->keys[k], mine, true, &index, err)
+              : index_of(table, k, mine, &index, err));
     struct pins pins;
-    struct keyed keyed = {table, &table->keys[k], mine, index, &pins};
+    struct keyed keyed = {table, &table->keys[k], mine, index, &pins, whole};
+    i64 taken = I64_MAX;
     pins_init(&pins, table->mem);
-    mutex_lock(&index->lock);
-    wf_status status = look_for_twins(&keyed, base, err);
-    mutex_unlock(&index->lock);
+    wf_status status = whole ? ERR_OK : first_in_parts(&keyed, base, &taken, err);
+    if (!status) {
+        mutex_lock(&index->lock);
+        status = look_for_twins(&keyed, base, taken, err);
+        mutex_unlock(&index->lock);
+    }
     pins_fini(&pins);
     key_index_release(index);
     return status;
-}
-
-/* The first row of an ordered version whose key does not come before the values in its first `cols`
- * columns. */
-static i64 lower_bound(const struct keyed *k, u32 cols, const struct key_values *values) {
-    const struct table_version *version = k->version;
-    i64 low = 0, high = version->rows;
-    struct key_values at;
-    while (low < high) {
-        i64 middle = low + (high - low) / 2;
-        i64 t = version_find_row(version, middle);
-        bool has_key = read_key(k->pins, k->table, k->key, version->tablets[t],
-                                middle - version->row_starts[t], &at);
-        ASSERT(has_key || k->pins->status);
-        if (!has_key) {
-            return version->rows;
-        }
-        bool before = compare_cols(k->table, k->key, cols, &at, values) < 0;
-        low = before ? middle + 1 : low;
-        high = before ? high : middle;
-    }
-    return low;
-}
-
-/* In a version whose rows are in an order: the live row with these values, or -1. */
-static i64 search_ordered(const struct keyed *k, u8 order, const struct key_values *values) {
-    const struct table_version *version = k->version;
-    u32 cols = order & KEY_STRICT ? k->key->col_count : 1;
-    for (i64 row = lower_bound(k, cols, values); row < version->rows; row++) {
-        i64 t = version_find_row(version, row), pos = row - version->row_starts[t];
-        struct key_values at;
-        if (!read_key(k->pins, k->table, k->key, version->tablets[t], pos, &at) ||
-            compare_cols(k->table, k->key, cols, &at, values) != 0) {
-            return -1;
-        }
-        if (compare_key(k->table, k->key, &at, values) == 0) {
-            return is_live(version, t, pos) ? row : -1;
-        }
-    }
-    return -1;
 }
 
 wf_status version_key_exists(struct table *table, struct table_version *version, u32 k,
@@ -741,19 +1079,21 @@ wf_status version_key_row(struct table *table, struct table_version *version, u3
     bool has_index = version->keys[k].index != NULL;
     mutex_unlock(&table->state->lock);
     struct pins pins;
-    struct keyed keyed = {table, key, version, NULL, &pins};
+    struct keyed keyed = {table, key, version, NULL, &pins, false};
     bool searches = !has_index && version->keys[k].order;
     if (!searches) {
         TRY(index_of(table, k, version, &keyed.index, err));
     }
     pins_init(&pins, table->mem);
     if (searches) {
-        *out_row = search_ordered(&keyed, version->keys[k].order, &wanted);
+        *out_row = search_ordered(&keyed, 0, version->rows, version->keys[k].order, &wanted);
     } else {
+        u64 hash = key_hash(table, key, &wanted);
         mutex_lock(&keyed.index->lock);
-        *out_row = index_find(&keyed, hash_key(table, key, &wanted), &wanted, 0, 0, 0);
+        *out_row = index_find(&keyed, index_hash(hash), &wanted, 0, 0, 0);
         mutex_unlock(&keyed.index->lock);
         key_index_release(keyed.index);
+        *out_row = *out_row >= 0 ? *out_row : parts_find(&keyed, hash, &wanted);
     }
     wf_status status = pins_check(&pins, err);
     pins_fini(&pins);

@@ -3,7 +3,7 @@
  * A tablet's block is made anew, with the segments of the columns that stay, over the same buffers,
  * and constant segments for new ones. The open tail comes over as an ordinary tablet: below its
  * length nobody ever writes, and the new table starts a tail of its own. */
-#include "store/store_int.h"
+#include "store/key_int.h"
 
 struct reshape {
     struct table *table;
@@ -92,6 +92,7 @@ static void same_segment(struct tablet *tablet, u32 c, const struct tablet *from
         tablet->cols[c].zones = zones;
     }
     tablet->framed |= from->framed;
+    tablet->filed |= from->filed;
     tablet_place_share(tablet, c, from, old);
     for (u32 part = 0; part * from->col_count + old < from->buffer_count; part++) {
         struct buffer *data = from->buffers[part * from->col_count + old];
@@ -120,6 +121,9 @@ static FALLIBLE reshape_tablet(const struct reshape *r, const struct tablet *fro
                                           : null_segment(r, tablet, c, err));
         }
         tablet->bytes += (i64)tablet->rows * tablet->cols[c].width;
+    }
+    if (!tablet_share_parts(tablet, from, r->cols)) {
+        return memory_refused(table->mem, err, (i64)sizeof *tablet);
     }
     return ERR_OK;
 }

@@ -5,6 +5,9 @@
 #include "store/saved.h"
 #include "store/store_int.h"
 
+enum { OPEN_TAIL_ROWS = 1 << 14 }; /* a longer one comes back as a tablet, and the next rows begin
+                                    * another */
+
 /* Where the parts of a segment lie in its extent. */
 struct segment_layout {
     i64 data_bytes, valid_at, valid_bytes, bytes_at, total;
@@ -14,6 +17,7 @@ struct segment_layout segment_layout(const struct segment *seg, i64 rows, bool h
 /* Where a tablet lies in the file. */
 struct tablet_place {
     struct extent meta;
+    u32 meta_keys; /* parts of keys that it names */
     struct extent cols[];
 };
 struct tablet_place *tablet_place_new(struct memory *mem, u32 col_count); /* NULL: refused */
@@ -21,6 +25,22 @@ struct tablet_place *tablet_place_new(struct memory *mem, u32 col_count); /* NUL
 /* The columns of a tablet that a load has made go to the file, before anything refers to them, so that
  * its commit finds them there. What cannot be written is left to the commit. */
 void tablet_write_early(struct table *table, struct tablet *tablet);
+/* key_save.c: the parts of a tablet's keys, behind its columns. */
+struct tablet_key;
+/* Whether all of them, from `first` on, are in the file, and stay there. */
+bool keys_keep(struct save *save, const struct tablet_key *first);
+u32 keys_count(const struct tablet_key *first);
+/* Makes those that a tablet which is written for the first time needs: of keys whose rows are in no
+ * order. `form` has its rows. */
+FALLIBLE keys_make(const struct table *table, const struct table_version *version,
+                   struct tablet *tablet, const struct tablet *form, struct error *err);
+FALLIBLE keys_write(struct save *save, struct blob *out, const struct table *table,
+                    const struct tablet_key *first, const struct tablet *form, struct error *err);
+/* Those of a tablet that is being read; `from` goes bad where they cannot be. */
+FALLIBLE keys_load(struct db_file *file, struct blob_reader *from, struct tablet *tablet,
+                   struct error *err);
+/* Each extent of them: the first (after NULL), the next; NULL = no more. */
+const struct extent *keys_next_extent(const struct tablet *tablet, const struct extent *extent);
 
 /* dict.c: puts the dictionary on the list, with what it has gained; its number in the file. */
 FALLIBLE dict_save(struct save *save, struct dict_list *list, struct dict *dict, u64 *out_id,

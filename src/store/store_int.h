@@ -307,6 +307,8 @@ FALLIBLE version_keep_keys(struct table *table, struct table_version *base,
                            struct table_version *mine, struct error *err);
 /* The order of a sealed tablet's rows by key k: bits of enum key_order. */
 u8 tablet_key_order(const struct table *table, u32 k, const struct tablet *tablet);
+FALLIBLE tablet_find_order(const struct table *table, const struct table_key *key,
+                           const struct tablet *tablet, u8 *out, struct error *err);
 
 struct table *load_table(struct load *load); /* retained */
 

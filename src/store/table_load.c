@@ -3,6 +3,7 @@
  * Checksums say that the bytes are those that were written; still nothing here trusts a count, a
  * size or a place before it is looked at: what cannot be is XX001. */
 #include "store/frames_int.h"
+#include "store/key_int.h"
 
 struct type type_load(struct blob_reader *from) {
     struct type type = {.id = read_u8(from)};
@@ -287,11 +288,14 @@ static FALLIBLE tablet_read(struct tablet_reader *r, const struct extent *meta, 
         return memory_refused(table->mem, err, 4096);
     }
     r->tablet->rows = rows;
+    r->tablet->filed = 1;
     r->tablet->place->meta = *meta;
     for (u32 c = 0; c < cols; c++) {
         TRY(segment_load(r, c, err));
     }
-    return ERR_OK;
+    TRY(keys_load(r->file, &r->from, r->tablet, err));
+    r->tablet->place->meta_keys = keys_count(atomic_load(&r->tablet->keys));
+    return r->from.bad ? damaged(r->file, table, err) : ERR_OK;
 }
 
 /* An extent in memory; the caller frees it. */
@@ -399,8 +403,6 @@ u32 bits_load(struct blob_reader *from, u64 *bits, i64 rows) {
     return count;
 }
 
-enum { OPEN_TAIL_ROWS = 1 << 14 }; /* a longer one is a tablet, and the next rows begin another */
-
 struct version_reader {
     struct db_file *file;
     struct table *table;
@@ -474,8 +476,10 @@ static FALLIBLE version_read(struct version_reader *r, struct arena *arena, stru
     }
     if (r->plain.block) { /* the tail lies where its tablet does */
         struct tablet *tail = r->parts[r->count - 1].tablet;
-        made->tablets[made->tablet_count - 1]->place = tail->place;
+        struct tablet *open = made->tablets[made->tablet_count - 1];
+        open->place = tail->place;
         tail->place = NULL;
+        atomic_store(&open->keys, atomic_exchange(&tail->keys, NULL));
     }
     table_publish(table, made);
     return arena_check(arena, err);
@@ -537,6 +541,14 @@ wf_status version_check(struct db_file *file, const struct table *table,
         for (u32 c = 0; c < table->col_count; c++) { /* and what its codes can be */
             TRY(column_hold(version->tablets[t], c, err));
             column_drop(version->tablets[t], c);
+        }
+        const struct extent *part = NULL;
+        while ((part = keys_next_extent(version->tablets[t], part))) {
+            TRY(extent_check(file, mem, part, io_extents, io_bytes, err));
+        }
+        const struct tablet_key *key = atomic_load(&version->tablets[t]->keys);
+        for (; key; key = key->next) {
+            TRY(part_check(table, key, version->tablets[t], err));
         }
     }
     for (u32 c = 0; c < table->col_count; c++) {

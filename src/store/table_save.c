@@ -6,6 +6,7 @@
 #include "store/saved.h"
 
 #include "store/frames_int.h"
+#include "store/key_int.h"
 #include "store/packed.h"
 
 enum {
@@ -241,9 +242,10 @@ void tablet_place_share(struct tablet *to, u32 c, const struct tablet *from, u32
 }
 
 /* `form` has the tablet's rows as they are written: itself, or a tail's sealed ones. */
-static FALLIBLE tablet_write(struct save *save, struct tablet *tablet, const struct tablet *form,
-                             struct error *err) {
+static FALLIBLE tablet_write(struct save *save, const struct table *table, struct tablet *tablet,
+                             const struct tablet *form, struct error *err) {
     struct tablet_place *place = tablet->place;
+    const struct tablet_key *keys = atomic_load(&tablet->keys);
     struct blob out;
     blob_init(&out, tablet->mem);
     i64 zone_count = ((i64)form->rows + ZONE_ROWS - 1) / ZONE_ROWS;
@@ -263,8 +265,10 @@ static FALLIBLE tablet_write(struct save *save, struct tablet *tablet, const str
         }
         segment_describe(&out, &form->cols[c], zone_count, &place->cols[c]);
     }
+    status = status ? status : keys_write(save, &out, table, keys, form, err);
     status = status ? status : blob_check(&out, err);
     status = status ? status : save_put(save, out.data, out.len, &place->meta, err);
+    place->meta_keys = keys_count(keys);
     blob_fini(&out);
     return status;
 }
@@ -275,7 +279,8 @@ static bool tablet_keep(struct save *save, struct tablet *tablet) {
     for (u32 c = 0; c < tablet->col_count && has; c++) {
         has = save_has(save, &place->cols[c]);
     }
-    return has;
+    const struct tablet_key *keys = atomic_load(&tablet->keys);
+    return has && place->meta_keys == keys_count(keys) && keys_keep(save, keys);
 }
 
 /* The open tail's rows as a sealed tablet, with the codes they have. */
@@ -309,11 +314,18 @@ static FALLIBLE seal_tail(struct table *table, const struct tablet *tail, struct
     return status;
 }
 
-static FALLIBLE tablet_save(struct save *save, struct table *table, struct tablet *tablet,
-                            bool is_open, struct error *err) {
+static bool is_open_tail(const struct table_version *version, i64 t) {
+    return version->draft->tail_rows && t == version->tablet_count - 1 &&
+           version->slots[t] == version->draft->tail_slot;
+}
+
+static FALLIBLE tablet_save(struct save *save, struct table *table,
+                            const struct table_version *version, i64 t, struct error *err) {
+    struct tablet *tablet = version->tablets[t];
     if (tablet_keep(save, tablet)) {
         return ERR_OK;
     }
+    bool is_new = !tablet->place || !save_knows(save, &tablet->place->meta);
     if (!tablet->place) {
         struct tablet_place *place = tablet_place_new(tablet->mem, tablet->col_count);
         extents_lock();
@@ -323,13 +335,16 @@ static FALLIBLE tablet_save(struct save *save, struct table *table, struct table
     if (!tablet->place) {
         return memory_refused(tablet->mem, err, place_bytes(tablet->col_count));
     }
-    if (!is_open) {
-        return tablet_write(save, tablet, tablet, err);
+    struct tablet *form = tablet;
+    if (is_open_tail(version, t)) {
+        TRY(seal_tail(table, tablet, &form, err));
     }
-    struct tablet *form = NULL;
-    TRY(seal_tail(table, tablet, &form, err));
-    wf_status status = tablet_write(save, tablet, form, err);
-    tablet_release(form);
+    bool keyed = is_new && (form == tablet || tablet->rows > OPEN_TAIL_ROWS);
+    wf_status status = keyed ? keys_make(table, version, tablet, form, err) : ERR_OK;
+    status = status ? status : tablet_write(save, table, tablet, form, err);
+    if (form != tablet) {
+        tablet_release(form);
+    }
     return status;
 }
 
@@ -422,11 +437,6 @@ void bits_save(struct blob *out, const u64 *bits, i64 rows, i64 count) {
     }
 }
 
-static bool is_open_tail(const struct table_version *version, i64 t) {
-    return version->draft->tail_rows && t == version->tablet_count - 1 &&
-           version->slots[t] == version->draft->tail_slot;
-}
-
 static FALLIBLE version_write(struct save *save, struct dict_list *dicts, struct table *table,
                               struct table_version *version, struct blob *out, struct error *err) {
     blob_u32(out, version->next_slot);
@@ -434,7 +444,7 @@ static FALLIBLE version_write(struct save *save, struct dict_list *dicts, struct
     TRY(columns_save(save, dicts, table, version, out, err));
     for (i64 t = 0; t < version->tablet_count; t++) {
         struct tablet *tablet = version->tablets[t];
-        TRY(tablet_save(save, table, tablet, is_open_tail(version, t), err));
+        TRY(tablet_save(save, table, version, t, err));
         blob_u32(out, version->slots[t]);
         blob_u32(out, tablet->rows);
         blob_u8(out, is_open_tail(version, t));

@@ -5,7 +5,7 @@
  * process: a device may keep copies by id for as long as it likes. */
 #include "store/tablet.h"
 
-#include "store/store_int.h"
+#include "store/key_int.h"
 
 static _Atomic u64 last_tablet_id;
 
@@ -48,6 +48,7 @@ void tablet_release(struct tablet *tablet) {
         buffer_release(tablet->buffers[i]);
     }
     tablet_place_free(tablet->mem, tablet->col_count, tablet->place);
+    tablet_keys_free(tablet);
     mem_free(tablet->mem, tablet, tablet->meta_bytes);
 }
 

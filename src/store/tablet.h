@@ -53,6 +53,7 @@ struct tablet {
     /* Every append publishes a new tablet, with a new id, for the tail's rows so far; it shares the
      * column data with its predecessors and never changes either. */
     b8 tail;
+    b8 filed;  /* insiders: it was read from the database file */
     b8 framed; /* some column lies in the database file, and may not be in memory: frames.h */
     struct segment *cols;
     /* What cols point into. Sealed: all of column i lies in buffers[i] (NULL when it has no data).
@@ -64,6 +65,7 @@ struct tablet {
     struct memory *mem;
     i64 bytes; /* of column data and meta */
     struct tablet_place *place; /* insiders: where it lies in the database file; NULL = nowhere */
+    struct tablet_key *_Atomic keys; /* insiders: what finds its rows by keys (key_int.h) */
 };
 struct tablet *tablet_retain(struct tablet *tablet);
 void tablet_release(struct tablet *tablet);

@@ -262,7 +262,7 @@ static void papers_clear(void) {
     }
 }
 
-static void disk_forget(void) {
+__attribute__((unused)) static void disk_forget(void) {
     for (int i = 0; i < FILES; i++) {
         free(disk.files[i].data);
     }
@@ -294,7 +294,7 @@ static void write_torn(struct paper *p, const struct line *line) {
 }
 
 /* The disk after a crash behind line n. `mild`: nothing is lost but what did not happen. */
-static void crash_at(i64 n, bool mild) {
+__attribute__((unused)) static void crash_at(i64 n, bool mild) {
     papers_clear();
     for (i64 i = 0; i < n; i++) {
         const struct line *line = &disk.lines[i];
