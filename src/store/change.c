@@ -229,8 +229,8 @@ static FALLIBLE rebase_all(struct writer *writer, struct table_version *base,
         TRY(rebase_rows(writer, base, mine, t, err));
     }
     for (u32 c = 0; c < writer->table->col_count; c++) {
-        sketch_merge(&writer->draft->cols[c].sketch, &mine->draft->cols[c].sketch);
-        writer->draft->cols[c].sketch_changed = 1;
+        writer->draft->cols[c].sketch_changed |=
+            sketch_merge(&writer->draft->cols[c].sketch, &mine->draft->cols[c].sketch);
         if (!mine->draft->cols[c].dict_on && writer->draft->cols[c].dict_on) {
             TRY(tail_seal(writer, err));
             writer_stop_dict(writer, c);

@@ -9,10 +9,21 @@
 
 #include <math.h>
 
-void sketch_merge(struct sketch *into, const struct sketch *from) {
+bool sketch_merge(struct sketch *into, const struct sketch *from) {
+    u8 more = 0;
     for (i32 i = 0; i < 1 << SKETCH_BITS; i++) {
+        more |= from->longest[i] > into->longest[i];
         into->longest[i] = MAX_OF(into->longest[i], from->longest[i]);
     }
+    return more;
+}
+
+/* 2^-n, n at most 64: every version of a table asks 256 times a column. */
+static f64 power(u8 n) {
+    u64 bits = (u64)(1023 - n) << 52;
+    f64 value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }
 
 f64 sketch_estimate(const struct sketch *sketch) {
@@ -21,7 +32,7 @@ f64 sketch_estimate(const struct sketch *sketch) {
     f64 sum = 0;
     i32 empty = 0;
     for (i32 i = 0; i < 1 << SKETCH_BITS; i++) {
-        sum += ldexp(1.0, -sketch->longest[i]);
+        sum += power(sketch->longest[i]);
         empty += sketch->longest[i] == 0;
     }
     f64 raw = bias * cells * cells / sum;

@@ -46,7 +46,7 @@ static inline void sketch_add(struct sketch *sketch, u64 hash) {
         *cell = zeros;
     }
 }
-void sketch_merge(struct sketch *into, const struct sketch *from);
+bool sketch_merge(struct sketch *into, const struct sketch *from); /* whether it has changed */
 f64 sketch_estimate(const struct sketch *sketch);
 u64 text_hash(struct sv s); /* what text contributes to a sketch */
 
