@@ -5,7 +5,7 @@
  * taken for one that may be there once in 4096 times. Hashes and places are apart: the hashes are the
  * filter, 2.25 bytes a row, of which one look-up reads the 150 kB of one chunk; places are read where a
  * hash was found. Chunks lie in the file as they do in memory, and come and go as columns do
- * (frames.c). docs/file-format.md has the bytes, decision 0042 the reasons. */
+ * (frames.c). docs/file-format.md has the bytes, decision 0043 the reasons. */
 #include "store/key_int.h"
 
 #include "store/frames_int.h"

@@ -339,7 +339,7 @@ static FALLIBLE tablet_save(struct save *save, struct table *table,
     if (is_open_tail(version, t)) {
         TRY(seal_tail(table, tablet, &form, err));
     }
-    bool keyed = is_new && (form == tablet || tablet->rows > OPEN_TAIL_ROWS);
+    bool keyed = is_new && form == tablet; /* a tail's come when it has been read as a tablet */
     wf_status status = keyed ? keys_make(table, version, tablet, form, err) : ERR_OK;
     status = status ? status : tablet_write(save, table, tablet, form, err);
     if (form != tablet) {

@@ -182,7 +182,8 @@ static void test_large(void **state) {
     f = must_open(path);
     refuse(f.conn, "insert into big select k, 0 from big where v = 77777", "23505", "already exists");
     refuse(f.conn, "insert into big select k, 0 from big", "23505", "already exists");
-    run(f.conn, "insert into big select k, -1 from big where v % 3000 = 0 on conflict (k) do update set v = excluded.v");
+    run(f.conn, "insert into big select k, -1 from big where v % 3000 = 0 "
+                "on conflict (k) do update set v = excluded.v");
     expect(f.conn, "select count(*), count(distinct k), count(*) filter (where v < 0) from big",
            "300000|300000|100;");
     run(f.conn, "insert into big select i + 20000000, 0 from generate_series(1, 100000) i");
