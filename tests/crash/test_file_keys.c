@@ -12,6 +12,7 @@
 
 static char path[100];
 static u64 seed;
+static i64 twins; /* 23505 */
 
 static i64 draw(i64 below) {
     seed = hash_u64(seed + 1);
@@ -41,6 +42,7 @@ static void both(struct two *two, const char *sql) {
                 b ? right.hint : "");
         fail();
     }
+    twins += a && strcmp(left.sqlstate, "23505") == 0;
 }
 
 static void ask_both(struct two *two, const char *sql) {
@@ -172,6 +174,100 @@ static void test_alike(void **state) {
     }
 }
 
+/* Two sessions of each database, whose transactions meet; the key d is looked at when they commit. */
+struct pair {
+    struct two two;
+    struct two others; /* of the same databases: only their sessions count */
+};
+
+static void pair_connect(struct pair *pair) {
+    assert_int_equal(wf_connect(pair->two.memory.db, &pair->others.memory.conn), WF_OK);
+    assert_int_equal(wf_connect(pair->two.file.db, &pair->others.file.conn), WF_OK);
+}
+
+static void pair_disconnect(struct pair *pair) {
+    both(&pair->two, "rollback");
+    both(&pair->others, "rollback");
+    wf_disconnect(pair->others.memory.conn);
+    wf_disconnect(pair->others.file.conn);
+}
+
+static void pair_change(struct pair *pair) {
+    struct two *who = draw(2) ? &pair->two : &pair->others;
+    char sql[200];
+    long long k = draw(2) ? draw(400) : draw(12), d = draw(2) ? draw(400) : draw(12);
+    switch (draw(9)) {
+    case 0:
+    case 1:
+        (void)snprintf(sql, sizeof sql, "begin");
+        break;
+    case 2:
+    case 3:
+        (void)snprintf(sql, sizeof sql, "%s", draw(4) ? "commit" : "rollback");
+        break;
+    case 4:
+        (void)snprintf(sql, sizeof sql, "delete from m where k between %lld and %lld", k, k + draw(3));
+        break;
+    case 5:
+        (void)snprintf(sql, sizeof sql, "update m set %s where k = %lld", draw(2) ? "k = k + 1" : "d = d + 1", k);
+        break;
+    case 6:
+        (void)snprintf(sql, sizeof sql, "insert into m values (%lld, %lld) on conflict (k) do nothing", k, d);
+        break;
+    default:
+        (void)snprintf(sql, sizeof sql, "insert into m values (%lld, %lld)", k, d);
+        break;
+    }
+    both(who, sql);
+}
+
+/* Of two who do the same at the same time one is refused. */
+static void meet(struct pair *pair, const char *sql, const char *sqlstate) {
+    struct two *who[] = {&pair->two, &pair->others};
+    i64 refused = 0;
+    both(who[0], "begin");
+    both(who[1], "begin");
+    for (int step = 0; step < 4; step++) {
+        both(who[step % 2], step < 2 ? sql : "commit");
+        const wf_error *error = wf_connection_error(who[step % 2]->file.conn);
+        refused += error->sqlstate[0] && strcmp(error->sqlstate, sqlstate) == 0;
+    }
+    both(who[0], "rollback");
+    both(who[1], "rollback");
+    assert_int_equal(refused, 1);
+}
+
+static void test_meet(void **state) {
+    UNUSED(state);
+    seed = (u64)asked("KEY_SEED", 11);
+    i64 round = 0;
+    twins = 0;
+    struct pair pair = {.two = {open_with("1", NULL), must_open(path)}};
+    both(&pair.two, "set tablet_rows = 64");
+    both(&pair.two, "create table m (k integer primary key, d integer unique deferrable initially deferred)");
+    both(&pair.two, "insert into m select i * 7919 % 401, i * 31 % 401 from generate_series(1, 200) i");
+    for (; round < asked("KEY_TRIALS", 6); round++) {
+        reopen(&pair.two);
+        pair_connect(&pair);
+        meet(&pair, "insert into m values (1000, null)", "23505");
+        meet(&pair, "update m set k = 1001 where k = 1000", "40001");
+        both(&pair.two, "insert into m values (1000, null)");
+        meet(&pair, "delete from m where k = 1000", "40001");
+        both(&pair.others, "delete from m where k = 1001");
+        for (i64 i = 0; i < 60; i++) {
+            pair_change(&pair);
+        }
+        pair_disconnect(&pair);
+        ask_both(&pair.two, "select count(*), count(distinct k), count(d), count(distinct d), sum(k * 401 + d) from m");
+        run(pair.two.file.conn, round % 2 ? "vacuum" : "checkpoint");
+        check_clean(pair.two.file.conn);
+    }
+    assert_true(round == 0 || twins > 20);
+    close_both(pair.two.memory);
+    close_both(pair.two.file);
+    (void)unlink(path);
+}
+
 /* Of tablets as large as they get, whose hashes are in several chunks. */
 static void test_large(void **state) {
     UNUSED(state);
@@ -217,6 +313,7 @@ int main(void) {
     (void)snprintf(path, sizeof path, "%s/keys.wf", folder);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alike),
+        cmocka_unit_test(test_meet),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_memory),
     };
