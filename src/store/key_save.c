@@ -89,7 +89,9 @@ static FALLIBLE part_write(const struct part_out *out, struct key_part *part, st
                            struct error *err) {
     for (i64 c = 0; c < part_chunks(part); c++) {
         struct key_chunk *to = &part->chunks[c], *source = &from->chunks[c];
-        to->count = source->count;
+        if (to != source) { /* others may be reading it */
+            to->count = source->count;
+        }
         for (i32 h = 0; h < 2; h++) {
             struct key_half *half = h ? &to->places : &to->hashes;
             struct key_half *has = h ? &source->places : &source->hashes;
