@@ -12,6 +12,7 @@ import threading
 
 import duckdb
 
+import compare_graph
 import wf
 
 TABLES = {  # columns, rows, values, share of NULLs
@@ -101,14 +102,7 @@ def draw(rng):
 
 
 def pattern(edges, what="count(*)"):
-    places, conditions = {}, []
-    for i, edge in enumerate(edges):
-        for node, column in zip(edge, "ab"):
-            here = f"e{i}.{column}"
-            if node in places:
-                conditions.append(f"{places[node]} = {here}")
-            places.setdefault(node, here)
-    return f"select {what} from {', '.join(f'k e{i}' for i in range(len(edges)))} where {' and '.join(conditions)}"
+    return compare_graph.sql_of(edges, what, "k")
 
 
 def choose(n, k):

@@ -28,7 +28,7 @@ PATTERNS = {
 }
 
 
-def sql_of(edges):
+def sql_of(edges, what="count(*)", table="e"):
     places = {}
     conditions = []
     for i, edge in enumerate(edges):
@@ -37,8 +37,8 @@ def sql_of(edges):
             if node in places:
                 conditions.append(f"{places[node]} = {here}")
             places.setdefault(node, here)
-    tables = ", ".join(f"e e{i}" for i in range(len(edges)))
-    return f"select count(*) from {tables} where {' and '.join(conditions)}"
+    tables = ", ".join(f"{table} e{i}" for i in range(len(edges)))
+    return f"select {what} from {tables} where {' and '.join(conditions)}"
 
 
 def cypher_of(edges):
@@ -133,4 +133,5 @@ def main():
     sys.exit(len(set(answers.values())) > 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

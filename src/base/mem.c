@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-
 /* Of a limit, what large blocks leave: half of it to small ones, half to pages of temporary space that
  * were looked at (WARM_SHARE). */
 enum { SPARE_SHARE = WARM_SHARE / 2 };
