@@ -228,6 +228,19 @@ static void write_gpu_queue(FILE *out) {
           out);
 }
 
+/* How columns of a database file get there. */
+static void write_gpu_files(FILE *out) {
+    fputs("\n## Tables of a database file\n\n"
+          "All placements work from the file. A column of numbers that is not in the host's\n"
+          "memory is read as it is packed there, crosses the bus so, and is unpacked by the\n"
+          "card; text is unpacked on the host. The next tablets are read from the disk\n"
+          "meanwhile. What was read stays in memory, packed, until others need the room, so\n"
+          "that a scan that streams again sends it from there. `mapped` unpacks on the host,\n"
+          "since kernels read the columns there. EXPLAIN ANALYZE tells how many bytes were\n"
+          "moved and how many of them packed (`bytes_packed` of `wf_result_metric`).\n",
+          out);
+}
+
 /* What hybrid adds to auto. */
 static void write_gpu_shares(FILE *out) {
     fputs("\n## Scans that devices share\n\n"
@@ -298,6 +311,7 @@ static void write_gpu(FILE *out) {
     write_gpu_memory(out);
     write_gpu_rounds(out);
     write_gpu_queue(out);
+    write_gpu_files(out);
     write_gpu_shares(out);
 }
 

@@ -20,7 +20,14 @@ static i64 system_open(const char *path, enum disk_mode mode) {
     static const int flags[] = {[DISK_READ] = O_RDONLY,
                                 [DISK_WRITE] = O_RDWR,
                                 [DISK_CREATE] = O_RDWR | O_CREAT | O_EXCL};
-    return result_of(open(path, flags[mode] | O_CLOEXEC, 0600));
+    /* Nobody waits for the other end of a pipe. */
+    i64 file = result_of(open(path, flags[mode] | O_CLOEXEC | O_NONBLOCK, 0600));
+    struct stat info;
+    if (file >= 0 && (fstat((int)file, &info) || !S_ISREG(info.st_mode))) {
+        (void)close((int)file);
+        return S_ISDIR(info.st_mode) ? -EISDIR : -EMEDIUMTYPE;
+    }
+    return file == -ENXIO ? -EMEDIUMTYPE : file; /* a pipe or a socket without another end */
 }
 
 /* Where the file system knows no files without a name, one with a name that is taken away. */
@@ -108,10 +115,29 @@ static i64 system_resize(i64 file, i64 bytes) {
     return result_of(ftruncate((int)file, (off_t)bytes));
 }
 
+/* Locks of open files do not say whose they are. So who reads has one more, of the process, behind the
+ * others, where no file reaches. */
+static const off_t lock_end = (off_t)1 << 62;
+
+static struct flock reader_mark(short type) {
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = lock_end, .l_len = 1};
+}
+
 static i64 system_lock(i64 file, bool exclusive) {
-    struct flock lock = {.l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
+    struct flock lock = {
+        .l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET, .l_len = lock_end};
     i64 result = result_of(fcntl((int)file, F_OFD_SETLK, &lock));
+    if (!result && !exclusive) {
+        struct flock mark = reader_mark(F_RDLCK);
+        (void)fcntl((int)file, F_SETLK, &mark);
+    }
     return result == -EACCES ? -EAGAIN : result;
+}
+
+static i64 system_reader(i64 file) {
+    struct flock mark = reader_mark(F_WRLCK);
+    i64 result = result_of(fcntl((int)file, F_GETLK, &mark));
+    return result < 0 || mark.l_type != F_RDLCK ? 0 : MAX_OF((i64)mark.l_pid, 0);
 }
 
 static i64 system_remove(const char *path) {
@@ -151,6 +177,7 @@ const struct disk disk_system = {.open = system_open,
                                  .close = system_close,
                                  .resize = system_resize,
                                  .lock = system_lock,
+                                 .reader = system_reader,
                                  .remove = system_remove,
                                  .sync_folder = system_sync_folder};
 const struct disk *disk_now = &disk_system;
@@ -177,10 +204,23 @@ i64 disk_write_all(i64 file, const void *from, i64 bytes, i64 at) {
     return 0;
 }
 
-void disk_holder(char *out, i64 cap) {
+void disk_holder(char *out, i64 cap, i64 process) {
     char host[128] = "";
     (void)gethostname(host, sizeof host - 1);
-    (void)snprintf(out, (size_t)cap, "process %ld on %s", (long)getpid(), host);
+    i64 number = process ? process : (i64)getpid();
+    (void)snprintf(out, (size_t)cap, "process %lld on %s", (long long)number, host);
+}
+
+bool disk_link_end(const char *path, char *out) {
+    struct stat info;
+    bool is_link = !lstat(path, &info) && S_ISLNK(info.st_mode);
+    char *end = is_link ? realpath(path, NULL) : NULL;
+    bool fits = end && strlen(end) < DISK_PATH_MOST;
+    if (fits) {
+        memcpy(out, end, strlen(end) + 1);
+    }
+    free(end);
+    return fits;
 }
 
 void disk_cool(void *at, i64 bytes) {

@@ -12,7 +12,8 @@
 enum disk_mode { DISK_READ, DISK_WRITE, DISK_CREATE };
 
 struct disk {
-    i64 (*open)(const char *path, enum disk_mode mode); /* a file, by number */
+    /* A file, by number; -EISDIR, or -EMEDIUMTYPE of what else is no file. */
+    i64 (*open)(const char *path, enum disk_mode mode);
     i64 (*open_unnamed)(const char *folder);            /* gone when it is closed */
     i64 (*read)(i64 file, void *to, i64 bytes, i64 at); /* fewer at the end, or any time */
     i64 (*write)(i64 file, const void *from, i64 bytes, i64 at);
@@ -31,6 +32,7 @@ struct disk {
     /* Until the file is closed; of several processes, or of one that opened it twice. Nobody waits:
      * -EAGAIN where somebody else has it. */
     i64 (*lock)(i64 file, bool exclusive);
+    i64 (*reader)(i64 file); /* a process that has it, not exclusively; 0: none is known */
     i64 (*remove)(const char *path);
     i64 (*sync_folder)(const char *path); /* the folder a path lies in: its names are durable */
 };
@@ -41,8 +43,11 @@ extern const struct disk *disk_now;
 /* All bytes, in as many calls as it takes: 0, or the error; a file that ends before is an EIO. */
 i64 disk_read_all(i64 file, void *to, i64 bytes, i64 at);
 i64 disk_write_all(i64 file, const void *from, i64 bytes, i64 at);
-/* Who this process is: "process 12 on host". */
-void disk_holder(char *out, i64 cap);
+/* Who a process of this machine is (0: this one): "process 12 on host". */
+void disk_holder(char *out, i64 cap, i64 process);
+/* Where a link leads in the end, into `out` of DISK_PATH_MOST bytes; false: it is none, or leads nowhere. */
+enum { DISK_PATH_MOST = 4096 };
+bool disk_link_end(const char *path, char *out);
 /* The pages of a mapping that are in memory leave it; what was written to them stays. */
 void disk_cool(void *at, i64 bytes);
 

@@ -12,6 +12,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdlib.h>
 
 /* Of a limit, what large blocks leave: half of it to small ones, half to pages of temporary space that
@@ -407,6 +410,25 @@ static void *alloc_aside(struct memory *mem, i64 bytes) {
 void *mem_alloc_rest(struct memory *mem, i64 bytes) {
     bool aside = mem->temp && bytes >= TEMP_LEAST && left_for_rows(mem) < bytes;
     return aside ? alloc_aside(mem, bytes) : mem_alloc(mem, bytes);
+}
+
+void *mem_alloc_aside(struct memory *mem, i64 bytes) {
+    return mem->temp ? alloc_aside(mem, bytes) : mem_alloc(mem, bytes);
+}
+
+void *mem_alloc_at(struct memory *mem, i64 bytes, enum mem_place place) {
+    if (place == MEM_HALF && mem->temp && bytes >= TEMP_LEAST && left_for_rows(mem) < bytes) {
+        return NULL;
+    }
+    return place == MEM_HALF    ? mem_try(mem, bytes)
+           : place == MEM_ASIDE ? mem_alloc_aside(mem, bytes)
+                                : mem_alloc(mem, bytes);
+}
+
+void mem_trim(void) {
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
 }
 
 void *mem_try(struct memory *mem, i64 bytes) {

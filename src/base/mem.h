@@ -57,7 +57,15 @@ void *mem_try(struct memory *mem, i64 bytes);
 /* The same for rows that wait for later steps: they take at most half of what the statement may have,
  * then lie in temporary space, so that steps have memory to work in. */
 void *mem_alloc_rest(struct memory *mem, i64 bytes);
+/* In temporary space, where there is some: a page at least. */
+void *mem_alloc_aside(struct memory *mem, i64 bytes);
+/* Where a block may lie: as mem_alloc and mem_alloc_aside have it, or in memory alone, as long as the statement
+ * has taken no more than half of what it may have: steps beside need some. */
+enum mem_place { MEM_ANY, MEM_HALF, MEM_ASIDE };
+void *mem_alloc_at(struct memory *mem, i64 bytes, enum mem_place place);
 void mem_free(struct memory *mem, void *ptr, i64 bytes);
+/* Pages that the system's allocator keeps between blocks of others leave memory, where it can be asked to. */
+void mem_trim(void);
 /* What a budget counts for such a block. */
 i64 mem_size(i64 bytes);
 /* So much of what a budget counts is from now on counted by the one that is nobody's part alone: whose block it is

@@ -610,6 +610,7 @@ static FALLIBLE load_all(struct loading *l) {
     i64 records = 0;
     TRY(root.bytes ? load_state(l, &root) : ERR_OK);
     TRY(apply_log(l, &records));
+    TRY(db_file_claim(l->file, l->err));
     TRY(install(l));
     l->catalog->root = root;
     l->catalog->file = l->file;

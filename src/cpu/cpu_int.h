@@ -133,6 +133,7 @@ struct worker {
     i64 chunk_first; /* position 0 is this row of the chunk */
     i64 morsel_out;  /* rows this morsel gave to a limited sink */
     b8 enough;       /* ... which needs no more of them */
+    b8 put_off;      /* ... has to wait until others let go of their columns */
     u32 ticks;       /* vectors and expansions so far, to look for a cancellation now and then */
     i64 bytes_read, bytes_written, rows_in, rows_out, rows_pruned;
     i64 probes;
@@ -144,6 +145,10 @@ struct worker {
     u64 counted;         /* by COMMON so far */
     i64 *marks;          /* rows that came by, per mark */
     void **sinks;        /* this worker's state of every sink */
+    const void **part_cols; /* columns of a vector that go to partitions */
+    u8 *block; /* of a partition, whose rows are the source */
+    i64 block_bytes;
+    struct chunk block_chunk;
 };
 
 struct meeting; /* meet.c */
@@ -176,6 +181,9 @@ struct classed {
     u32 var;
     u32 op; /* the first one that looks keys up */
 };
+
+struct row_part;  /* cut.h */
+struct row_parts;
 
 struct pipe_run {
     struct exec *x;
@@ -218,6 +226,9 @@ struct pipe_run {
     i64 *outs; /* rows that morsels outs_first to outs_end gave; -1 = not done yet */
     i64 outs_first, outs_end, outs_cap;
     i64 rows_first, rows_end; /* of the source: those that have to be looked at */
+    VEC(i64) late;    /* morsels whose columns memory had no room for beside those that others hold */
+    _Atomic i32 narrow; /* ... there are some: who holds none waits */
+    b8 alone;         /* they run now, one by one */
     b8 sliced;                /* every window's rows replace those before */
     b8 discard;               /* rows sinks drop what they get */
     i64 made_bytes;           /* heaps of strings the rows sinks kept */
@@ -228,7 +239,23 @@ struct pipe_run {
     _Atomic i32 failed;
     wf_status status;
     u32 finishing;
+    /* A piece of a pipeline that was cut (cut.h). */
+    const struct row_part *rows; /* source.ref is NO_VAR: rows of the partition at hand */
+    i64 rows_all;                /* ... of all of them */
+    struct row_parts *into;      /* where the one sink puts rows; NULL = it is the last piece */
+    u32 mark_first;              /* its first mark, as the whole numbers them */
+    u32 opened; /* variable + 1 of which a class or partition is at hand, for the whole piece; 0 = none */
+    b8 later, feeds; /* behind the first piece; it runs partition by partition */
+    i64 morsel_first; /* number of the partition's first morsel */
+    _Atomic u32 refused_var; /* interner + 1 that memory has no room for: the pipeline is to be cut */
 };
+
+/* Of its source. */
+static inline i64 pipe_rows(const struct pipe_run *run) {
+    return run->feeds ? run->rows_all : run->part_starts[run->part_count];
+}
+/* sink_agg.c: groups that were finished go, and others may come. */
+void agg_turn(struct pipe_run *run, u32 sink_no);
 
 static inline wf_status sink_refused(struct worker *w, i64 bytes) {
     return memory_refused(w->run->x->mem, &w->err, bytes);
@@ -347,6 +374,16 @@ FALLIBLE pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64 
 void pipe_note_skipped(struct pipe_run *run,
                        u32 step_no); /* rows not looked at, for EXPLAIN ANALYZE */
 void pipe_close(struct pipe_run *run);
+
+/* A piece of a pipeline, partition by partition: begin, parts with run->rows set, end. turn: groups that
+ * there are are complete. */
+FALLIBLE pipe_begin(struct pipe_run *run);
+FALLIBLE pipe_part(struct pipe_run *run);
+FALLIBLE pipe_turn(struct pipe_run *run);
+FALLIBLE pipe_end(struct pipe_run *run);
+void pipe_metric(struct pipe_run *run, u32 step_no, bool fine);
+/* Finds the classes that its passes open, once `opened` is set. */
+void pipe_classes(struct pipe_run *run);
 
 /* slices.c */
 FALLIBLE cpu_slices_open(struct device *dev, struct exec *x, u32 step_no, const struct step *step,

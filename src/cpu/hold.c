@@ -6,7 +6,10 @@
  * provider: whoever keeps them copies them (cpu_pipe.made). See store/frames.h. */
 #include "cpu/cpu_int.h"
 
-enum { TEXT_SHARE = 4 }; /* of the budget that texts may take */
+enum {
+    TEXT_SHARE = 4, /* of the budget that texts may take */
+    AHEAD = 4,      /* tablets that are expected */
+};
 
 bool texts_pass(const struct exec *x, const struct pipeline *pipe) {
     if (pipe->source.kind != SOURCE_TABLE || exec_provider(x, pipe)) {
@@ -59,21 +62,20 @@ void hold_end(struct worker *w) {
     w->held_count = 0;
 }
 
-/* The next tablets that zones do not exclude are read meanwhile: the first of them by a thread, the
- * others by the disk. */
-static void hold_ahead(const struct worker *w) {
-    enum { AHEAD = 4 };
+/* The next tablets that zones do not exclude are read meanwhile: the first of them by a thread
+ * (from = 0), or those behind it by the disk. */
+static void hold_ahead(const struct worker *w, i32 from, i32 to) {
     const struct pipe_run *run = w->run;
     const struct table_version *version = run->x->versions[run->pipe.pipe->source.ref];
     i32 found = 0;
-    for (i64 t = w->part + 1; t < version->tablet_count && found < AHEAD; t++) {
+    for (i64 t = w->part + 1; t < version->tablet_count && found < to; t++) {
         const struct tablet *tablet = version->tablets[t];
         bool wanted = run->part_ends[t] > run->part_firsts[t] && !tablet_pruned(run, tablet);
-        for (u32 i = 0; wanted && i < run->loaded_count; i++) {
+        for (u32 i = 0; wanted && found >= from && i < run->loaded_count; i++) {
             if (found == 0) {
-                column_ahead(tablet, run->loaded[i]);
+                column_ahead(tablet, run->loaded[i], false);
             } else {
-                column_expect(tablet, run->loaded[i]);
+                column_expect(tablet, run->loaded[i], false);
             }
         }
         found += wanted;
@@ -92,13 +94,22 @@ wf_status hold_begin(struct worker *w) {
     }
     w->held = tablet;
     for (u32 i = 0; i < run->loaded_count; i++) {
-        column_expect(tablet, run->loaded[i]);
+        column_expect(tablet, run->loaded[i], false);
     }
-    hold_ahead(w);
-    for (; w->held_count < run->loaded_count; w->held_count++) {
+    hold_ahead(w, 0, 1);
+    for (u32 i = run->loaded_count; i-- > 0;) { /* who came first began with the first of them */
+        column_help(tablet, run->loaded[i]);
+    }
+    hold_ahead(w, 1, AHEAD);
+    wf_status status = ERR_OK;
+    for (; w->held_count < run->loaded_count && !status; w->held_count += !status) {
         u32 col = run->loaded[w->held_count];
         bool text = tablet->cols[col].encoding == ENC_STR && !run->texts_pass;
-        TRY(text ? exec_hold(run->x, tablet, col, &w->err) : column_hold(tablet, col, &w->err));
+        status = text ? exec_hold(run->x, tablet, col, &w->err) : column_hold(tablet, col, &w->err);
     }
-    return ERR_OK;
+    if (status == ERR_OUT_OF_MEMORY && run->worker_count > 1 && !run->alone) {
+        hold_end(w); /* no row of the morsel was looked at yet */
+        w->put_off = 1;
+    }
+    return status;
 }

@@ -130,37 +130,73 @@ static void assign_const(struct worker *w, struct frame *fr, const struct cpu_op
     }
 }
 
-static FALLIBLE intern(struct worker *w, struct frame *fr, const struct cpu_op *op) {
-    struct dict *dict = w->run->x->vars[op->op->imm].dict;
-    const str *s = frame_read(w, fr, op->a);
-    i32 *dst = frame_dst(w, fr, op->dst);
-    if (op->b == INTERN_ADD) {
-        return dict_add_many(dict, s, fr->sel, fr->m, dst)
-                   ? ERR_OK
-                   : memory_refused(w->run->x->mem, &w->err, dict_bytes(dict));
+/* Memory has no room for more: the pipeline starts anew, in pieces, where it can be cut. */
+static wf_status intern_refused(struct worker *w, const struct cpu_op *op, i64 bytes) {
+    if (w->run->x->vars[op->op->imm].bounded) {
+        atomic_store_explicit(&w->run->refused_var, op->op->imm + 1, memory_order_relaxed);
     }
-    dict_find_many(dict, s, fr->sel, fr->m, dst);
+    return memory_refused(w->run->x->mem, &w->err, bytes);
+}
+
+/* Texts of other partitions are another pass's. */
+static void select_leaf(struct frame *fr, const struct open_leaf *leaf, const str *s) {
+    i64 kept = 0;
+    for (i64 j = 0; j < fr->m; j++) {
+        u32 i = ACTIVE(fr, j);
+        fr->sel_alt[kept] = i;
+        kept += dict_hash(sv_of(s[i])) >> (64 - leaf->bits) == leaf->prefix;
+    }
+    frame_keep(fr, kept);
+}
+
+static FALLIBLE intern(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    const struct variable *v = &w->run->x->vars[op->op->imm];
+    struct dict *dict = v->leaf ? v->leaf->dict : v->dict;
+    const str *s = frame_read(w, fr, op->a);
+    if (v->leaf && v->leaf->bits) {
+        select_leaf(fr, v->leaf, s);
+    }
+    i32 *dst = frame_dst(w, fr, op->dst);
+    if (op->b != INTERN_ADD) {
+        dict_find_many(dict, s, fr->sel, fr->m, dst);
+    } else if (!dict_add_many(dict, s, fr->sel, fr->m, dst)) {
+        return intern_refused(w, op, dict_bytes(dict));
+    }
+    for (i64 j = 0; v->leaf && j < fr->m; j++) {
+        u32 i = ACTIVE(fr, j);
+        dst[i] += dst[i] < 0 ? 0 : (i32)v->leaf->first;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE intern_any(struct worker *w, struct frame *fr, const struct cpu_op *op,
+                           bool *out_stop) {
+    TRY(intern_keyed(op->op) ? best_intern(w, fr, op) : intern(w, fr, op));
+    *out_stop = fr->m == 0; /* all are another pass's */
     return ERR_OK;
 }
 
 enum { INTERNS_PER_CHECK = STOP_EVERY(64) };
 
 static FALLIBLE intern_pair(struct worker *w, struct frame *fr, const struct cpu_op *op) {
-    struct pair_map *pairs = w->run->x->vars[op->op->imm].pairs;
+    const struct variable *v = &w->run->x->vars[op->op->imm];
+    struct pair_map *pairs = v->leaf ? v->leaf->pairs : v->pairs;
+    i64 first = v->leaf ? v->leaf->first : 0;
     const i64 *a = frame_read(w, fr, op->a);
     const i64 *b = frame_read(w, fr, op->b);
     i32 *dst = frame_dst(w, fr, op->dst);
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
         if (op->c == 1) {
-            dst[i] = (i32)pair_map_find(pairs, a[i], b[i]);
+            i64 found = pair_map_find(pairs, a[i], b[i]);
+            dst[i] = (i32)(found < 0 ? found : found + first);
             continue;
         }
         i64 number = pair_map_add(pairs, a[i], b[i]);
-        if (number < 0 || number > I32_MAX) {
-            return memory_refused(w->run->x->mem, &w->err, 16);
+        if (number < 0 || number + first > I32_MAX) {
+            return intern_refused(w, op, 16);
         }
-        dst[i] = (i32)number;
+        dst[i] = (i32)(number + first);
         if (j % INTERNS_PER_CHECK == INTERNS_PER_CHECK - 1) { /* each may make a large table grow */
             TRY(exec_check(w->run->x));
         }
@@ -265,7 +301,7 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         TRY(meet_count(w, fr, op));
         break;
     case OP_INTERN:
-        return intern_keyed(op->op) ? best_intern(w, fr, op) : intern(w, fr, op);
+        return intern_any(w, fr, op, out_stop);
     case OP_INTERN2:
         return intern_pair(w, fr, op);
     case OP_UNPAIR:

@@ -6,7 +6,7 @@
  * sink, morsels behind the first ones that together give enough rows are skipped, so that LIMIT
  * returns the same rows on any number of threads. */
 #include "cpu/agg_parts.h"
-#include "cpu/cpu_int.h"
+#include "cpu/cut.h"
 
 #include "codes/control.h"
 
@@ -34,13 +34,25 @@ static void tasks_run_until(struct exec *x, i64 count, const _Atomic i64 *end,
     }
 }
 
+/* The chunks of a source that is a variable, or a partition of rows. */
+static struct chunk **source_chunks(const struct pipe_run *run, i64 *out_count) {
+    u32 ref = run->pipe.pipe->source.ref;
+    if (ref == NO_VAR) {
+        *out_count = run->rows ? run->rows->chunks.count : 0;
+        return run->rows ? run->rows->chunks.items : NULL;
+    }
+    *out_count = run->x->vars[ref].chunks.count;
+    return run->x->vars[ref].chunks.items;
+}
+
 static i64 part_rows(const struct pipe_run *run, i64 part) {
+    i64 count;
     const struct source *source = &run->pipe.pipe->source;
     switch (source->kind) {
     case SOURCE_TABLE:
         return run->x->versions[source->ref]->tablet_rows[part];
     case SOURCE_VAR:
-        return run->x->vars[source->ref].chunks.items[part]->rows;
+        return source_chunks(run, &count)[part]->rows;
     case SOURCE_DICT:
         return run->x->dict_lens[source->ref];
     case SOURCE_SERIES:
@@ -82,9 +94,13 @@ static FALLIBLE open_series(struct pipe_run *run) {
 static void find_parts(struct pipe_run *run) {
     const struct source *source = &run->pipe.pipe->source;
     struct arena *arena = run->x->arena;
+    i64 chunks = 0;
+    if (source->kind == SOURCE_VAR) {
+        (void)source_chunks(run, &chunks);
+    }
     run->part_count = run->provider                  ? 0
                       : source->kind == SOURCE_TABLE ? run->x->versions[source->ref]->tablet_count
-                      : source->kind == SOURCE_VAR   ? run->x->vars[source->ref].chunks.count
+                      : source->kind == SOURCE_VAR   ? chunks
                                                      : 1;
     run->part_morsels = NEW_ARRAY(arena, i64, run->part_count + 1);
     run->part_starts = NEW_ARRAY(arena, i64, run->part_count + 1);
@@ -205,6 +221,7 @@ static void worker_close(struct worker *w) {
     hold_end(w);
     mem_free(mem, w->const_memory, w->const_bytes);
     mem_free(mem, w->temp_memory, w->temp_bytes);
+    mem_free(mem, w->block, w->block_bytes);
     heap_fini(&w->heap);
     best_close(w);
     meet_close(w);
@@ -315,7 +332,8 @@ static void set_source(struct worker *w, i64 part, i64 first) {
         w->deleted = version_deleted(x->versions[source->ref], part);
         w->row_start = x->versions[source->ref]->row_starts[part];
     } else if (source->kind == SOURCE_VAR) {
-        w->chunk = x->vars[source->ref].chunks.items[part];
+        i64 count;
+        w->chunk = source_chunks(w->run, &count)[part];
         w->chunk_first = first;
         w->row_start = w->run->part_starts[part] + first;
     }
@@ -371,6 +389,9 @@ static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
     i64 first = run->part_firsts[part] + (morsel - run->part_morsels[part]) * run->morsel_rows;
     i64 rows = MIN_OF(run->morsel_rows, run->part_ends[part] - first);
     set_source(w, part, first);
+    if (run->rows) {
+        TRY(row_part_load(w, w->chunk, &w->chunk));
+    }
     w->morsel = run->morsel_base + morsel;
     w->morsel_out = 0;
     w->enough = run->limit == 0;
@@ -398,6 +419,17 @@ static struct worker *get_worker(struct pipe_run *run, i32 number) {
     return w;
 }
 
+/* Memory has no room for the columns of another tablet: the morsel waits for the end of those that have
+ * theirs. */
+static void put_off(struct pipe_run *run, struct worker *w, i64 morsel) {
+    error_reset(&w->err);
+    w->put_off = 0;
+    atomic_store_explicit(&run->narrow, 1, memory_order_relaxed);
+    mutex_lock(&run->x->lock);
+    VEC_PUSH(run->x->arena, &run->late, morsel);
+    mutex_unlock(&run->x->lock);
+}
+
 static void morsel_task(void *arg, i64 i, i32 number) {
     struct pipe_run *run = arg;
     if (atomic_load_explicit(&run->failed, memory_order_relaxed) ||
@@ -407,7 +439,12 @@ static void morsel_task(void *arg, i64 i, i32 number) {
     struct worker *w = get_worker(run, number);
     wf_status status = exec_check(run->x);
     if (!status && !atomic_load_explicit(&run->failed, memory_order_relaxed)) {
-        status = run->provider ? scan_morsel(w) : run_morsel(w, i);
+        bool waits = atomic_load_explicit(&run->narrow, memory_order_relaxed) && !run->alone && !w->held;
+        status = run->provider ? scan_morsel(w) : waits ? ERR_OK : run_morsel(w, i);
+        if (waits || w->put_off) {
+            put_off(run, w, i);
+            return;
+        }
     }
     if (status) {
         run_fail(run, w, status);
@@ -454,7 +491,7 @@ static FALLIBLE begin_sinks(struct pipe_run *run) {
     for (u32 s = 0; s < pipe->sink_count; s++) {
         run->sinks[s] = (struct sink_run){0};
         run->sinks[s].sink = &pipe->sinks[s];
-        run->sinks[s].class = classes[pipe->sinks[s].kind];
+        run->sinks[s].class = run->into ? &sink_parts : classes[pipe->sinks[s].kind];
         run->sink_count = s + 1;
         TRY(run->sinks[s].class->begin(run, &run->sinks[s]));
     }
@@ -485,10 +522,11 @@ static void fill_metric(struct pipe_run *run, u32 step_no) {
             metric->probes += w->probes;
             metric->op_cost += w->op_cost;
             for (u32 m = 0; m < run->pipe.pipe->mark_count; m++) {
-                metric->marks[m] = MAX_OF(metric->marks[m], 0) + w->marks[m];
+                i64 *mark = &metric->marks[run->mark_first + m];
+                *mark = MAX_OF(*mark, 0) + w->marks[m];
                 w->marks[m] = 0;
             }
-            metric->rows_in += w->rows_in;
+            metric->rows_in += run->later ? 0 : w->rows_in;
             metric->rows_out += w->rows_out;
             metric->tablets_pruned_rows += w->rows_pruned;
             w->bytes_read = w->bytes_written = w->probes = w->op_cost = 0;
@@ -498,14 +536,15 @@ static void fill_metric(struct pipe_run *run, u32 step_no) {
 }
 
 /* The indexes that memory holds a class at a time, and the passes that they make. */
-static void find_classed(struct pipe_run *run) {
+void pipe_classes(struct pipe_run *run) {
     const struct pipeline *pipe = run->pipe.pipe;
+    run->classed_count = 0;
     run->pass_count = 1;
     run->classed = NEW_ARRAY(run->x->arena, struct classed, pipe->op_count + 1);
     for (u32 i = 0; i < pipe->op_count && exec_passes(run->x, pipe); i++) {
         u32 var = op_variable(&pipe->ops[i]);
         bool index = var != NO_VAR && run->x->program->vars[var].kind == VAR_INDEX;
-        bool known = !index || !run->x->vars[var].index->class_bits;
+        bool known = !index || !run->x->vars[var].index->class_bits || var + 1 == run->opened;
         for (u32 k = 0; k < run->classed_count; k++) {
             known = known || run->classed[k].var == var;
         }
@@ -527,7 +566,7 @@ static FALLIBLE open_pass(struct pipe_run *run, i64 pass) {
             TRY(class_open(run->x, run->classed[k].var, class));
         }
     }
-    run->morsel_base = pass * run->morsel_count;
+    run->morsel_base = run->morsel_first + pass * run->morsel_count;
     return ERR_OK;
 }
 
@@ -553,6 +592,32 @@ static void keep_marks(struct pipe_run *run, i64 *before, bool restore) {
     }
 }
 
+static int by_number(const void *a, const void *b) {
+    i64 x = *(const i64 *)a, y = *(const i64 *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Morsels that were put off, by one worker, while nobody else holds columns. */
+static void run_late(struct pipe_run *run) {
+    if (run->late.count == 0) {
+        return;
+    }
+    for (i32 k = 0; k < run->worker_count; k++) {
+        if (run->workers[k]) {
+            hold_end(run->workers[k]);
+        }
+    }
+    qsort(run->late.items, (size_t)run->late.count, sizeof *run->late.items, by_number);
+    run->alone = 1;
+    for (i64 i = 0; i < run->late.count; i++) {
+        morsel_task(run, run->late.items[i], 0);
+    }
+    hold_end(run->workers[0]);
+    run->alone = 0;
+    run->late.count = 0;
+    atomic_store_explicit(&run->narrow, 0, memory_order_relaxed);
+}
+
 static FALLIBLE run_passes(struct pipe_run *run) {
     i64 marks = (i64)run->worker_count * run->pipe.pipe->mark_count;
     i64 *before = NEW_ARRAY(run->x->arena, i64, marks + 1);
@@ -562,6 +627,7 @@ static FALLIBLE run_passes(struct pipe_run *run) {
         if (!status) {
             keep_marks(run, before, false);
             tasks_run_until(run->x, run->morsel_count, &run->stop_from, morsel_task, run);
+            run_late(run);
             keep_marks(run, before, true);
         }
         status = !status && atomic_load(&run->failed) ? run->status : status;
@@ -619,7 +685,10 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
     hold_open(run);
     run->position = step->position;
     find_parts(run);
-    find_classed(run);
+    if (step->pipeline->source.kind == SOURCE_ONE && run->pipe.level_count == 1) {
+        run->vector_rows = 1; /* constants fill vectors, which would be most of the work */
+    }
+    pipe_classes(run);
     TRY(arena_check(x->arena, x->err));
     return scan_begin(run);
 }
@@ -649,7 +718,7 @@ static i64 rows_held(const struct pipe_run *run, bool begun) {
     i64 rows = 0;
     for (u32 s = 0; s < pipe->sink_count; s++) {
         const struct sink *sink = &pipe->sinks[s];
-        bool holds = sink->kind == SINK_ROWS || sink->kind == SINK_AGG;
+        bool holds = sink->var != NO_VAR && (sink->kind == SINK_ROWS || sink->kind == SINK_AGG);
         bool kept = begun || (sink->append && !run->sliced);
         rows += holds && kept ? run->x->vars[sink->var].rows : 0;
     }
@@ -685,16 +754,42 @@ void pipe_close(struct pipe_run *run) {
     }
 }
 
-static FALLIBLE run_whole(struct device *dev, struct exec *x, u32 step_no,
-                          const struct step *step) {
-    struct pipe_run run;
-    TRY(pipe_open(dev, x, step, &run));
-    const struct pipeline *pipe = step->pipeline;
-    pipe_note_skipped(&run, step_no);
-    bool limited = pipe->sink_count == 1 && pipe->sinks[0].kind == SINK_ROWS;
-    wf_status status = pipe_window(&run, step_no, 0, I64_MAX, limited ? pipe->sinks[0].limit : -1);
-    pipe_close(&run);
-    return status;
+wf_status pipe_begin(struct pipe_run *run) {
+    run->window_first = 0;
+    run->window_end = I64_MAX;
+    return begin_sinks(run);
+}
+
+wf_status pipe_part(struct pipe_run *run) {
+    find_parts(run);
+    cut_morsels(run);
+    TRY(run_passes(run));
+    run->morsel_first += run->pass_count * run->morsel_count;
+    return ERR_OK;
+}
+
+wf_status pipe_turn(struct pipe_run *run) {
+    TRY(end_sinks(run));
+    for (u32 s = 0; s < run->sink_count; s++) {
+        agg_turn(run, s);
+    }
+    return ERR_OK;
+}
+
+wf_status pipe_end(struct pipe_run *run) {
+    for (i32 i = 0; i < run->worker_count; i++) {
+        if (run->workers[i]) {
+            TRY(arena_check(&run->workers[i]->arena, run->x->err));
+        }
+    }
+    return end_sinks(run);
+}
+
+void pipe_metric(struct pipe_run *run, u32 step_no, bool fine) {
+    fill_metric(run, step_no);
+    note_spilling(run, step_no);
+    run->x->metrics[step_no].rows_out += fine ? rows_held(run, true) : 0;
+    close_sinks(run);
 }
 
 /* A step of a loop may run a hundred thousand times: what it needs to run is given back. */
@@ -704,7 +799,7 @@ wf_status pipeline_run(struct device *dev, struct exec *x, u32 step_no, const st
     arena_init(&own, x->mem);
     x->keep = exec_arena(x);
     x->arena = &own;
-    wf_status status = run_whole(dev, x, step_no, step);
+    wf_status status = stages_run(dev, x, step_no, step);
     x->arena = arena;
     arena_fini(&own);
     return status ? status : arena_check(exec_arena(x), x->err);

@@ -329,7 +329,8 @@ wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct
     out->ops = NEW_ARRAY(x->arena, struct cpu_op, pipe->op_count + 1);
     out->width = NEW_ARRAY(x->arena, u8, pipe->reg_count + 1);
     out->made = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
-    out->passing = exec_provider(x, pipe) != NULL || texts_pass(x, pipe);
+    bool aside = pipe->source.kind == SOURCE_VAR && pipe->source.ref == NO_VAR;
+    out->passing = exec_provider(x, pipe) != NULL || texts_pass(x, pipe) || aside;
     out->multi = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
     for (u32 r = 0; r < pipe->reg_count; r++) {
         out->width[r] = width_of_kind(pipe->regs[r].kind);

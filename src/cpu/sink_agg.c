@@ -34,12 +34,14 @@ enum {
     GROWN_GROUPS = 64,
     SMALL_GROUPS = 32,
     MERGE_STATES = 1 << 10,
+    MERGE_STATES_FED = 1 << 11,
     MERGE_ROWS = 16
 #else
     DIRECT_SPARE = 64, /* slots a row of the source */
     GROWN_GROUPS = 128 << 10, /* groups beyond which a table leaves the cache */
     SMALL_GROUPS = 16 << 10,  /* of the table before the partitions */
     MERGE_STATES = 4 << 10,   /* partial states of a task: a small chunk has its cost */
+    MERGE_STATES_FED = 32 << 10, /* ... where that is done for every partition of a cut */
     MERGE_ROWS = 16 << 10     /* groups of all workers from which merging in parallel pays */
 #endif
 };
@@ -80,7 +82,7 @@ static u8 choose_form(const struct pipe_run *run, const struct sink *def) {
     if (def->key_bits <= TINY_BITS) {
         return AGG_TINY;
     }
-    i64 rows = run->part_starts[run->part_count];
+    i64 rows = pipe_rows(run);
     i64 words = MAX_OF((i64)def->word_count, 1);
     bool wide = def->key_bits <= TINY_BITS_MAX && rows >> def->key_bits >= TINY_ROWS_PER_KEY &&
                 words << def->key_bits <= TINY_BYTES_MAX / (i64)sizeof(i64);
@@ -100,7 +102,7 @@ static FALLIBLE agg_begin(struct pipe_run *run, struct sink_run *sink) {
 #else
     state->in_runs = def->in_runs;
 #endif
-    state->in_runs = state->in_runs && run->pass_count == 1; /* or keys begin anew with each pass */
+    state->in_runs = state->in_runs && run->pass_count == 1 && !run->feeds; /* or keys begin anew with each pass */
     sink->state = state;
     return ERR_OK;
 }
@@ -111,7 +113,7 @@ static i64 tiny_bytes(const struct agg_state *state, const struct sink *sink) {
 
 /* Whether keys are slots. Slots are cleared before the first row: few rows do not pay for many. */
 static bool is_direct(const struct pipe_run *run, const struct sink *sink) {
-    i64 rows = run->part_starts[run->part_count];
+    i64 rows = pipe_rows(run);
     return sink->key_bits <= DIRECT_BITS && (1LL << sink->key_bits) / DIRECT_SPARE <= rows;
 }
 
@@ -573,9 +575,11 @@ static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
         return memory_refused(run->x->mem, run->x->err, total * (i64)sizeof(u32));
     }
     i64 states = part_rows(state, 0, AGG_PARTS);
+    /* Many partitions give many chunks: columns of whole pages leave none between others. */
+    i64 least = run->feeds ? MERGE_STATES_FED : MERGE_STATES;
     state->parts_together = 1;
     while (state->parts_together < AGG_PARTS &&
-           states / (AGG_PARTS / state->parts_together) < MERGE_STATES) {
+           states / (AGG_PARTS / state->parts_together) < least) {
         state->parts_together *= 2;
     }
     run->sinks[sink_no].partitions = AGG_PARTS / state->parts_together;
@@ -791,6 +795,18 @@ static void agg_close(struct pipe_run *run, u32 sink_no) {
             runs_fini(&agg->runs, mem);
         }
     }
+}
+
+void agg_turn(struct pipe_run *run, u32 sink_no) {
+    struct agg_state *state = run->sinks[sink_no].state;
+    agg_close(run, sink_no);
+    for (i32 k = 0; k < run->worker_count; k++) {
+        if (run->workers[k]) {
+            run->workers[k]->sinks[sink_no] = NULL;
+        }
+    }
+    state->active_count = 0;
+    state->slot_keys = state->parts_together = 0;
 }
 
 const struct sink_class sink_agg = {agg_begin,  agg_consume, agg_combine,

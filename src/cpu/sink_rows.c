@@ -372,7 +372,7 @@ static void keep_heaps(struct pipe_run *run, u32 sink_no, const struct sink *sin
             variable_keep_heap(run->x, sink->var, buffer_retain(rows->heaps.items[h]));
         }
     }
-    if (pipe->source.kind == SOURCE_VAR) {
+    if (pipe->source.kind == SOURCE_VAR && pipe->source.ref != NO_VAR) {
         variable_keep_heaps(run->x, sink->var, pipe->source.ref);
     }
     for (u32 i = 0; i < pipe->op_count; i++) {

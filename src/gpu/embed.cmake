@@ -111,6 +111,8 @@ set(WF_EMBEDDED
   scan_u64.h=gpu/kernels/scan_u64.h
   split_words.h=gpu/kernels/split_words.h
   split_rows.h=gpu/kernels/split_rows.h
+  unpack.h=gpu/kernels/unpack.h
+  defs/kpack.h=defs/kpack.h
   defs/kalgebra.h=defs/kalgebra.h
   tuple.h=gpu/kernels/tuple.h
   relmap.h=gpu/kernels/relmap.h

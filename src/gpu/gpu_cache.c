@@ -155,21 +155,6 @@ struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 row
     return out;
 }
 
-wf_status gpu_hold(struct gpu *g, const struct tablet *tablet, u32 col, struct error *err) {
-    if (!tablet->framed) {
-        return ERR_OK;
-    }
-    g->pins.mem = g->card->mem;
-    wf_status status = pins_hold(&g->pins, tablet, col, err);
-    if (status == ERR_OUT_OF_MEMORY && g->pins.count) {
-        gpu_wait(g);
-        pins_fini(&g->pins);
-        error_reset(err);
-        status = pins_hold(&g->pins, tablet, col, err);
-    }
-    return status;
-}
-
 static u64 cache_hash(u64 tablet_id, u32 col) {
     return hash_u64(tablet_id * 4096 + col);
 }
@@ -286,8 +271,10 @@ static struct cached *cache_add(struct gpu *g, const struct tablet *tablet, u32 
 
 /* Room for the segment, and its copy queued. Without the lock: nobody else touches what is loading.
  */
-static FALLIBLE load(struct gpu *g, struct cached *c, const struct seg_bytes *seg, void *stream,
+static FALLIBLE load(struct gpu *g, struct cached *c, struct gpu_bring *bring, i64 *moved,
                      struct error *err) {
+    struct seg_bytes bytes = gpu_segment_bytes(bring->tablet, bring->col, bring->rows);
+    const struct seg_bytes *seg = &bytes;
     i64 data_room = ALIGN_UP(seg->data_bytes + 64, 64);
     i64 valid_room = ALIGN_UP(seg->valid_bytes, 64);
     if (seg->total_bytes == 0) {
@@ -298,11 +285,12 @@ static FALLIBLE load(struct gpu *g, struct cached *c, const struct seg_bytes *se
     c->data = seg->data_bytes ? at : 0;
     c->nulls = seg->valid_bytes ? at + (u64)data_room : 0;
     c->text = seg->text_bytes ? at + (u64)(data_room + valid_room) : 0;
-    TRY(gpu_upload(g, c->data, seg->data, seg->data_bytes, seg->data_buffer, stream, err));
-    TRY(gpu_upload(g, c->nulls, seg->valid, seg->valid_bytes, seg->valid_buffer, stream, err));
-    TRY(gpu_upload(g, c->text, seg->text, seg->text_bytes, seg->text_buffer, stream, err));
+    bring->data = c->data;
+    bring->nulls = c->nulls;
+    bring->text = c->text;
+    TRY(gpu_bring(g, bring, moved, err));
     if (g->card->worker_count > 1) {
-        CU(g->api->event_record(g->uploaded, stream));
+        CU(g->api->event_record(g->uploaded, g->streams[bring->stream]));
     }
     return ERR_OK;
 }
@@ -374,9 +362,8 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
     if (!missed) {
         return ERR_OK;
     }
-    struct seg_bytes seg = gpu_segment_bytes(tablet, col, rows);
-    wf_status status = gpu_hold(g, tablet, col, err);
-    status = status ? status : load(g, c, &seg, stream, err);
+    struct gpu_bring bring = {.tablet = tablet, .col = col, .rows = rows};
+    wf_status status = load(g, c, &bring, moved, err);
     if (status) { /* nothing may still be writing what is freed */
         (void)gpu_sync(g, stream);
     }
@@ -388,8 +375,19 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
     }
     cond_broadcast(&card->changed);
     mutex_unlock(&card->lock);
-    *moved += status ? 0 : seg.total_bytes;
     return status;
+}
+
+void gpu_cache_forget(struct gpu *g) {
+    struct gpu_card *card = g->card;
+    mutex_lock(&card->lock);
+    for (struct cached *c = card->cache.newest, *older; c; c = older) {
+        older = c->older;
+        if (c->load_no == g->run_no && !c->loading) {
+            cache_drop(card, c);
+        }
+    }
+    mutex_unlock(&card->lock);
 }
 
 /* --- making room --- */

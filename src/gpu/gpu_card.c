@@ -102,6 +102,7 @@ static void close_streams(struct gpu *g) {
     g->args_block = NULL;
     memset(g->fits, 0, sizeof g->fits);
     gpu_pinned_free(g, &g->args);
+    gpu_pinned_free(g, &g->bad);
     gpu_pinned_free(g, &g->reports);
     gpu_queue_fini(g);
     for (i64 e = 0; e < g->event_count; e++) {
@@ -214,6 +215,7 @@ bool gpu_leave(struct gpu *g) {
         gpu_wait(g);
         pins_fini(&g->pins);
     }
+    gpu_bring_end(g);
     mutex_lock(&card->lock);
     bool company = g->had_company;
     card->inside--;

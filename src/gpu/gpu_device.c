@@ -270,7 +270,11 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
                 (struct weave_index){KINDEX_RANK, op->code == OP_PROBE, 0, 1, {0}, 0, 0, 0, 1};
         }
     }
-    struct weave weave = {.plan = plan, .cols = cols, .indexes = indexes, .lists = 1};
+    struct weave weave = {.plan = plan,
+                          .cols = cols,
+                          .indexes = indexes,
+                          .lists = 1,
+                          .pieces = gpu_weave_pieces(x, pipe)};
     const struct agg_room room = {.rows = pipe->source.rows,
                                   .memory_bytes = I64_MAX,
                                   .shared_max = EXPLAIN_SHARED_BYTES,
@@ -391,9 +395,11 @@ static FALLIBLE run_level(struct gpu *g, struct exec *x, u32 step_no, const stru
                           enum gpu_tight tight) {
     g->tight = tight;
     g->pool = x->pool;
-    g->spilled_bytes = 0;
+    g->spilled_bytes = g->packed_bytes = 0;
     wf_status status = run_inside(g, x, step_no, step);
+    status = status ? status : gpu_bring_check(g, x->err);
     x->metrics[step_no].bytes_spilled = g->spilled_bytes;
+    x->metrics[step_no].bytes_packed += g->packed_bytes;
     drop_spilled(g);
     g->tight = TIGHT_NOT;
     g->pool = NULL;
@@ -405,6 +411,7 @@ static void begin_again(struct step_metric *metric, const struct step_metric *un
     struct step_metric spent = *metric;
     *metric = *untouched;
     metric->bytes_moved = spent.bytes_moved;
+    metric->bytes_packed = spent.bytes_packed;
     metric->bytes_fetched = spent.bytes_fetched;
     metric->launches = spent.launches;
     metric->waits = spent.waits;
@@ -447,6 +454,7 @@ static FALLIBLE gpu_rounds(struct device *dev, struct exec *x, struct rounds *r)
     g->may_spill = 0;
     g->pool = x->pool;
     wf_status status = gpu_run_loop(g, x, r);
+    status = status ? status : gpu_bring_check(g, x->err);
     g->pool = NULL;
     gpu_leave(g);
     return status;

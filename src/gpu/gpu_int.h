@@ -142,9 +142,6 @@ struct seg_bytes {
     struct buffer *data_buffer, *valid_buffer, *text_buffer; /* what they lie in; NULL: unknown */
 };
 struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 rows);
-/* The column is in the host's memory until the step ends, or until another one that has no room beside
- * it has been asked for: what is queued is waited for then. Not for what a kernel reads there. */
-FALLIBLE gpu_hold(struct gpu *g, const struct tablet *tablet, u32 col, struct error *err);
 bool gpu_cache_has(struct gpu_card *card, u64 tablet_id, u32 col);
 /* The segment on the card, copied there on the first stream when missing; work on that stream comes
  * after the copy, whoever queued it. *moved counts bytes. It stays until the step ends. */
@@ -170,6 +167,25 @@ void gpu_unpin_all(struct gpu_card *card);
 /* Copies host bytes to the card: directly when pinned, else through staging memory. */
 FALLIBLE gpu_upload(struct gpu *g, u64 dst, const void *src, i64 bytes, struct buffer *in,
                     void *stream, struct error *err);
+
+/* Segments that this step has loaded so far are not what they should be. */
+void gpu_cache_forget(struct gpu *g);
+
+/* --- columns over the bus (gpu_bring.c) --- */
+
+struct gpu_bring {
+    const struct tablet *tablet;
+    u32 col;
+    i32 stream;             /* of the worker's */
+    i64 rows;
+    u64 data, nulls, text;  /* where it goes, on the card */
+};
+/* Queues what brings a column to the card; *moved counts the bytes that cross. What it crosses from is held until the
+ * step ends, or until another one that has no room beside it has been asked for: what is queued is waited for then. */
+FALLIBLE gpu_bring(struct gpu *g, const struct gpu_bring *b, i64 *moved, struct error *err);
+/* Once all has been waited for: XX001 where it was not as it must be. */
+FALLIBLE gpu_bring_check(struct gpu *g, struct error *err);
+void gpu_bring_end(struct gpu *g); /* with the step */
 
 /* --- columns that are missed (gpu_move.c) --- */
 
@@ -444,6 +460,9 @@ struct gpu {
     struct device device;
     struct gpu_card *card;
     struct pins pins; /* columns of the database file that cross the bus, until the step ends */
+    struct gpu_block *packed[GPU_STREAMS]; /* those that cross it packed, on the card; until then, too */
+    struct pinned bad;        /* u32: what was unpacked cannot be */
+    i64 packed_bytes;         /* that crossed it so, for the step */
     const struct cu_api *api; /* the card's */
     i32 number;               /* among the card's */
     u64 run_no;               /* of the step */
@@ -717,10 +736,13 @@ struct weave { /* what the text depends on besides the opcodes */
     b8 ranged;           /* which rows of it are read, the device knows: struct krange */
     b8 lists;            /* there is shared memory for lists of rows */
     b8 heavy;            /* rows may have so many matches that all blocks share them */
+    u64 pieces;          /* opcodes, by number, whose pattern is literals between %s: gpu_weave_pieces */
     i32 rows_per_thread; /* out */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };
 void gpu_weave_text(struct weave *w, struct text *out);
+/* Which of the first 64 opcodes are LIKE a literal that has nothing but literals between %s. */
+u64 gpu_weave_pieces(const struct exec *x, const struct pipeline *pipe);
 /* Rows of a thread where groups are runs: what they give is kept in registers until these have ended. */
 i32 gpu_weave_run_rows(const struct gpu_plan *plan, const struct sink *sink);
 const char *gpu_part_text(const char *part); /* includes that a part of op.def needs; NULL: none */

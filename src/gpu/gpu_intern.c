@@ -32,6 +32,24 @@ static FALLIBLE open_host(struct exec *x, u32 var, bool is_text, i64 *out_len) {
 
 /* --- tables --- */
 
+static void drop_blocks(struct gpu *g, struct gpu_block *blocks[4]) {
+    for (i32 i = 0; i < 4; i++) {
+        gpu_heap_free(g->card, blocks[i]);
+        blocks[i] = NULL;
+    }
+}
+
+static FALLIBLE take_blocks(struct gpu *g, i64 slots, i64 entries, i64 heap_bytes,
+                            struct gpu_block *blocks[4], struct error *err) {
+    TRY(gpu_alloc(g, slots * 4, &blocks[BLOCK_SLOTS], err));
+    TRY(gpu_alloc(g, entries * ENTRY_BYTES, &blocks[BLOCK_ENTRIES], err));
+    TRY(gpu_alloc(g, heap_bytes, &blocks[BLOCK_HEAP], err));
+    TRY(gpu_alloc(g, INTERN_COUNTS * 8, &blocks[BLOCK_COUNTS], err));
+    CU(g->api->set_bytes(blocks[BLOCK_SLOTS]->addr, 0, (size_t)slots * 4, g->streams[0]));
+    return ERR_OK;
+}
+
+/* All of its blocks, or none: who finds no room tries again. */
 static FALLIBLE new_table(struct gpu *g, struct exec *x, i64 entries, i64 heap_bytes,
                           struct gpu_block *blocks[4], struct kintern *out) {
     struct error *err = x->err;
@@ -42,11 +60,11 @@ static FALLIBLE new_table(struct gpu *g, struct exec *x, i64 entries, i64 heap_b
     while (slots < 2 * entries) {
         slots *= 2;
     }
-    TRY(gpu_alloc(g, slots * 4, &blocks[BLOCK_SLOTS], err));
-    TRY(gpu_alloc(g, entries * ENTRY_BYTES, &blocks[BLOCK_ENTRIES], err));
-    TRY(gpu_alloc(g, heap_bytes, &blocks[BLOCK_HEAP], err));
-    TRY(gpu_alloc(g, INTERN_COUNTS * 8, &blocks[BLOCK_COUNTS], err));
-    CU(g->api->set_bytes(blocks[BLOCK_SLOTS]->addr, 0, (size_t)slots * 4, g->streams[0]));
+    wf_status status = take_blocks(g, slots, entries, heap_bytes, blocks, err);
+    if (status) {
+        drop_blocks(g, blocks);
+        return status;
+    }
     *out = (struct kintern){.slots = DEV(u32 *, blocks[BLOCK_SLOTS]->addr),
                             .entries = DEV(u64 *, blocks[BLOCK_ENTRIES]->addr),
                             .heap = DEV(u8 *, blocks[BLOCK_HEAP]->addr),
@@ -76,13 +94,6 @@ static FALLIBLE fill(struct gpu *g, struct exec *x, struct gpu_var *gv, bool is_
     return ERR_OK;
 }
 
-static void drop_blocks(struct gpu *g, struct gpu_block *blocks[4]) {
-    for (i32 i = 0; i < 4; i++) {
-        gpu_heap_free(g->card, blocks[i]);
-        blocks[i] = NULL;
-    }
-}
-
 /* A table of another size with the same entries. */
 static FALLIBLE resize(struct gpu *g, struct exec *x, struct gpu_var *gv, bool is_text, i64 entries,
                        i64 heap_bytes) {
@@ -92,7 +103,6 @@ static FALLIBLE resize(struct gpu *g, struct exec *x, struct gpu_var *gv, bool i
     memset(gv->intern_blocks, 0, sizeof gv->intern_blocks);
     wf_status status = new_table(g, x, entries, heap_bytes, gv->intern_blocks, &gv->intern);
     if (status) { /* the entries stay where they are */
-        drop_blocks(g, gv->intern_blocks);
         memcpy(gv->intern_blocks, old, sizeof old);
         return status;
     }

@@ -101,7 +101,8 @@ static FALLIBLE move_tablet(struct gpu *g, const struct gpu_move *move, i64 t, s
     }
     wf_status status = gpu_cache_load(g, tablet, move->col, rows, &cached, &moved, err);
     int code = g->api->stream_synchronize(g->streams[0]);
-    return status ? status : gpu_check(g->card, code, "stream_synchronize", err);
+    status = status ? status : gpu_check(g->card, code, "stream_synchronize", err);
+    return status ? status : gpu_bring_check(g, err);
 }
 
 /* False: it was given up. */

@@ -378,6 +378,7 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.indexes = indexes;
     sig->weave.gone = gpu_job_gone_bits(j) != NULL;
     sig->weave.ranged = j->ranged;
+    sig->weave.pieces = gpu_weave_pieces(j->x, j->pipe);
     sig->weave.lists =
         j->plan.sink->kind != SINK_AGG || j->g->card->shared_max >= LISTS_LEAST_SHARED;
     sig->weave.heavy = j->heavy_least && !j->aggs[0].shape.run_rows;

@@ -696,6 +696,18 @@ static void set_text(const struct job *j, u32 col, const struct seg_bytes *seg, 
     }
 }
 
+/* What crosses the bus next is read meanwhile: the next tablet by a thread, others by the disk. */
+static void ahead(const struct job *j, u32 col, i64 first) {
+    enum { AHEAD = 4 };
+    u32 table_col = j->pipe->source.cols[col];
+    for (i64 p = first; p < MIN_OF(j->part_count, first + AHEAD); p++) {
+        const struct tablet *tablet = j->parts[p].tablet;
+        if (tablet->framed && !gpu_cache_has(j->g->card, tablet->id, table_col)) {
+            (p == first ? column_ahead : column_expect)(tablet, table_col, true);
+        }
+    }
+}
+
 wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at,
                           i32 slot, struct kseg *out) {
     const struct part *part = &j->parts[p];
@@ -729,6 +741,7 @@ wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, 
         at = mapped_addrs(&seg);
     } else {
         struct cached *cached = NULL;
+        ahead(j, col, p + 1);
         TRY(gpu_cache_load(j->g, part->tablet, table_col, part->rows, &cached,
                            &j->metric->bytes_moved, j->x->err));
         at = (struct addrs){cached->data, cached->nulls, cached->text};
@@ -744,21 +757,16 @@ wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, 
 }
 
 wf_status gpu_job_stream(struct job *j, const struct batch *b, i32 slot) {
-    struct gpu *g = j->g;
-    void *stream = g->streams[slot];
-    struct error *err = j->x->err;
     i64 slot_at = 0;
     for (u32 c = 0; c < j->col_count; c++) {
         for (i64 p = b->first; j->plan.col_used[c] && p < b->first + b->count; p++) {
             const struct part *part = &j->parts[p];
-            struct seg_bytes seg =
-                gpu_segment_bytes(part->tablet, j->pipe->source.cols[c], part->rows);
+            u32 col = j->pipe->source.cols[c];
+            struct seg_bytes seg = gpu_segment_bytes(part->tablet, col, part->rows);
             struct addrs at = slot_addrs(j, &seg, &slot_at, slot);
-            TRY(gpu_hold(g, part->tablet, j->pipe->source.cols[c], err));
-            TRY(gpu_upload(g, at.data, seg.data, seg.data_bytes, seg.data_buffer, stream, err));
-            TRY(gpu_upload(g, at.nulls, seg.valid, seg.valid_bytes, seg.valid_buffer, stream, err));
-            TRY(gpu_upload(g, at.text, seg.text, seg.text_bytes, seg.text_buffer, stream, err));
-            j->metric->bytes_moved += seg.total_bytes;
+            struct gpu_bring bring = {part->tablet, col, slot, part->rows, at.data, at.nulls, at.text};
+            ahead(j, c, p + 1);
+            TRY(gpu_bring(j->g, &bring, &j->metric->bytes_moved, j->x->err));
         }
     }
     return ERR_OK;

@@ -62,6 +62,36 @@ static bool can_seek(const struct weaver *v, u32 at) {
     return text_load_of(v, op->a) != NULL;
 }
 
+/* As seek_pieces_of (kernels/seek.h) finds it. */
+static bool has_pieces(str pattern) {
+    enum { PIECES = 6 };
+    const char *p = (const char *)(size_t)pattern.addr;
+    u32 count = 0;
+    for (u32 i = 0; i < pattern.len; i++) {
+        if (p[i] == '_' || p[i] == '\\') {
+            return false;
+        }
+        count += p[i] != '%' && (i == 0 || p[i - 1] == '%');
+    }
+    return pattern.len && p[0] == '%' && count > 0 && count <= PIECES;
+}
+
+u64 gpu_weave_pieces(const struct exec *x, const struct pipeline *pipe) {
+    u64 pieces = 0;
+    for (u32 i = 0; i < MIN_OF(pipe->op_count, 64); i++) {
+        for (u32 c = 0; pipe->ops[i].code == OP_LIKE_STR && c < pipe->op_count; c++) {
+            const struct op *op = &pipe->ops[c];
+            bool its = op->code == OP_CONST && op->dst == pipe->ops[i].b;
+            pieces |= (u64)(its && has_pieces(x->lits[op->imm].str)) << i;
+        }
+    }
+    return pieces;
+}
+
+static bool in_pieces(const struct weaver *v, u32 at) {
+    return at < 64 && (v->w->pieces >> at & 1);
+}
+
 struct readers {
     struct weaver *v;
     b8 seeks; /* the opcode whose registers are visited */
@@ -112,7 +142,7 @@ void weave_seek_setup(struct weaver *v) {
             line(v, "if (t_id() == 0) {");
             line(v, "    %s;", leads);
             line(v, "}");
-            if (v->pipe->ops[i].code == OP_LIKE_STR) {
+            if (in_pieces(v, i)) {
                 line(v, "SHARED(struct seek_pieces, s_pieces%u, 1);", i);
                 line(v, "if (t_id() == 32) {");
                 line(v, "    seek_pieces_of(s_pieces%u, r%u);", i, v->pipe->ops[i].b);
@@ -145,20 +175,16 @@ static void put_ask(struct weaver *v, u32 at) {
 
 /* Rows of a boolean, one after the other: few are left, and a row of each thread at a time. */
 static void put_flags(struct weaver *v, u32 at) {
-    const struct op *op = &v->pipe->ops[at];
     line(v, "NO_UNROLL for (; may; may &= may - 1u) {");
     v->depth++;
     line(v, "const u32 i = 4u * g + first_set_u32(may);");
-    if (op->code == OP_LIKE_STR) {
+    if (in_pieces(v, at)) {
         line(v, "const u32 hint = hints >> 8u * (i %% 4u) & 255u;");
-        line(v, "if (s_pieces%u[0].count) {", at);
-        line(v, "    has%u |= seek_like(seek_text(text%u, row + ROW(i)), hint, r%u, s_pieces%u) << i;",
-             at, at, op->b, at);
-        line(v, "    continue;");
-        line(v, "}");
+        line(v, "has%u |= seek_like(seek_text(text%u, row + ROW(i)), hint, s_pieces%u) << i;", at, at, at);
+    } else {
+        put_ask(v, at);
+        line(v, "has%u |= (u32)found << i;", at);
     }
-    put_ask(v, at);
-    line(v, "has%u |= (u32)found << i;", at);
     v->depth--;
     line(v, "}");
 }

@@ -125,6 +125,7 @@ struct csv_job {
     _Atomic i64 gap_rows, ignored_rows; /* of all tablets; those of them with errors */
     struct load *load;                  /* NULL: rows go to the table's tail */
 
+    struct mutex narrow;  /* held while a block is parsed, where memory is short */
     struct mutex lock;    /* below, and tablets' blocks and heaps */
     u8 *spare;            /* a tablet block to be used again */
     struct error stopped; /* memory, cancellation: ends everything */

@@ -63,9 +63,25 @@ static void count_task(void *arg, i64 i, i32 worker) {
     csv_count(begin, len, &job->marks, &job->blocks[i].count);
 }
 
+/* Every thread may have a tablet of its own under way, and what it is sealed into. */
+static bool is_narrow(const struct csv_job *job) {
+    enum { AT_ONCE = 4 };
+    return memory_left(job->mem) < AT_ONCE * job->tablet_bytes;
+}
+
+/* Where memory ends meanwhile, blocks are parsed one at a time: they come about in the file's order,
+ * so that few tablets are begun before others are full. */
 static void parse_task(void *arg, i64 i, i32 worker) {
+    struct csv_job *job = arg;
     UNUSED(worker);
-    csv_parse_block(arg, i);
+    bool narrow = is_narrow(job);
+    if (narrow) {
+        mutex_lock(&job->narrow);
+    }
+    csv_parse_block(job, i);
+    if (narrow) {
+        mutex_unlock(&job->narrow);
+    }
 }
 
 static void run(struct pool *pool, i64 count, void (*task)(void *, i64, i32), void *arg) {
@@ -251,9 +267,17 @@ void csv_lay_out(struct csv_job *job, i64 rows) {
     job->tablet_bytes = at + (job->gaps ? ALIGN_UP(rows, 64) : 0);
 }
 
-static FALLIBLE plan_tablets(struct csv_job *job, struct error *err) {
+/* *io_pool becomes NULL where one thread does all, for want of memory. */
+static FALLIBLE plan_tablets(struct csv_job *job, struct pool **io_pool, struct error *err) {
     const struct table *table = job->table;
-    job->tablet_rows = 1LL << table->tablet_shift;
+    TRY(alloc(job, &job->data_at, (i64)table->col_count * 2 * (i64)sizeof(i64), err));
+    job->nulls_at = job->data_at + table->col_count;
+    csv_lay_out(job, 64);
+    i64 line_bytes = (job->end - job->start) / MAX_OF(job->total_rows, 1);
+    i64 workers = *io_pool ? pool_worker_count(*io_pool) : 1;
+    bool all = load_plan(table, job->mem, workers, job->tablet_bytes / 64 + line_bytes,
+                         &job->tablet_rows);
+    *io_pool = all ? *io_pool : NULL;
     job->tablet_count = (job->total_rows + job->tablet_rows - 1) / job->tablet_rows;
     i64 bytes = (i64)sizeof *job->tablets * MAX_OF(job->tablet_count, 1);
     TRY(alloc(job, &job->tablets, bytes, err));
@@ -263,8 +287,6 @@ static FALLIBLE plan_tablets(struct csv_job *job, struct error *err) {
         tablet->rows = MIN_OF(job->tablet_rows, job->total_rows - tablet->first_row);
         atomic_init(&tablet->rows_left, tablet->rows);
     }
-    TRY(alloc(job, &job->data_at, (i64)table->col_count * 2 * (i64)sizeof(i64), err));
-    job->nulls_at = job->data_at + table->col_count;
     csv_lay_out(job, MIN_OF(job->tablet_rows, job->total_rows));
     bool small = job->tablet_count == 1 && job->total_rows * 8 <= job->tablet_rows;
     return small ? ERR_OK : load_open(&job->load, job->table, err);
@@ -482,8 +504,8 @@ static FALLIBLE load_file(struct csv_job *job, struct pool *pool, struct error *
         place_blocks(job);
         TRY(check_unlisted(job, err));
         TRY(reserve_sequences(job, err));
-        TRY(plan_tablets(job, err));
-        run(pool, job->block_count, parse_task, job);
+        TRY(plan_tablets(job, &pool, err));
+        run(is_narrow(job) ? NULL : pool, job->block_count, parse_task, job);
     }
     if (input_torn(job->in)) {
         csv_changed(job);
@@ -521,6 +543,7 @@ static void job_fini(struct csv_job *job) {
     mem_free(mem, job->seq_first, (i64)job->table->col_count * 2 * (i64)sizeof(i64));
     mem_free(mem, job->fields, (i64)job->field_count * (i64)sizeof *job->fields);
     mutex_fini(&job->lock);
+    mutex_fini(&job->narrow);
 }
 
 wf_status csv_load_blocks(struct table *table, const struct input *in,
@@ -536,6 +559,7 @@ wf_status csv_load_blocks(struct table *table, const struct input *in,
                           .null_len = (i64)strlen(options->null_text)};
     atomic_init(&job.bad_record, I64_MAX);
     mutex_init(&job.lock);
+    mutex_init(&job.narrow);
     wf_status status = csv_plan_fields(&job, NULL, err);
     if (status == ERR_OK) {
         status = find_records(&job, err);

@@ -1,16 +1,14 @@
 /* generate.c: fills tables from a generator, in parallel, straight into tablets.
  *
  * A task is one tablet of one table: a worker has the generator write its columns, piece by piece
- * so that cancellation is noticed, and seals them (load_tablet). Sizes are known beforehand, so all
+ * so that cancellation is noticed, and seals them (load_tablet). Large ones come first, so that no
+ * worker is left with one when the others have ended. Sizes are known beforehand, so all
  * tablets but the last of a table are full and the rows are in order, whoever makes them. Text of
  * few values never is text on the way: the words become the column's dictionary before the first
  * task, and the generator writes codes. Loads are committed only when every task has succeeded. */
 #include "io/generate.h"
 
-enum {
-    PIECE_ROWS = 1 << 16, /* a few milliseconds */
-    BLOCK_SHARE = 4, /* of the memory that is left, what rows take before they are sealed */
-};
+enum { PIECE_ROWS = 1 << 16 }; /* a few milliseconds */
 
 bool load_progress_over(const struct load_progress *progress) {
     return progress && stop_asked_of(progress->stop);
@@ -39,6 +37,12 @@ struct gen_part { /* one table on its way */
     i64 first_task;  /* of the job */
     i64 tablet_rows; /* of all but the last */
     i64 block_bytes; /* of one tablet's columns */
+    i64 weight;      /* of one tablet: its bytes, with text that lies elsewhere */
+};
+
+struct gen_block { /* a worker's, for one tablet after the other */
+    u8 *at;
+    i64 bytes;
 };
 
 struct gen_job {
@@ -46,7 +50,10 @@ struct gen_job {
     struct memory *mem;
     struct load_progress *progress;
     struct gen_part *parts;
+    struct gen_part **by_weight; /* the heaviest tablets first */
+    struct gen_block *blocks;  /* by worker */
     i64 task_count;
+    b8 alone; /* one worker does all tasks */
     struct mutex lock; /* below */
     struct error stopped;
     _Atomic i32 stop;
@@ -136,23 +143,32 @@ static FALLIBLE make_tablet(struct gen_job *job, struct gen_part *part, i64 tabl
     return ERR_OK;
 }
 
+/* A worker's block with so much room; false when memory is short. */
+static bool block_fit(struct memory *mem, struct gen_block *block, i64 bytes) {
+    if (block->bytes < bytes) {
+        mem_free(mem, block->at, block->bytes);
+        block->at = mem_alloc(mem, bytes);
+        block->bytes = block->at ? bytes : 0;
+    }
+    return block->at != NULL;
+}
+
 static void tablet_task(void *arg, i64 task, i32 worker) {
-    UNUSED(worker);
     struct gen_job *job = arg;
     struct error err;
     i32 p = 0;
-    while (p + 1 < job->gen->table_count && job->parts[p + 1].first_task <= task) {
+    while (p + 1 < job->gen->table_count && job->by_weight[p + 1]->first_task <= task) {
         p++;
     }
-    struct gen_part *part = &job->parts[p];
+    struct gen_part *part = job->by_weight[p];
+    struct gen_block *block = &job->blocks[worker];
     if (atomic_load(&job->stop)) {
         return;
     }
     error_reset(&err);
-    u8 *block = mem_alloc(job->mem, part->block_bytes);
-    wf_status status = block ? make_tablet(job, part, task - part->first_task, block, &err)
-                             : memory_refused(job->mem, &err, part->block_bytes);
-    mem_free(job->mem, block, part->block_bytes);
+    wf_status status = block_fit(job->mem, block, part->block_bytes)
+                           ? make_tablet(job, part, task - part->first_task, block->at, &err)
+                           : memory_refused(job->mem, &err, part->block_bytes);
     if (status) {
         job_stop(job, &err);
     }
@@ -180,24 +196,51 @@ static FALLIBLE add_words(const struct gen_part *part, struct error *err) {
     return ERR_OK;
 }
 
-/* Whole tablets, or shorter ones where blocks of so many rows would take more than `most` bytes. */
-static void plan_tablets(struct gen_part *part, i64 most) {
-    part->tablet_rows = 1LL << part->table->tablet_shift;
-    for (;; part->tablet_rows /= 2) {
-        i64 rows = MIN_OF(part->rows, part->tablet_rows);
-        part->block_bytes = block_layout(part, rows, NULL, NULL, NULL, NULL);
-        if (part->block_bytes <= most || part->tablet_rows <= PIECE_ROWS) {
-            break;
+/* Text of the pool counts as long as it can be: it is copied, looked at and packed. */
+static i64 pooled_bytes(const struct gen_part *part) {
+    i64 bytes = 0;
+    u32 to = 0;
+    for (u32 i = 0; i < part->plan->col_count && to < part->table->col_count; i++) {
+        const struct gen_column *col = &part->plan->cols[i];
+        if (strcmp(part->table->cols[to].name, col->name) == 0) {
+            bytes += col->pooled ? (i64)part->table->cols[to].type.length : 0;
+            to++;
         }
+    }
+    return bytes;
+}
+
+/* False: one worker does all, for want of memory. */
+static bool plan_tablets(struct gen_part *part, const struct memory *mem, i64 workers) {
+    i64 row_bytes = block_layout(part, 64, NULL, NULL, NULL, NULL) / 64, pooled = pooled_bytes(part);
+    bool all = load_plan(part->table, mem, workers, row_bytes + pooled, &part->tablet_rows);
+    i64 rows = MIN_OF(part->rows, part->tablet_rows);
+    part->block_bytes = block_layout(part, rows, NULL, NULL, NULL, NULL);
+    part->weight = part->block_bytes + rows * pooled;
+    return all;
+}
+
+/* Tasks are numbered by the weight of their tablets; tables without rows have none, wherever they are. */
+static void number_tasks(struct gen_job *job) {
+    for (i32 i = 0; i < job->gen->table_count; i++) {
+        i32 at = i;
+        for (; at > 0 && job->by_weight[at - 1]->weight < job->parts[i].weight; at--) {
+            job->by_weight[at] = job->by_weight[at - 1];
+        }
+        job->by_weight[at] = &job->parts[i];
+    }
+    for (i32 i = 0; i < job->gen->table_count; i++) {
+        struct gen_part *part = job->by_weight[i];
+        part->first_task = job->task_count;
+        job->task_count += part->table ? (part->rows + part->tablet_rows - 1) / part->tablet_rows : 0;
     }
 }
 
-static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables,
-                           const struct pool *pool, struct error *err) {
-    i64 values = 0, workers = pool ? pool_worker_count(pool) : 1;
+static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables, i64 workers,
+                           struct error *err) {
+    i64 values = 0;
     for (i32 i = 0; i < job->gen->table_count; i++) {
         struct gen_part *part = &job->parts[i];
-        part->first_task = job->task_count;
         if (!tables[i]) {
             continue;
         }
@@ -205,12 +248,12 @@ static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables,
         part->table = tables[i];
         CHECK(part->plan->col_count <= COLS_MAX);
         part->rows = job->gen->rows(job->gen, i);
-        plan_tablets(part, memory_left(job->mem) / workers / BLOCK_SHARE);
-        job->task_count += (part->rows + part->tablet_rows - 1) / part->tablet_rows;
+        job->alone |= !plan_tablets(part, job->mem, workers);
         values += part->rows * (i64)part->table->col_count;
         TRY(load_open(&part->load, part->table, err));
         TRY(add_words(part, err));
     }
+    number_tasks(job);
     if (job->progress) {
         job->progress->bytes_total = values;
     }
@@ -218,9 +261,12 @@ static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables,
 }
 
 static FALLIBLE run_job(struct gen_job *job, struct table *const *tables, struct pool *pool,
-                        i64 *out_rows, struct error *err) {
-    TRY(plan_parts(job, tables, pool, err));
-    generate_run(pool, job->task_count, tablet_task, job);
+                        i64 workers, i64 *out_rows, struct error *err) {
+    TRY(plan_parts(job, tables, workers, err));
+    generate_run(job->alone ? NULL : pool, job->task_count, tablet_task, job);
+    for (i64 w = 0; w < workers; w++) {
+        mem_free(job->mem, job->blocks[w].at, job->blocks[w].bytes);
+    }
     if (atomic_load(&job->stop)) {
         *err = job->stopped;
         return err->code;
@@ -241,15 +287,19 @@ wf_status generate_load(struct generator *gen, struct table *const *tables, stru
                         struct memory *mem, struct load_progress *progress, i64 *out_rows,
                         struct error *err) {
     struct gen_job job = {.gen = gen, .mem = mem, .progress = progress};
-    i64 bytes = gen->table_count * (i64)sizeof *job.parts;
+    i64 workers = pool ? pool_worker_count(pool) : 1;
+    i64 bytes = gen->table_count * (i64)(sizeof *job.parts + sizeof *job.by_weight) +
+                workers * (i64)sizeof *job.blocks;
     *out_rows = 0;
     job.parts = mem_alloc(mem, bytes);
     if (!job.parts) {
         return memory_refused(mem, err, bytes);
     }
     memset(job.parts, 0, (size_t)bytes);
+    job.by_weight = (struct gen_part **)(void *)(job.parts + gen->table_count);
+    job.blocks = (struct gen_block *)(void *)(job.by_weight + gen->table_count);
     mutex_init(&job.lock);
-    wf_status status = run_job(&job, tables, pool, out_rows, err);
+    wf_status status = run_job(&job, tables, pool, workers, out_rows, err);
     for (i32 i = 0; i < gen->table_count; i++) {
         if (job.parts[i].load) {
             load_abort(job.parts[i].load);

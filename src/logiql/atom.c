@@ -12,8 +12,8 @@ static FALLIBLE check_arity(struct lq_bind *b, const struct lq_pred *pred,
                 "predicate \"%.100s\" has %d arguments, not %d", pred->name.ptr, pred->arity,
                 atom_arity(atom));
     }
-    bool file = pred->origin == ORIGIN_VIEW && atom->form == LQ_SPLIT;
-    if (atom->form != LQ_PLAIN && pred->key_count != atom->keys.count && !file) {
+    bool view = pred->origin == ORIGIN_VIEW; /* of SQL or of a file: nobody says what its keys are */
+    if (atom->form != LQ_PLAIN && pred->key_count != atom->keys.count && !view) {
         if (pred->key_count < 0) {
             FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
                     "\"%.100s\" is not a functional predicate: write %.100s(…)", pred->name.ptr,

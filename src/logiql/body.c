@@ -246,6 +246,10 @@ static FALLIBLE bind_atom(struct lq_bind *b, struct lq_scope *scope, struct goal
     }
     for (i32 i = 0; i < atom_arity(atom); i++) {
         const struct lq_expr *arg = atom_arg(atom, i);
+        if (arg->kind == LQ_ANY && pred->origin == ORIGIN_COLUMN && i == pred->key_count &&
+            b->plan->cols.items[cols[i]].nullable) { /* t:a[k] = _: it has a value, whichever */
+            VEC_PUSH(b->arena, &scope->conds, expr_not_null(b, expr_col(b->plan, cols[i], -1)));
+        }
         if (arg->kind == LQ_ANY || (keyed && i < atom->keys.count)) {
             continue;
         }

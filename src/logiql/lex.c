@@ -31,8 +31,8 @@ static bool is_first(int c) { /* bytes of other alphabets are letters */
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
 }
 
-static bool is_inner(int c) {
-    return is_first(c) || is_digit(c);
+static bool is_inner(int c) { /* programs that others generate have $ within names */
+    return is_first(c) || is_digit(c) || c == '$';
 }
 
 /* The byte `ahead` of the next one; -1 behind the end. */

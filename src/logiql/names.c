@@ -148,7 +148,7 @@ static void pred_columns(struct lq_bind *b, struct lq_pred *pred, i32 count) {
     pred->kinds = NEW_ARRAY(b->arena, struct sv, count + 1);
 }
 
-/* A key of the first columns, with one column behind it, makes a functional predicate; so does one
+/* A key of the first columns, with columns behind it, makes a functional predicate; so does one
  * column without a key that LogiQL declared. */
 static void from_table(struct lq_bind *b, struct lq_pred *pred, const struct object *object) {
     const struct table *table = object->table;
@@ -158,7 +158,7 @@ static void from_table(struct lq_bind *b, struct lq_pred *pred, const struct obj
         pred->names[i] = arena_sv(b->arena, sv_from(table->cols[i].name)).ptr;
         pred->types[i] = table->cols[i].type;
     }
-    bool leads = pred->key != NULL && pred->key->col_count + 1 == table->col_count;
+    bool leads = pred->key != NULL && pred->key->col_count < table->col_count;
     for (u32 i = 0; leads && i < pred->key->col_count; i++) {
         leads = pred->key->cols[i] == i;
     }

@@ -630,15 +630,28 @@ static struct lq_formula *parse_side(struct parser *p) {
     return formula;
 }
 
+/* One mistake, whatever stands within the braces. */
+static void refuse_block(struct parser *p, i32 position) {
+    i64 known = p->mistakes->count;
+    for (i32 depth = 0; p->now.kind != TOKEN_END; advance(p)) {
+        depth += at(p, "{") ? 1 : at(p, "}") ? -1 : 0;
+        if (depth == 0) {
+            break;
+        }
+    }
+    p->mistakes->count = known;
+    lq_mistake(p->arena, p->mistakes, ERR_NOT_SUPPORTED, position,
+               "write the clauses of a block without it", "blocks are not supported");
+    p->failed = true;
+}
+
 static void parse_clause(struct parser *p, struct lq_clause *clause) {
     clause->position = p->now.position;
     p->is_head = true;
     struct lq_formula *first = at(p, "->") ? NULL : parse_formula(p);
     p->is_head = false;
     if (at(p, "<--") || at(p, "{")) {
-        lq_mistake(p->arena, p->mistakes, ERR_NOT_SUPPORTED, clause->position,
-                   "write the clauses of a block without it", "blocks are not supported");
-        p->failed = true;
+        refuse_block(p, clause->position);
         return;
     }
     if (!p->failed) {

@@ -917,10 +917,116 @@ static struct rel *order_many(struct group *g) {
 
 static struct rel *order(struct rel *rel, void *arg);
 
+/* At most MAX_LEAVES of them. */
+static struct rel *order_leaves(struct group *g) {
+    prepare(g);
+    note_works(g);
+    return g->leaves.count <= DP_LEAVES ? order_all(g) : order_many(g);
+}
+
+/* More leaves than a set of bits has: some that hang together become one. See decision 0048. */
+struct crowd {
+    struct group *all;
+    i32 *leaf_of; /* column -> leaf + 1 */
+    b8 *in;       /* leaves of the part at hand */
+    i64 in_count;
+    i64 some, others; /* of an expression at hand: columns of the part, and of other leaves */
+    i64 outside;      /* one of those leaves */
+};
+
+static void note_side(u32 col, void *arg) {
+    struct crowd *c = arg;
+    i32 leaf = c->leaf_of[col];
+    bool in = leaf && c->in[leaf - 1];
+    c->some += leaf && in;
+    c->others += leaf && !in;
+    c->outside = leaf && !in ? leaf - 1 : c->outside;
+}
+
+static void note_sides(struct crowd *c, const struct expr *a, const struct expr *b) {
+    c->some = c->others = 0;
+    expr_each_col(a, note_side, c);
+    if (b) {
+        expr_each_col(b, note_side, c);
+    }
+}
+
+static void take_leaf(struct crowd *c, i64 leaf) {
+    c->in_count += !c->in[leaf];
+    c->in[leaf] = 1;
+}
+
+/* From one leaf on, what conditions lead to. A part that nothing leads out of gets any leaf. */
+static void choose_part(struct crowd *c) {
+    struct group *g = c->all;
+    i64 next = 0;
+    for (bool grown = true; grown && c->in_count < MAX_LEAVES;) {
+        grown = false;
+        for (i64 i = 0; i < g->edges.count + g->conds.count && c->in_count < MAX_LEAVES; i++) {
+            bool edge = i < g->edges.count;
+            const struct expr *a =
+                edge ? g->edges.items[i].a : g->conds.items[i - g->edges.count].expr;
+            note_sides(c, a, edge ? g->edges.items[i].b : NULL);
+            if (c->some && c->others) {
+                take_leaf(c, c->outside);
+                grown = true;
+            }
+        }
+        while (!grown && c->in_count < 2 && next < g->leaves.count) {
+            grown = !c->in[next];
+            take_leaf(c, next++);
+        }
+    }
+}
+
+/* What lies within the part goes there, the rest stays. */
+static void part_group(struct crowd *c, struct group *part, struct group *rest) {
+    struct group *g = c->all;
+    struct arena *arena = g->o->plan->arena;
+    for (i64 i = 0; i < g->leaves.count; i++) {
+        VEC_PUSH(arena, c->in[i] ? &part->leaves : &rest->leaves, g->leaves.items[i]);
+    }
+    for (i64 i = 0; i < g->edges.count; i++) {
+        note_sides(c, g->edges.items[i].a, g->edges.items[i].b);
+        VEC_PUSH(arena, c->others ? &rest->edges : &part->edges, g->edges.items[i]);
+    }
+    for (i64 i = 0; i < g->conds.count; i++) {
+        note_sides(c, g->conds.items[i].expr, NULL);
+        VEC_PUSH(arena, c->others ? &rest->conds : &part->conds, g->conds.items[i]);
+    }
+}
+
+static struct rel *order_crowd(struct group *g) {
+    struct opt *o = g->o;
+    struct arena *arena = o->plan->arena;
+    struct group at = *g;
+    while (at.leaves.count > MAX_LEAVES) {
+        struct crowd c = {.all = &at};
+        struct group part = {.o = o}, rest = {.o = o};
+        c.in = NEW_ARRAY(arena, b8, at.leaves.count);
+        c.leaf_of = NEW_ARRAY(arena, i32, o->plan->cols.count + 1);
+        for (i64 i = 0; i < at.leaves.count; i++) {
+            for (i64 k = 0; k < at.leaves.items[i]->out.count; k++) {
+                c.leaf_of[at.leaves.items[i]->out.items[k]] = (i32)i + 1;
+            }
+        }
+        take_leaf(&c, 0);
+        choose_part(&c);
+        part_group(&c, &part, &rest);
+        struct rel *one = order_leaves(&part);
+        estimate_rel(o, one);
+        VEC_PUSH(arena, &rest.leaves, one); /* and begin where it ends */
+        rest.leaves.items[rest.leaves.count - 1] = rest.leaves.items[0];
+        rest.leaves.items[0] = one;
+        at = rest;
+    }
+    return order_leaves(&at);
+}
+
 static struct rel *order_group(struct opt *o, struct rel *rel) {
     struct group g = {.o = o};
     gather(&g, rel);
-    if (g.leaves.count > MAX_LEAVES) {
+    if (g.leaves.count > MAX_LEAVES && g.edges.count == 0) { /* nothing leads from one to another */
         opt_change_inputs(o, rel, order, o);
         return rel;
     }
@@ -928,9 +1034,7 @@ static struct rel *order_group(struct opt *o, struct rel *rel) {
         g.leaves.items[i] = order(g.leaves.items[i], o);
         estimate_rel(o, g.leaves.items[i]);
     }
-    prepare(&g);
-    note_works(&g);
-    struct rel *all = g.leaves.count <= DP_LEAVES ? order_all(&g) : order_many(&g);
+    struct rel *all = g.leaves.count > MAX_LEAVES ? order_crowd(&g) : order_leaves(&g);
     if (g.late.count > 0) {
         all = rel_new(o->plan, REL_FILTER, all, NULL);
         for (i64 i = 0; i < g.late.count; i++) {

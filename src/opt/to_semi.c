@@ -12,6 +12,9 @@
  * Groups by what they are joined on are found once or not at all, too: where nobody reads what they are of, that is a
  * semi join as well.
  *
+ * Only where what is looked up comes from one input of the other side. A set that joins several inputs may be all
+ * that connects them, or close a cycle of them: that is for the order of joins to see.
+ *
  * Rows of a recursion are left alone: what a round finds new is read once, and indexes of the rest grow.
  * See decision 0042. */
 #include "opt/opt_int.h"
@@ -59,6 +62,30 @@ static bool find_set(struct opt *o, const struct rel *side, struct set *out) {
 
 static const expr_list *keys_of(const struct rel *join, i32 side) {
     return side == 0 ? &join->join.left_keys : &join->join.right_keys;
+}
+
+/* The input of a group of inner joins that has the column. */
+static const struct rel *input_with(const struct rel *rel, u32 col) {
+    while (opt_is_inner(rel) || rel->kind == REL_FILTER) {
+        bool left = rel->kind == REL_FILTER || rel_has_out(rel_left(rel), col);
+        rel = rel->inputs[left ? 0 : 1];
+    }
+    return rel;
+}
+
+/* Whether all that is looked up in `side` comes from one input of the other one. */
+static bool asks_one(const struct rel *join, i32 side) {
+    const struct rel *first = NULL;
+    for (i64 i = 0; i < join->join.left_keys.count; i++) {
+        const struct expr *key = keys_of(join, 1 - side)->items[i];
+        const struct rel *from =
+            key->kind == EXPR_COL ? input_with(join->inputs[1 - side], key->col) : NULL;
+        if (!from || (first && from != first)) {
+            return false;
+        }
+        first = from;
+    }
+    return true;
 }
 
 /* Whether the join is on columns, on those of the set on all it has. */
@@ -146,7 +173,8 @@ static bool change_groups(struct opt *o, struct rel *join, i32 side) {
     struct plan *plan = o->plan;
     struct rel *other = join->inputs[1 - side], *rel = join->inputs[side];
     const struct rel *agg = groups_below(rel);
-    if (!agg || !asks_groups(o, join, side, agg) || opt_reads_rounds(o, join)) {
+    if (!agg || !asks_one(join, side) || !asks_groups(o, join, side, agg) ||
+        opt_reads_rounds(o, join)) {
         return false;
     }
     i64 count = plan->cols.count;
@@ -170,8 +198,8 @@ static bool change(struct opt *o, struct rel *join, i32 side) {
     struct plan *plan = o->plan;
     struct set set;
     struct rel *other = join->inputs[1 - side];
-    if (!find_set(o, join->inputs[side], &set) || !covers(o, join, side, &set) ||
-        opt_reads_rounds(o, join)) {
+    if (!asks_one(join, side) || !find_set(o, join->inputs[side], &set) ||
+        !covers(o, join, side, &set) || opt_reads_rounds(o, join)) {
         return false;
     }
     i64 count = plan->cols.count;

@@ -5,7 +5,8 @@
  * variables that are not there yet are those of the last run, or estimates of lowering; times are
  * corrected by earlier runs (past.c). When a step leaves very different numbers of rows, or did not
  * run where it was meant to, the steps behind it are placed again. What the statement would gain if
- * its columns were on a device is told to the device, which may fetch them.
+ * its columns were on a device is told to the device, which may fetch them. A program that runs again
+ * and again may take another way as a whole: see ways.c.
  *
  * Places are memories: the host's is 0, each card's is one, however many workers it has. */
 #include <math.h>
@@ -51,6 +52,8 @@ struct placed {
     f64 lost_ns;
     i64 lacking, lacking_bytes; /* columns that a device was told it lacks */
     f64 running_ns;             /* estimate of the step that was chosen last */
+    u8 way;                     /* enum way */
+    b8 measured;                /* the time of the whole tells something about it */
 };
 
 /* --- what there is --- */
@@ -446,6 +449,35 @@ const char *auto_note(const struct exec *x) {
 
 /* --- placing --- */
 
+/* The program with its steps where the way has them; its time. */
+static f64 place_as(struct arena *arena, const struct placing *placing, enum way way, u8 *out_places) {
+    struct placing forced = *placing;
+    struct place_step *steps = NEW_ARRAY(arena, struct place_step, placing->step_count + 1);
+    for (u32 s = 0; s < placing->step_count; s++) {
+        u8 can = placing->steps[s].can;
+        steps[s] = placing->steps[s];
+        steps[s].can = way == WAY_HOST ? 1 : way == WAY_CARD && can & 2 ? 2 : can;
+    }
+    forced.steps = steps;
+    return place_program(arena, &forced, out_places);
+}
+
+/* The way that the program takes this time, by what it took before. Not where columns have to be brought, nor
+ * under EXPLAIN ANALYZE, which waits for every step. */
+static void choose_way(struct exec *x, struct placed *p, const struct placing *placing, bool lacks) {
+    f64 estimates[WAYS] = {0};
+    if (!x->past || lacks || x->profiles || x->counts_rows || x->settings->device != DEVICE_AUTO) {
+        return;
+    }
+    struct ways *ways = past_ways(x->past);
+    u8 *places = NEW_ARRAY(x->arena, u8, placing->step_count + 1);
+    for (enum way w = WAY_HOST; ways_ask(ways) && w < WAYS; w++) {
+        estimates[w] = place_as(x->arena, placing, w, places);
+    }
+    p->measured = 1;
+    p->way = (u8)ways_choose(ways, estimates);
+}
+
 static void place(struct exec *x, const struct run_devices *devices, u32 step_no) {
     bool again = x->placed != NULL;
     struct placed *p = again ? x->placed : placed_new(x, devices);
@@ -486,7 +518,10 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
                               .at = at,
                               .steps = d.steps,
                               .loops = d.loops.items};
-    f64 ns = place_program(x->arena, &placing, p->places + d.first);
+    if (!again) {
+        choose_way(x, p, &placing, lacks);
+    }
+    f64 ns = place_as(x->arena, &placing, (enum way)p->way, p->places + d.first);
     if (lacks && !again) {
         tell_lacking(&d, &placing, ns);
     }
@@ -545,7 +580,7 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
     }
     struct device *device = devices->list[out->number];
     p->running_ns = x->past ? device->estimate_ns(device, x, step, auto_expected(x)) : 0;
-    out->why = "estimated";
+    out->why = p->way == WAY_PLACED ? "estimated" : "measured: all of it was faster so";
     if (x->profiles) {
         put_why(x, devices, step_no, place, out);
     }
@@ -611,6 +646,34 @@ void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32
         past_took(x->past, step_no, place, p->running_ns, took);
     }
     p->running_ns = 0;
+}
+
+/* Steps that had a choice were all there: then the way is that one, too. */
+static bool all_at(const struct placed *p, u32 place) {
+    bool any = false;
+    for (u32 s = 0; s < p->step_count; s++) {
+        if (p->notes[s].can > 1 && p->steps[s]->kind != STEP_RESULT && p->places[s] != place) {
+            return false;
+        }
+        any = any || p->notes[s].can > 1;
+    }
+    return any;
+}
+
+void auto_ended(struct exec *x) {
+    const struct placed *p = x->placed;
+    bool usual = p && p->measured && !x->compiling_ns;
+    for (u32 s = 0; usual && s < p->step_count; s++) {
+        usual = !x->metrics[s].interim;
+    }
+    if (!usual) {
+        return;
+    }
+    struct ways *ways = past_ways(x->past);
+    ways_took(ways, (enum way)p->way, x->run_ns);
+    if (p->way == WAY_PLACED && p->place_count > 1 && (all_at(p, 0) || all_at(p, 1))) {
+        ways_took(ways, all_at(p, 0) ? WAY_HOST : WAY_CARD, x->run_ns);
+    }
 }
 
 f64 auto_pause(struct exec *x) {

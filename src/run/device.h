@@ -34,6 +34,7 @@ struct step_metric {
     i64 bytes_read;    /* from columns */
     i64 bytes_written; /* rows handed on */
     i64 bytes_moved;   /* across the bus */
+    i64 bytes_packed;  /* of them packed, as they lie in the database file */
     i64 bytes_fetched; /* of those, to the host */
     i64 probes;        /* places looked up that lie anywhere in memory */
     i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
@@ -106,6 +107,7 @@ struct exec {
     i64 times_us[TIME_COUNT]; /* 0 = when the execution starts */
     struct work work;
     i64 rounds; /* of all recursions so far */
+    i64 run_ns; /* in all of its steps so far */
     VEC(struct round_metric) round_metrics; /* where counts_rows */
     i32 *deferred_at;  /* by deferral: where in the text its fault was met */
     _Atomic u64 fault; /* the smallest fault met: see fault_key; ~0 = none */

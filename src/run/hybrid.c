@@ -495,6 +495,7 @@ static void add_metric(struct step_metric *to, const struct step_metric *m, u32 
     to->bytes_read += m->bytes_read;
     to->bytes_written += m->bytes_written;
     to->bytes_moved += m->bytes_moved;
+    to->bytes_packed += m->bytes_packed;
     to->bytes_fetched += m->bytes_fetched;
     to->probes += m->probes;
     to->op_cost += m->op_cost;

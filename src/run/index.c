@@ -6,6 +6,8 @@
 #include "run/run_int.h"
 #include "run/tries.h"
 
+#include "codes/control.h"
+
 void index_measure(struct index *index) {
     index->bytes = (index->slots ? index->slot_count * (i64)sizeof(struct hash_slot) : 0) +
                    index->block_count * (i64)sizeof(struct rank_block) +
@@ -125,7 +127,9 @@ bool exec_passes(const struct exec *x, const struct pipeline *pipe) {
         u32 var = op_variable(&pipe->ops[i]);
         const struct index *index =
             var != NO_VAR && x->program->vars[var].kind == VAR_INDEX ? x->vars[var].index : NULL;
-        if (index && index->class_bits) {
+        bool parted = var != NO_VAR && x->program->vars[var].kind == VAR_INTERN &&
+                      pipe->ops[i].code != OP_UNPAIR && x->vars[var].leaves;
+        if (parted || (index && index->class_bits)) {
             return true;
         }
     }

@@ -29,6 +29,8 @@ struct shard {
 
 struct pair_map {
     struct memory *mem;
+    u8 place;             /* enum mem_place */
+    _Atomic i32 unhashed; /* pairs were absorbed, and nobody has looked for one since */
     _Atomic i64 next;
     struct mutex grow;
     _Atomic(struct pair *) blocks[BLOCKS]; /* block 0: 2^10 pairs; block k > 0: 2^(9 + k) */
@@ -52,8 +54,9 @@ static i64 block_first(i64 block) {
     return block ? block_len(block) : 0;
 }
 
-static struct pair_table *table_new(struct memory *mem, i64 slot_count) {
-    struct pair_table *table = mem_alloc(mem, table_bytes(slot_count));
+static struct pair_table *table_new(const struct pair_map *map, i64 slot_count) {
+    i64 bytes = table_bytes(slot_count);
+    struct pair_table *table = mem_alloc_at(map->mem, bytes, (enum mem_place)map->place);
     if (table) {
         memset(table, 0, (size_t)table_bytes(slot_count));
         table->slot_count = slot_count;
@@ -72,7 +75,7 @@ struct pair_map *pair_map_open(struct memory *mem) {
     bool fine = true;
     for (i32 i = 0; i < SHARDS; i++) {
         mutex_init(&map->shards[i].lock);
-        struct pair_table *table = table_new(mem, FIRST_SLOTS);
+        struct pair_table *table = table_new(map, FIRST_SLOTS);
         atomic_init(&map->shards[i].table, table);
         fine = fine && table;
     }
@@ -119,7 +122,7 @@ void pair_map_get(const struct pair_map *map, i64 number, i64 *out_a, i64 *out_b
     *out_b = pair->b;
 }
 
-static u64 pair_hash(i64 a, i64 b) {
+u64 pair_hash(i64 a, i64 b) {
     return hash_u64(hash_u64((u64)a) + (u64)b);
 }
 
@@ -140,7 +143,23 @@ static i64 probe(const struct pair_map *map, struct pair_table *table, u64 hash,
     }
 }
 
+/* Without slots, for which there was no memory. */
+static i64 find_slowly(const struct pair_map *map, i64 a, i64 b) {
+    for (i64 number = 0; number < pair_map_len(map); number++) {
+        const struct pair *pair = pair_at(map, number);
+        if (pair->a == a && pair->b == b) {
+            return number;
+        }
+    }
+    return -1;
+}
+
+static bool is_hashed(const struct pair_map *map);
+
 i64 pair_map_find(const struct pair_map *map, i64 a, i64 b) {
+    if (!is_hashed(map)) {
+        return find_slowly(map, a, b);
+    }
     u64 hash = pair_hash(a, b);
     const struct shard *shard = &map->shards[hash & (SHARDS - 1)];
     i64 slot;
@@ -158,7 +177,8 @@ static bool ensure_block(struct pair_map *map, i64 number) {
     mutex_lock(&map->grow);
     struct pair *pairs = atomic_load_explicit(&map->blocks[block], memory_order_relaxed);
     if (!pairs) {
-        pairs = mem_alloc(map->mem, block_len(block) * (i64)sizeof(struct pair));
+        i64 bytes = block_len(block) * (i64)sizeof(struct pair);
+        pairs = mem_alloc_at(map->mem, bytes, (enum mem_place)map->place);
         atomic_store_explicit(&map->blocks[block], pairs, memory_order_release);
     }
     mutex_unlock(&map->grow);
@@ -167,7 +187,7 @@ static bool ensure_block(struct pair_map *map, i64 number) {
 
 static bool shard_grow(struct pair_map *map, struct shard *shard) {
     struct pair_table *old = atomic_load_explicit(&shard->table, memory_order_relaxed);
-    struct pair_table *table = table_new(map->mem, old->slot_count * 2);
+    struct pair_table *table = table_new(map, old->slot_count * 2);
     if (!table) {
         return false;
     }
@@ -210,7 +230,94 @@ static i64 add_locked(struct pair_map *map, struct shard *shard, u64 hash, i64 a
     return number;
 }
 
+/* absorbing */
+
+static bool hash_shard_pair(struct pair_map *map, i64 number) {
+    const struct pair *pair = pair_at(map, number);
+    u64 hash = pair_hash(pair->a, pair->b);
+    struct shard *shard = &map->shards[hash & (SHARDS - 1)];
+    struct pair_table *table = atomic_load_explicit(&shard->table, memory_order_relaxed);
+    i64 slot;
+    if (probe(map, table, hash, pair->a, pair->b, &slot) >= 0) {
+        return true;
+    }
+    if ((shard->count + 1) * 2 > table->slot_count) {
+        if (!shard_grow(map, shard)) {
+            return false;
+        }
+        table = atomic_load_explicit(&shard->table, memory_order_relaxed);
+        probe(map, table, hash, pair->a, pair->b, &slot);
+    }
+    shard->count++;
+    atomic_store_explicit(&table->slots[slot], (u32)number + 1, memory_order_release);
+    return true;
+}
+
+/* Pairs that were absorbed get their slots; false when refused. */
+static bool is_hashed(const struct pair_map *map) {
+    bool done = !atomic_load_explicit(&map->unhashed, memory_order_acquire);
+    if (done) {
+        return true;
+    }
+    struct pair_map *own = (struct pair_map *)(size_t)map; /* what is in it stays the same */
+    mutex_lock(&own->grow);
+    done = true;
+    if (atomic_load_explicit(&own->unhashed, memory_order_relaxed)) {
+        for (i64 number = 0; number < pair_map_len(own) && done; number++) {
+            done = hash_shard_pair(own, number);
+        }
+        if (done) {
+            atomic_store_explicit(&own->unhashed, 0, memory_order_release);
+        }
+    }
+    mutex_unlock(&own->grow);
+    return done;
+}
+
+void pair_map_place(struct pair_map *map, enum mem_place place) {
+    map->place = (u8)place;
+}
+
+bool pair_map_absorb(struct pair_map *into, const struct pair_map *from) {
+    i64 len = pair_map_len(from), first = pair_map_len(into);
+    bool fine = true;
+    into->place = MEM_ASIDE;
+    atomic_store_explicit(&into->unhashed, 1, memory_order_release);
+    for (i64 i = 0; i < len && fine;) { /* a piece of a block to a piece of a block */
+        i64 source = block_of(i), target = block_of(first + i);
+        i64 n = MIN_OF(block_first(source) + block_len(source) - i,
+                       block_first(target) + block_len(target) - (first + i));
+        n = MIN_OF(n, len - i);
+        fine = ensure_block(into, first + i);
+        if (fine) {
+            mem_copy(into->mem, pair_at(into, first + i), pair_at(from, i),
+                     n * (i64)sizeof(struct pair));
+        }
+        i += n;
+    }
+    into->place = MEM_ANY;
+    if (fine) {
+        atomic_store_explicit(&into->next, first + len, memory_order_release);
+    }
+    return fine;
+}
+
+struct pair_map *pair_map_recall(const struct pair_map *map, i64 first, i64 end) {
+    struct pair_map *out = pair_map_open(map->mem);
+    for (i64 number = first; number < end && out; number++) {
+        const struct pair *pair = pair_at(map, number);
+        if (pair_map_add(out, pair->a, pair->b) < 0) {
+            pair_map_close(out);
+            out = NULL;
+        }
+    }
+    return out;
+}
+
 i64 pair_map_add(struct pair_map *map, i64 a, i64 b) {
+    if (!is_hashed(map)) {
+        return -1;
+    }
     u64 hash = pair_hash(a, b);
     struct shard *shard = &map->shards[hash & (SHARDS - 1)];
     i64 slot;

@@ -31,6 +31,7 @@ struct past {
     _Atomic i64 *rows;         /* by variable, at last; -1 = not seen */
     _Atomic i64 *made;         /* the same, as the pipeline that makes it left it */
     _Atomic i64 *rounds;       /* by block; 0 = not seen */
+    struct ways ways;          /* of the whole */
     _Atomic i32 misses;        /* one behind the other, of steps that were queued */
     _Atomic i32 waits;         /* runs until they are queued again */
 };
@@ -82,6 +83,10 @@ void past_took(struct past *past, u32 step_no, u32 place, f64 estimated_ns, f64 
         atomic_store(&ratio->log, MAX_OF(MIN_OF(log, RATIO_MOST), -RATIO_MOST));
         atomic_fetch_add(&ratio->runs, 1);
     }
+}
+
+struct ways *past_ways(struct past *past) {
+    return &past->ways;
 }
 
 f64 past_share(const struct past *past, u32 step_no, u32 place) {

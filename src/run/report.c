@@ -94,6 +94,9 @@ static void print_words(struct text *out, const struct report *report, const str
     }
     if (m->bytes_moved > 0) {
         text_print(out, "; %.1f MB moved", (f64)m->bytes_moved / 1e6);
+        if (m->bytes_packed > 0) {
+            text_print(out, ", %.1f of them packed", (f64)m->bytes_packed / 1e6);
+        }
     }
     if (m->bytes_spilled > 0) {
         text_print(out, "; %.1f MB in host memory: the device has no room",

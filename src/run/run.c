@@ -759,9 +759,14 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
 
 /* Nothing stays queued. */
 static FALLIBLE run_all(struct exec *x, const struct run_devices *devices, bool streams) {
+    i64 start = clock_ns();
     wf_status status = run_blocks(x, devices, streams);
     if (queue_is_open(x)) {
         (void)queue_drop(x, devices);
+    }
+    x->run_ns += clock_ns() - start;
+    if (!status && !x->stream) {
+        auto_ended(x);
     }
     return status;
 }

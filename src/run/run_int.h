@@ -4,6 +4,7 @@
 
 #include "run/place.h"
 #include "run/run.h"
+#include "run/ways.h"
 
 /* Which device of the list runs a step, and the reason EXPLAIN ANALYZE prints. ERR_NOT_SUPPORTED or ERR_NO_DEVICE
  * when the setting asks for a device that cannot. */
@@ -69,6 +70,8 @@ f64 auto_pause(struct exec *x);
 void auto_resume(struct exec *x, f64 running_ns);
 /* A device ran rounds of the loop by itself. */
 void auto_went_round(struct exec *x, const struct block *block);
+/* All steps ran, in x->run_ns. */
+void auto_ended(struct exec *x);
 /* What is to be said of columns that the statement missed on a device; NULL = nothing. */
 const char *auto_note(const struct exec *x);
 
@@ -76,6 +79,7 @@ const char *auto_note(const struct exec *x);
 f64 past_ratio(const struct past *past, u32 step_no, u32 place); /* of time to estimate */
 i32 past_runs(const struct past *past, u32 step_no, u32 place);  /* it was seen there so often */
 void past_took(struct past *past, u32 step_no, u32 place, f64 estimated_ns, f64 ns);
+struct ways *past_ways(struct past *past); /* of a past that there is */
 /* The place's share of the step's scan; 0 = it had none. */
 f64 past_share(const struct past *past, u32 step_no, u32 place);
 void past_shared(struct past *past, u32 step_no, u32 place, f64 share);

@@ -242,12 +242,17 @@ wf_status exec_next(struct exec *x, struct answer *out, bool *out_end) {
     bool open = stream && stream->at < stream->parts.count;
     bool end = !open;
     wf_status status = ERR_OK;
+    i64 start = clock_ns();
     while (!end && !status && out->rows == 0) {
         status = stream->left == 0 ? ERR_OK : run_slice(x, stream, &end);
         status = status ? status : cut_slice(x, stream, out);
         end = end || stream->left == 0;
     }
     *out_end = end;
+    x->run_ns += clock_ns() - start;
+    if (open && end && !status) {
+        auto_ended(x);
+    }
     if (open && (end || status)) {
         i64 rows = 0;
         stream_end(stream);

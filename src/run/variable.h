@@ -104,6 +104,30 @@ i64 pair_map_add(struct pair_map *map, i64 a, i64 b);        /* -1 when memory i
 i64 pair_map_find(const struct pair_map *map, i64 a, i64 b); /* -1 when absent */
 i64 pair_map_len(const struct pair_map *map);
 void pair_map_get(const struct pair_map *map, i64 number, i64 *out_a, i64 *out_b);
+u64 pair_hash(i64 a, i64 b);
+/* As those of a dictionary (dict_place, dict_absorb, dict_recall). */
+void pair_map_place(struct pair_map *map, enum mem_place place);
+bool pair_map_absorb(struct pair_map *into, const struct pair_map *from);
+struct pair_map *pair_map_recall(const struct pair_map *map, i64 first, i64 end);
+
+/* An interner that memory had no room for is made partition by partition of the hash of its texts or pairs:
+ * the numbers of a partition follow each other, and only its own hash table is in memory while a
+ * pipeline numbers or finds what belongs to it (cpu/cut.h). */
+struct leaf {
+    u64 prefix; /* the bits of the hash that its texts or pairs share, */
+    i32 level;  /* ... CUT_BITS times level + 1 of them */
+    i64 first, end;
+};
+struct leaves {
+    VEC(struct leaf) items;
+};
+struct open_leaf { /* the partition at hand; numbers count from `first` */
+    struct dict *dict;
+    struct pair_map *pairs;
+    i64 first;
+    i32 bits;   /* rows whose hash does not begin with these bits of `prefix` are another pass's; 0 = none are */
+    u64 prefix;
+};
 
 /* Keys of rows that count once. Thread-safe, but for what is said. */
 struct key_set;
@@ -158,6 +182,9 @@ struct variable {
     struct memory *mem;
     struct dict *dict;      /* INTERN of strings */
     struct pair_map *pairs; /* INTERN of pairs */
+    struct leaves *leaves;  /* ... its partitions; NULL = it is whole */
+    struct open_leaf *leaf; /* ... the one at hand; NULL = none */
+    b8 bounded;             /* ... it takes memory alone: who is refused may start anew */
     struct key_set *keys;   /* SET */
     void *copy;             /* what a device with memory of its own holds of it; host side may then be empty */
     void (*copy_release)(void *copy);

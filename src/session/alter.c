@@ -107,10 +107,37 @@ FALLIBLE ddl_redefine(struct wf_connection *conn, u32 oid, const struct table_de
 }
 
 /* The table filled from the statement's plan, whose execution is open. */
+/* With values of sequences, which need all rows at once. */
+static FALLIBLE refill_filled(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                              const struct table_def *def, struct table_version *empty,
+                              struct table_version **out) {
+    const struct statement *st = &rows->compiled->stmt;
+    struct gathered all = {0};
+    wf_status status = gather(rows, table, 0, NULL, rows->answer.rows, &all, &conn->err);
+    for (i32 i = 0; i < st->alter.fill_count && !status; i++) {
+        struct fill fill = {st->alter.fills[i].col, def->cols[st->alter.fills[i].col].sequence};
+        status = fill_from_sequence(conn, rows, table, &fill, &all);
+    }
+    if (!status) {
+        status = append_rows(conn, table, empty, rows->answer.rows, all.cols, out);
+    }
+    gather_free(table, &all);
+    return status;
+}
+
+static FALLIBLE refill_flowing(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                               struct table_version *empty, struct table_version **out) {
+    i64 count;
+    TRY(append_answer(conn, rows, table, empty, &count, out));
+    *out = *out ? *out : version_retain(empty);
+    return ERR_OK;
+}
+
 static FALLIBLE refill(struct wf_connection *conn, struct rowset *rows,
                        const struct table_def *def) {
     const struct statement *st = &rows->compiled->stmt;
-    TRY(rowset_run_exec(conn, rows));
+    bool fills = st->alter.fill_count > 0;
+    TRY(fills ? rowset_run_exec(conn, rows) : rowset_start_exec(conn, rows));
     const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->alter.oid);
     i32 *from = NEW_ARRAY(&rows->arena, i32, def->col_count + 1);
     for (u32 i = 0; i < def->col_count; i++) {
@@ -121,16 +148,8 @@ static FALLIBLE refill(struct wf_connection *conn, struct rowset *rows,
         return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *table);
     }
     struct table_version *empty = table_snapshot(table), *version = NULL;
-    struct gathered all = {0};
-    wf_status status = gather(rows, table, 0, NULL, rows->answer.rows, &all, &conn->err);
-    for (i32 i = 0; i < st->alter.fill_count && !status; i++) {
-        struct fill fill = {st->alter.fills[i].col, def->cols[st->alter.fills[i].col].sequence};
-        status = fill_from_sequence(conn, rows, table, &fill, &all);
-    }
-    if (!status) {
-        status = append_rows(conn, table, empty, rows->answer.rows, all.cols, &version);
-    }
-    gather_free(table, &all);
+    wf_status status = fills ? refill_filled(conn, rows, table, def, empty, &version)
+                             : refill_flowing(conn, rows, table, empty, &version);
     if (!status) {
         status = version_check_keys(table, empty, version, NULL, &conn->err);
     }

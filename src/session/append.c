@@ -46,15 +46,16 @@ static void load_one_tablet(void *arg, i64 i, i32 worker) {
     }
 }
 
-/* Seals rows into tablets, by all workers; *io_sequence numbers them. */
+/* Seals rows into tablets of so many, by all workers; *io_sequence numbers them. */
 static FALLIBLE load_rows(struct wf_connection *conn, struct load *load, const struct table *table,
-                          i64 row_count, const struct input_col *cols, i64 *io_sequence) {
+                          i64 row_count, i64 tablet_rows, const struct input_col *cols,
+                          i64 *io_sequence) {
     struct tablet_job job = {.load = load,
                              .watch = &conn->watch,
                              .first_sequence = *io_sequence,
                              .table = table,
                              .row_count = row_count,
-                             .tablet_rows = 1LL << table->tablet_shift,
+                             .tablet_rows = tablet_rows,
                              .cols = cols};
     i64 count = (row_count + job.tablet_rows - 1) / job.tablet_rows;
     error_reset(&job.err);
@@ -74,7 +75,8 @@ static FALLIBLE append_parallel(struct wf_connection *conn, struct table *table,
     struct load *load = NULL;
     i64 sequence = 0;
     TRY(load_open(&load, table, &conn->err));
-    wf_status status = load_rows(conn, load, table, row_count, cols, &sequence);
+    wf_status status = load_rows(conn, load, table, row_count, 1LL << table->tablet_shift, cols,
+                                 &sequence);
     if (status) {
         load_abort(load);
         return status;
@@ -214,8 +216,13 @@ struct flow {
     i64 row_bytes; /* of all columns, without flags */
     b8 *has_nulls;
     i64 fill, cap, most;
+    i64 tablet_rows;
     struct text_block *texts;
+    i64 text_bytes, text_most; /* of texts */
     i64 count; /* rows seen */
+    u32 first;      /* the answer's column that is the table's first */
+    const b8 *keep; /* by answer row; NULL = all */
+    b8 texts_stay;  /* the answer is all there, and with it its texts */
 };
 
 static u8 *flow_data(const struct flow *f, u8 *block, i64 cap, u32 c) {
@@ -236,10 +243,11 @@ static void flow_free_texts(struct flow *f) {
         mem_free(&f->rows->mem, f->texts, f->texts->bytes);
         f->texts = next;
     }
+    f->text_bytes = 0;
 }
 
 static FALLIBLE flow_init(struct flow *f) {
-    enum { FIRST_ROWS = 1 << 14, MOST_WORKERS = 8 };
+    enum { FIRST_ROWS = 1 << 14, MOST_WORKERS = 8, TEXT_SHARE = 8 };
     u32 count = f->table->col_count;
     f->width_at = NEW_ARRAY(&f->rows->arena, i64, count + 1);
     f->has_nulls = NEW_ARRAY(&f->rows->arena, b8, count + 1);
@@ -247,9 +255,12 @@ static FALLIBLE flow_init(struct flow *f) {
         f->width_at[c] = f->row_bytes; /* 16 bytes first: cap is a multiple of 16 */
         f->row_bytes += kind_bytes[type_kind(f->table->cols[c].type)];
     }
-    i64 tablet = 1LL << f->table->tablet_shift;
-    f->most = MAX_OF(tablet * MIN_OF(pool_worker_count(f->conn->db->pool), MOST_WORKERS), 1 << 10);
+    i64 workers = MIN_OF(pool_worker_count(f->conn->db->pool), MOST_WORKERS);
+    struct memory *mem = &f->rows->mem;
+    bool all = load_plan(f->table, mem, workers, f->row_bytes + count, &f->tablet_rows);
+    f->most = MAX_OF(f->tablet_rows * (all ? workers : 1), 1 << 10);
     f->cap = MIN_OF(f->most, FIRST_ROWS);
+    f->text_most = MAX_OF(memory_left(mem) / TEXT_SHARE, 1 << 20);
     TRY(arena_check(&f->rows->arena, &f->conn->err));
     f->block = mem_alloc(&f->rows->mem, flow_bytes(f, f->cap));
     return f->block ? ERR_OK : memory_refused(&f->rows->mem, &f->conn->err, flow_bytes(f, f->cap));
@@ -294,7 +305,7 @@ static FALLIBLE flow_seal(struct flow *f, struct input_col *cols) {
     if (!f->load) {
         TRY(load_open(&f->load, f->table, &f->conn->err));
     }
-    TRY(load_rows(f->conn, f->load, f->table, f->fill, cols, &f->sequence));
+    TRY(load_rows(f->conn, f->load, f->table, f->fill, f->tablet_rows, cols, &f->sequence));
     f->fill = 0;
     memset(f->has_nulls, 0, f->table->col_count);
     flow_free_texts(f);
@@ -313,6 +324,7 @@ static FALLIBLE keep_text(struct flow *f, str *io) {
         }
         *block = (struct text_block){.next = f->texts, .bytes = bytes};
         f->texts = block;
+        f->text_bytes += bytes;
     }
     memcpy(block->data + block->used, sv_of(*io).ptr, (size_t)len);
     *io = str_from((struct sv){block->data + block->used, len});
@@ -320,18 +332,21 @@ static FALLIBLE keep_text(struct flow *f, str *io) {
     return ERR_OK;
 }
 
-/* Rows [from, from + count) of a slice's column to the places from `fill` on. */
-static FALLIBLE flow_column(struct flow *f, u32 c, const struct column *col, i64 from, i64 count) {
-    struct copying copying = {.meta = &f->rows->cols[c],
+/* Rows [from, from + count) of a slice's column, the first of them answer row `row`, to the places from
+ * `fill` on. */
+static FALLIBLE flow_column(struct flow *f, u32 c, const struct column *col, i64 from, i64 count,
+                            i64 row) {
+    struct copying copying = {.meta = &f->rows->cols[f->first + c],
+                              .keep = f->keep,
                               .kind = type_kind(f->table->cols[c].type),
                               .to = flow_data(f, f->block, f->cap, c),
                               .nulls = flow_nulls(f, f->block, f->cap, c),
                               .at = f->fill};
     ASSERT(col->kind == copying.kind || (copying.kind == KIND_STR && copying.meta->dict));
-    copy_values(&copying, col, from, count, 0);
+    copy_values(&copying, col, from, count, row);
     f->has_nulls[c] = f->has_nulls[c] || col->nulls != NULL;
-    bool own_text = col->kind == KIND_STR;
-    for (i64 i = f->fill; own_text && i < f->fill + count; i++) {
+    bool own_text = col->kind == KIND_STR && !f->texts_stay;
+    for (i64 i = f->fill; own_text && i < copying.at; i++) {
         if (!copying.nulls[i]) {
             TRY(keep_text(f, (str *)(void *)copying.to + i));
         }
@@ -339,34 +354,42 @@ static FALLIBLE flow_column(struct flow *f, u32 c, const struct column *col, i64
     return ERR_OK;
 }
 
+static i64 flow_kept(const struct flow *f, i64 row, i64 count) {
+    i64 kept = f->keep ? 0 : count;
+    for (i64 i = 0; f->keep && i < count; i++) {
+        kept += f->keep[row + i];
+    }
+    return kept;
+}
+
 /* Takes the rows of the answer that are there now. */
 static FALLIBLE flow_take(struct flow *f, struct input_col *cols) {
+    enum { PART_ROWS = 1 << 13 }; /* how much text they have is known afterwards */
     const struct answer *answer = &f->rows->answer;
+    i64 row = 0;
     for (i64 s = 0; s < answer->slice_count; s++) {
         const struct slice *slice = &answer->slices[s];
-        for (i64 done = 0, part; done < slice->rows; done += part) {
-            if (f->fill == f->cap && !flow_grow(f)) {
+        for (i64 done = 0, part; done < slice->rows; done += part, row += part) {
+            bool full = f->fill > 0 && f->text_bytes > f->text_most;
+            if (full || (f->fill == f->cap && !flow_grow(f))) {
                 TRY(flow_seal(f, cols));
             }
-            part = MIN_OF(f->cap - f->fill, slice->rows - done);
+            part = MIN_OF(MIN_OF(f->cap - f->fill, slice->rows - done), PART_ROWS);
             for (u32 c = 0; c < f->table->col_count; c++) {
-                TRY(flow_column(f, c, &slice->chunk->cols[c], slice->first + done, part));
+                const struct column *col = &slice->chunk->cols[f->first + c];
+                TRY(flow_column(f, c, col, slice->first + done, part, row));
             }
-            f->fill += part;
+            i64 kept = flow_kept(f, row, part);
+            f->fill += kept;
+            f->count += kept;
         }
     }
-    f->count += answer->rows;
     return connection_check(f->conn);
 }
 
-static FALLIBLE flow_run(struct flow *f, struct table_version *base, struct table_version **out) {
-    struct input_col *cols = NEW_ARRAY(&f->rows->arena, struct input_col, f->table->col_count + 1);
-    TRY(arena_check(&f->rows->arena, &f->conn->err));
-    TRY(flow_take(f, cols));
-    while (f->rows->more) {
-        TRY(rowset_step(f->conn, f->rows));
-        TRY(flow_take(f, cols));
-    }
+/* A version with what has been taken. */
+static FALLIBLE flow_end(struct flow *f, struct input_col *cols, struct table_version *base,
+                         struct table_version **out) {
     if (!f->load) {
         flow_cols(f, cols);
         return f->count ? append_rows(f->conn, f->table, base, f->fill, cols, out) : ERR_OK;
@@ -377,13 +400,121 @@ static FALLIBLE flow_run(struct flow *f, struct table_version *base, struct tabl
     return load_finish(load, base, out, &f->conn->err);
 }
 
+static FALLIBLE flow_run(struct flow *f, struct table_version *base, struct table_version **out) {
+    struct input_col *cols = NEW_ARRAY(&f->rows->arena, struct input_col, f->table->col_count + 1);
+    TRY(arena_check(&f->rows->arena, &f->conn->err));
+    TRY(flow_take(f, cols));
+    while (f->rows->more) {
+        TRY(rowset_step(f->conn, f->rows));
+        TRY(flow_take(f, cols));
+    }
+    return flow_end(f, cols, base, out);
+}
+
+static FALLIBLE flow_all(struct flow *f, struct table_version *base, struct table_version **out) {
+    f->texts_stay = !f->rows->more;
+    wf_status status = flow_init(f);
+    status = status ? status : flow_run(f, base, out);
+    flow_fini(f);
+    return status;
+}
+
 FALLIBLE append_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
                        struct table_version *base, i64 *out_count, struct table_version **out) {
     struct flow f = {.conn = conn, .rows = rows, .table = table};
-    wf_status status = flow_init(&f);
-    status = status ? status : flow_run(&f, base, out);
+    wf_status status = flow_all(&f, base, out);
     *out_count = f.count;
     rows->answer_first = 0; /* they are the table's, not the reader's */
-    flow_fini(&f);
     return status;
+}
+
+FALLIBLE append_chosen(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                       struct table_version *base, const struct chosen *chosen,
+                       struct table_version **out) {
+    if (chosen->count >= PARALLEL_ROWS) {
+        struct flow f = {.conn = conn,
+                         .rows = rows,
+                         .table = table,
+                         .first = chosen->first,
+                         .keep = chosen->keep};
+        return flow_all(&f, base, out);
+    }
+    struct gathered all = {0};
+    wf_status status =
+        gather(rows, table, chosen->first, chosen->keep, chosen->count, &all, &conn->err);
+    status = status ? status : append_rows(conn, table, base, chosen->count, all.cols, out);
+    gather_free(table, &all);
+    return status;
+}
+
+/* Marks the rows of the answer that are the first to name a row of the table, and notes which. */
+static FALLIBLE mark_first(struct flow *f, u64 *seen, struct buffer **io_keep,
+                           struct replaced *io) {
+    const struct answer *answer = &f->rows->answer;
+    if (!*io_keep || (*io_keep)->bytes < answer->rows) {
+        buffer_release(*io_keep);
+        *io_keep = buffer_new(&f->rows->mem, MAX_OF(answer->rows, 1 << 16));
+        if (!*io_keep) {
+            return memory_refused(&f->rows->mem, &f->conn->err, answer->rows);
+        }
+    }
+    b8 *keep = (*io_keep)->data;
+    i64 at = 0;
+    for (i64 s = 0; s < answer->slice_count; s++) {
+        const struct slice *slice = &answer->slices[s];
+        const i64 *ids = (const i64 *)slice->chunk->cols[0].data + slice->first;
+        for (i64 i = 0; i < slice->rows; i++, at++) {
+            u64 bit = 1ULL << (ids[i] & 63);
+            keep[at] = !(seen[ids[i] >> 6] & bit);
+            seen[ids[i] >> 6] |= bit;
+            io->ids[io->count] = ids[i];
+            io->count += keep[at];
+        }
+    }
+    f->keep = keep;
+    return ERR_OK;
+}
+
+static FALLIBLE replace_rows(struct flow *f, u64 *seen, struct buffer **io_keep,
+                             struct table_version *base, struct replaced *io) {
+    struct input_col *cols = NEW_ARRAY(&f->rows->arena, struct input_col, f->table->col_count + 1);
+    TRY(arena_check(&f->rows->arena, &f->conn->err));
+    TRY(mark_first(f, seen, io_keep, io));
+    TRY(flow_take(f, cols));
+    while (f->rows->more) {
+        TRY(rowset_step(f->conn, f->rows));
+        TRY(mark_first(f, seen, io_keep, io));
+        TRY(flow_take(f, cols));
+    }
+    struct deletion gone = {.count = io->count, .rows = io->ids};
+    TRY(version_delete(f->table, base, &gone, &io->less, &f->conn->err));
+    return flow_end(f, cols, io->less, &io->mine);
+}
+
+FALLIBLE append_replacing(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                          struct table_version *base, struct replaced *out) {
+    i64 seen_bytes = (base->rows / 64 + 1) * 8, id_bytes = (base->rows + 1) * (i64)sizeof(i64);
+    struct buffer *seen = buffer_new(&rows->mem, seen_bytes), *keep = NULL;
+    *out = (struct replaced){.buffer = buffer_new(&rows->mem, id_bytes)};
+    wf_status status = ERR_OK;
+    if (!seen || !out->buffer) {
+        status = memory_refused(&rows->mem, &conn->err, id_bytes);
+    } else {
+        struct flow f = {.conn = conn, .rows = rows, .table = table, .first = 1};
+        memset(seen->data, 0, (size_t)seen_bytes);
+        out->ids = (i64 *)(void *)out->buffer->data;
+        status = flow_init(&f);
+        status = status ? status
+                        : replace_rows(&f, (u64 *)(void *)seen->data, &keep, base, out);
+        flow_fini(&f);
+    }
+    rows->answer_first = 0;
+    buffer_release(keep);
+    buffer_release(seen);
+    return status;
+}
+
+void replaced_fini(struct replaced *replaced) {
+    version_release(replaced->less);
+    buffer_release(replaced->buffer);
 }

@@ -74,10 +74,11 @@ void change_expect_answer(struct rowset *rows) {
 
 FALLIBLE change_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
                        i64 *out_count) {
+    enum { FEW_ROWS = 1 << 18 };
     struct table_version *base = NULL, *mine = NULL;
     struct gathered all = {0};
     *out_count = rows->answer.rows;
-    if (!rows->more) {
+    if (!rows->more && rows->answer.rows < FEW_ROWS) {
         watch_exec(&conn->watch, &rows->exec);
         wf_status status = gather(rows, table, 0, NULL, *out_count, &all, &conn->err);
         status = status ? status : change_append(conn, table, *out_count, all.cols);
@@ -353,17 +354,11 @@ static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows,
                                const struct taken *taken) {
     struct table *table = taken->table;
     i64 count = taken->count;
-    struct gathered all = {0};
     struct table_version *mine = NULL;
-    bool some = count < rows->answer.rows;
-    wf_status status = gather(rows, table, 1, some ? taken->fresh : NULL, count, &all, &conn->err);
-    if (!status) {
-        status = append_rows(conn, table, taken->less, count, all.cols, &mine);
-    }
-    gather_free(table, &all);
-    TRY(status);
+    struct chosen chosen = {1, count < rows->answer.rows ? taken->fresh : NULL, count};
+    TRY(append_chosen(conn, rows, table, taken->less, &chosen, &mine));
     i64 *ids = NULL, kept = 0;
-    status = change_row_numbers(rows, &ids, &conn->err);
+    wf_status status = change_row_numbers(rows, &ids, &conn->err);
     for (i64 i = 0; !status && i < rows->answer.rows; i++) {
         ids[kept] = ids[i];
         kept += taken->fresh[i];
@@ -378,8 +373,32 @@ static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows,
     return status;
 }
 
+/* More rows than are there at once. */
+static FALLIBLE update_flowing(struct wf_connection *conn, struct rowset *rows) {
+    struct snapshot_table target;
+    struct replaced replaced;
+    TRY(find_target(conn, rows, rowset_statement(rows), &target));
+    wf_status status = append_replacing(conn, rows, target.table, target.version, &replaced);
+    if (!status && replaced.mine) {
+        struct row_pairs pairs = {replaced.count, replaced.ids};
+        status = change_install(conn, target.table, target.version, replaced.mine, &pairs);
+    }
+    if (status) {
+        version_discard(replaced.mine);
+    } else {
+        version_release(replaced.mine);
+    }
+    struct taken taken = {.table = target.table, .count = replaced.count};
+    replaced_fini(&replaced);
+    TRY(status);
+    return finish_change(conn, rows, 1 + target.table->col_count, "UPDATE", &taken);
+}
+
 FALLIBLE update_answer(struct wf_connection *conn, struct rowset *rows) {
     struct taken taken;
+    if (rows->more) {
+        return update_flowing(conn, rows);
+    }
     TRY(take_rows(conn, rows, &taken));
     wf_status status = taken.count ? append_changed(conn, rows, &taken) : ERR_OK;
     version_release(taken.less);
@@ -390,7 +409,8 @@ FALLIBLE update_answer(struct wf_connection *conn, struct rowset *rows) {
 FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows) {
     TRY(rowset_open_exec(conn, request, rows));
-    TRY(rowset_run_exec(conn, rows));
+    bool whole = rows->compiled->stmt.change.returning > 0;
+    TRY(whole ? rowset_run_exec(conn, rows) : rowset_start_exec(conn, rows));
     return update_answer(conn, rows);
 }
 

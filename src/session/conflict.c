@@ -25,6 +25,7 @@ struct conflict {
     i64 inserted, updated;
     struct row_pairs pairs; /* of the updated rows */
     struct map *seen;       /* by key: those of rows this statement inserts */
+    struct key_finder *finders; /* by key */
 };
 
 static bool key_values(const struct conflict *c, const struct table_key *key, i64 row,
@@ -77,7 +78,7 @@ static FALLIBLE look_up(struct conflict *c, u32 k, i64 row, bool *out_taken, str
         return twice(c->conn);
     }
     i64 found = -1;
-    TRY(version_key_row(c->table, c->base, k, values, &found, &c->conn->err));
+    TRY(key_finder_row(&c->finders[k], values, &found, &c->conn->err));
     *out_taken = own || found >= 0;
     c->target[row] = found;
     return ERR_OK;
@@ -122,11 +123,19 @@ static FALLIBLE sort_rows(struct conflict *c) {
     }
     TRY(check_not_null(c->table, count, c->all->cols, &c->conn->err)); /* also what is left out */
     struct sv *texts = NEW_ARRAY(arena, struct sv, c->table->key_count + 1);
+    c->finders = NEW_ARRAY(arena, struct key_finder, c->table->key_count + 1);
     TRY(arena_check(arena, &c->conn->err));
-    for (i64 i = 0; i < count; i++) {
-        TRY(look_at_row(c, i, texts));
+    for (u32 k = 0; k < c->table->key_count; k++) {
+        key_finder_open(&c->finders[k], c->table, c->base, k);
     }
-    return arena_check(arena, &c->conn->err);
+    wf_status status = ERR_OK;
+    for (i64 i = 0; i < count && !status; i++) {
+        status = look_at_row(c, i, texts);
+    }
+    for (u32 k = 0; k < c->table->key_count; k++) {
+        key_finder_close(&c->finders[k]);
+    }
+    return status ? status : arena_check(arena, &c->conn->err);
 }
 
 static bool is_updated(const struct conflict *c, i64 row) {

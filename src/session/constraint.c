@@ -105,12 +105,11 @@ static FALLIBLE check_full(struct row_reader *reader, const struct table_foreign
     return ERR_OK;
 }
 
+/* `order` has the reference's columns as the key has them, which the finder looks for. */
 static FALLIBLE check_rows(struct row_reader *reader, const struct table_foreign *fk,
-                           const struct table_version *delta, struct table *parent,
-                           struct table_version *parent_rows, struct error *err) {
-    const struct table *table = reader->table;
-    u32 key = 0, order[32];
-    TRY(reference_key(parent, fk, &key, order, err));
+                           const struct table_version *delta, struct key_finder *finder,
+                           const u32 *order, struct error *err) {
+    const struct table *table = reader->table, *parent = finder->table;
     for (i64 t = 0; t < delta->tablet_count; t++) {
         for (i64 pos = 0; pos < delta->tablet_rows[t]; pos++) {
             struct values values;
@@ -130,10 +129,9 @@ static FALLIBLE check_rows(struct row_reader *reader, const struct table_foreign
             for (u32 i = 0; i < fk->col_count; i++) {
                 in_order[i] = values.at[order[i]];
             }
-            if (found) {
-                TRY(version_key_exists(parent, parent_rows, key, in_order, &found, err));
-            }
-            if (!found) {
+            i64 row = -1;
+            TRY(found ? key_finder_row(finder, in_order, &row, err) : ERR_OK);
+            if (row < 0) {
                 return missing_parent(table, fk, parent, err);
             }
         }
@@ -146,8 +144,13 @@ static FALLIBLE check_reference(const struct table *table, const struct table_fo
                                 const struct table_version *delta, struct table *parent,
                                 struct table_version *parent_rows, struct error *err) {
     struct row_reader reader = {.table = table, .count = fk->col_count, .cols = fk->cols};
+    struct key_finder finder;
+    u32 key = 0, order[32];
+    TRY(reference_key(parent, fk, &key, order, err));
     pins_init(&reader.pins, table->mem);
-    wf_status status = check_rows(&reader, fk, delta, parent, parent_rows, err);
+    key_finder_open(&finder, parent, parent_rows, key);
+    wf_status status = check_rows(&reader, fk, delta, &finder, order, err);
+    key_finder_close(&finder);
     pins_fini(&reader.pins);
     return status;
 }

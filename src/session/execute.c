@@ -122,7 +122,7 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     x->arena = &rows->arena;
     x->mem = &rows->mem;
     x->err = &conn->err;
-    x->pool = conn->db->pool;
+    x->pool = conn->one_thread ? NULL : conn->db->pool;
     x->settings = &rows->settings;
     x->cancel = &conn->cancel;
     x->times_us[TIME_TRANSACTION] = conn->tx.start_us;
@@ -281,6 +281,7 @@ static void sum_metrics(struct rowset *rows) {
         sums[METRIC_device_ns] += m->device_ns;
         sums[METRIC_bytes_read] += m->bytes_read;
         sums[METRIC_bytes_moved] += m->bytes_moved;
+        sums[METRIC_bytes_packed] += m->bytes_packed;
         sums[METRIC_launches] += m->launches;
         sums[METRIC_waits] += m->waits;
         sums[METRIC_device_peak] = MAX_OF(sums[METRIC_device_peak], m->device_peak);
@@ -288,7 +289,7 @@ static void sum_metrics(struct rowset *rows) {
         sums[METRIC_pruned_rows] += m->tablets_pruned_rows;
     }
 }
-_Static_assert(METRIC_COUNT == 12, "sum_metrics adds every metric");
+_Static_assert(METRIC_COUNT == 13, "sum_metrics adds every metric");
 
 static FALLIBLE collect_columns(struct rowset *rows) {
     struct exec *x = &rows->exec;
@@ -537,8 +538,19 @@ static struct rowset *take_rows(struct rowset *rows) {
     return instead;
 }
 
+/* Whether it may have been the number of threads: every one holds columns and buffers of its own.
+ * Not where the statement itself had hardly begun to take memory. */
+static bool may_need_less(const struct wf_connection *conn, const struct rowset *rows) {
+    enum { SHARE = 4 };
+    i64 limit = conn->db->mem.limit_bytes;
+    i64 took = atomic_load(&rows->mem.peak_bytes) + rows->temp.peak_bytes;
+    return !conn->one_thread && limit > 0 && took > limit / SHARE &&
+           pool_worker_count(conn->db->pool) > 1;
+}
+
 /* A statement of its own that loses against another transaction is simply run again; inside BEGIN
- * that is for the client to decide. */
+ * that is for the client to decide. One that finds no memory gives kept rows back, then tries it
+ * with one thread. */
 enum { MOST_ATTEMPTS = 20 };
 
 FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *request,
@@ -547,7 +559,7 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
     i64 start_ns = clock_ns();
     i32 cancels = atomic_load_explicit(&conn->cancel_count, memory_order_relaxed);
     struct rowset *rows = NULL;
-    bool computes = false;
+    bool computes = false, once = false;
     wf_status status = ERR_SERIALIZATION;
     for (int attempt = 0; status == ERR_SERIALIZATION && attempt < MOST_ATTEMPTS; attempt++) {
         if (attempt > 0) {
@@ -557,14 +569,19 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
         rows->computes = computes;
         bool alone = !conn->tx.open && conn->tx.depth == 0;
         status = run_once(conn, request, rows);
+        bool fewer = status == ERR_OUT_OF_MEMORY && may_need_less(conn, rows);
         if (status) {
             rowset_release(rows);
         }
         if (!alone) {
             break;
         }
+        conn->one_thread = 0;
         if (status == ERR_OUT_OF_MEMORY && !computes && keep_give_back(conn->db)) {
             computes = true; /* kept rows took what is needed now */
+            status = ERR_SERIALIZATION;
+        } else if (fewer && !once) {
+            conn->one_thread = once = true;
             status = ERR_SERIALIZATION;
         }
     }

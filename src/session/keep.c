@@ -264,17 +264,13 @@ static FALLIBLE append_members(struct refresh *r, struct rowset *rows,
     TRY(arena_check(&rows->arena, &conn->err));
     for (i64 m = 0; m < r->shape->member_count; m++) {
         struct table *table = r->shape->tables[m];
-        struct gathered all = {0};
-        i64 count = mark_member(rows, m, mine);
-        r->gained_rows += count;
-        wf_status status = gather(rows, table, first, mine, count, &all, &conn->err);
-        if (!status && count > 0) {
-            status = append_rows(conn, table, base[m], count, all.cols, &r->made->rows[m]);
-        } else if (!status) {
+        struct chosen chosen = {first, mine, mark_member(rows, m, mine)};
+        r->gained_rows += chosen.count;
+        if (chosen.count > 0) {
+            TRY(append_chosen(conn, rows, table, base[m], &chosen, &r->made->rows[m]));
+        } else {
             r->made->rows[m] = version_retain(base[m]);
         }
-        gather_free(table, &all);
-        TRY(status);
         first += table->col_count;
     }
     return ERR_OK;

@@ -587,6 +587,26 @@ static FALLIBLE report(struct wf_connection *conn, const lq_mistakes *mistakes) 
     return conn->err.code;
 }
 
+/* Constraints that the text itself makes are looked at here, so that a violation has its place. */
+static FALLIBLE check_new(struct doing *d) {
+    wf_status status = ERR_OK;
+    for (i64 i = 0; i < d->script->actions.count && !status; i++) {
+        const struct lq_action *action = &d->script->actions.items[i];
+        struct snapshot now;
+        if (action->kind != LQ_INSTALL || !action->comment) {
+            continue;
+        }
+        snapshot_init(&now, d->conn->db->catalog, &d->rows->arena);
+        connection_snapshot(d->conn, &now);
+        const struct edition_entry *entry =
+            snapshot_lookup(&now, (struct sv){NULL, 0}, sv_from(action->name));
+        status = entry ? logiql_holds(d->conn, &d->rows->arena, entry->object) : ERR_OK;
+        d->conn->err.position = status ? action->position : d->conn->err.position;
+        snapshot_fini(&now);
+    }
+    return status;
+}
+
 static FALLIBLE run_clauses(struct wf_connection *conn, struct rowset *rows, struct sv text) {
     struct lq_script script;
     TRY(logiql_script(&rows->arena, &rows->snap, text, &script, &conn->err));
@@ -597,7 +617,8 @@ static FALLIBLE run_clauses(struct wf_connection *conn, struct rowset *rows, str
         notice(conn, "NOTICE", "%s", script.notices.items[i]);
     }
     struct doing d = {.conn = conn, .rows = rows, .script = &script};
-    return do_all(&d);
+    TRY(do_all(&d));
+    return check_new(&d);
 }
 
 FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows) {
@@ -648,113 +669,6 @@ FALLIBLE call_logiql_rules(struct wf_connection *conn, struct rowset *rows) {
     TRY(arena_check(arena, &conn->err));
     rowset_set_texts(rows, COUNT_OF(names), names, values.count / COUNT_OF(names), values.items);
     return ERR_OK;
-}
-
-/* --- constraints --- */
-
-struct reached {
-    struct arena *arena;
-    VEC(u32) oids;
-};
-
-static void reach(struct reached *r, u32 oid) {
-    for (i64 i = 0; i < r->oids.count; i++) {
-        if (r->oids.items[i] == oid) {
-            return;
-        }
-    }
-    VEC_PUSH(r->arena, &r->oids, oid);
-}
-
-/* What is different now, and all views that read it, directly or not. */
-static void reach_all(struct reached *r, const struct edition *before, const struct edition *now) {
-    for (struct edition_diff at = edition_diff(before, now); edition_diff_step(&at);) {
-        if (at.after) {
-            reach(r, at.after->object->oid);
-        }
-    }
-    for (i64 i = 0; i < r->oids.count; i++) {
-        for (struct edition_walk at = edition_walk_users(now, r->oids.items[i]);
-             edition_step(&at);) {
-            if (at.entry->object->kind == OBJECT_VIEW) {
-                reach(r, at.entry->object->oid);
-            }
-        }
-    }
-}
-
-bool logiql_is_constraint(const struct object *object) {
-    return object->kind == OBJECT_VIEW && object->logical &&
-           strncmp(object->name, "constraint:", 11) == 0;
-}
-
-/* Whether a query has a row; its first column as text, in `arena`. */
-static FALLIBLE first_text(struct wf_connection *conn, struct arena *arena, const char *sql,
-                           bool *out_found, struct sv *out) {
-    struct script *script = NULL;
-    struct rowset *rows = NULL;
-    struct wf_batch batch;
-    TRY(script_new(conn, sql, &script));
-    struct run_request request = {.script = script, .parsed = script->list.items.items[0]};
-    wf_status status = statement_run(conn, &request, &rows);
-    *out_found = !status && rowset_read(rows, 1, &batch) == WF_OK && batch.row_count > 0;
-    if (*out_found && out) {
-        *out = arena_sv(arena, batch_text(&batch, 0, 0));
-    }
-    rowset_release(rows);
-    script_release(script);
-    return status;
-}
-
-/* The first tuple of what must be empty, as text. That there is one shows on any device; printing it
- * is for the CPU. */
-static FALLIBLE look_at(struct wf_connection *conn, struct arena *arena,
-                        const struct object *constraint) {
-    struct text name, sql;
-    struct sv tuple = {"", 0};
-    bool found = false;
-    text_init(&name, arena);
-    text_init(&sql, arena);
-    print_sql_name(&name, constraint->name);
-    text_print(&sql, "select concat_ws(', '");
-    for (u32 i = 0; i < constraint->col_count; i++) {
-        text_print(&sql, ", ");
-        print_sql_name(&sql, constraint->col_names[i]);
-    }
-    text_print(&sql, "%s) from %s limit 1", constraint->col_count ? "" : ", ''", name.ptr);
-    const char *any = arena_printf(arena, "select 1 from %s limit 1", name.ptr);
-    TRY(arena_check(arena, &conn->err));
-    TRY(first_text(conn, arena, any, &found, NULL));
-    if (!found) {
-        return ERR_OK;
-    }
-    i64 device = conn->settings.device;
-    conn->settings.device = DEVICE_CPU;
-    wf_status status = first_text(conn, arena, sql.ptr, &found, &tuple);
-    conn->settings.device = device;
-    TRY(status);
-    FAIL(&conn->err, CHECK, "%.300s is violated by (%.*s)",
-         constraint->comment ? constraint->comment : constraint->name, (int)MIN_OF(tuple.len, 200),
-         tuple.ptr);
-}
-
-FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *before) {
-    struct arena arena;
-    struct edition *now = edition_retain(conn->tx.mine);
-    wf_status status = ERR_OK;
-    arena_init(&arena, &conn->db->mem);
-    struct reached reached = {.arena = &arena};
-    reach_all(&reached, before, now);
-    status = arena_check(&arena, &conn->err);
-    for (i64 i = 0; i < reached.oids.count && !status; i++) {
-        const struct edition_entry *entry = edition_find_oid(now, reached.oids.items[i]);
-        if (entry && logiql_is_constraint(entry->object)) {
-            status = look_at(conn, &arena, entry->object);
-        }
-    }
-    arena_fini(&arena);
-    edition_release(now);
-    return status;
 }
 
 /* An argument as text; NULL where it is that, or is missing. */

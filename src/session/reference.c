@@ -73,23 +73,22 @@ struct key_search {
     struct text bytes;
     struct table *parent;
     const struct table_foreign *fk;
-    struct table_version *now;
+    struct key_finder now;
+    u32 order[32]; /* the reference's columns as the key has them */
     struct error *err;
 };
 
 /* The key's bytes when the parent has no row with it any more; else out->ptr is NULL. */
 static FALLIBLE if_gone(struct key_search *s, const struct values *values, struct sv *out) {
     const struct table_foreign *fk = s->fk;
-    u32 key = 0, order[32];
     const void *in_order[32];
-    bool still = false;
-    TRY(reference_key(s->parent, fk, &key, order, s->err));
+    i64 row = -1;
     for (u32 i = 0; i < fk->col_count; i++) {
-        in_order[i] = values->at[order[i]];
+        in_order[i] = values->at[s->order[i]];
     }
-    TRY(version_key_exists(s->parent, s->now, key, in_order, &still, s->err));
+    TRY(key_finder_row(&s->now, in_order, &row, s->err));
     *out = (struct sv){NULL, 0};
-    if (!still) {
+    if (row < 0) {
         (void)reference_bytes(&s->bytes, s->parent, fk, NULL, values->v);
         *out = arena_sv(s->arena, (struct sv){s->bytes.ptr, s->bytes.len});
     }
@@ -99,10 +98,13 @@ static FALLIBLE if_gone(struct key_search *s, const struct values *values, struc
 FALLIBLE gone_keys(struct arena *arena, struct table *parent, const struct table_foreign *fk,
                    const struct table_version *removed, struct table_version *now, struct map *out,
                    struct error *err) {
-    struct key_search search = {.arena = arena, .parent = parent, .fk = fk, .now = now, .err = err};
+    struct key_search search = {.arena = arena, .parent = parent, .fk = fk, .err = err};
+    u32 number = 0;
+    TRY(reference_key(parent, fk, &number, search.order, err));
     struct row_reader reader = {.table = parent, .count = fk->col_count, .cols = fk->ref_cols};
     wf_status status = ERR_OK;
     pins_init(&reader.pins, parent->mem);
+    key_finder_open(&search.now, parent, now, number);
     text_init(&search.bytes, arena);
     map_init(out, arena);
     for (i64 t = 0; t < removed->tablet_count; t++) {
@@ -120,6 +122,7 @@ FALLIBLE gone_keys(struct arena *arena, struct table *parent, const struct table
         }
     }
     status = status ? status : pins_check(&reader.pins, err);
+    key_finder_close(&search.now);
     pins_fini(&reader.pins);
     return status ? status : arena_check(arena, err);
 }

@@ -145,6 +145,7 @@ struct wf_connection {
     struct tx tx;
     char search_path[400];
     u32 temp_schema; /* OID of the schema of temporary objects; 0 = none yet */
+    b8 one_thread;   /* the statement at hand has none of the other workers: with them it found no memory */
     wf_notice notice;
     void *notice_arg;
     struct named_statement *prepared[PREPARED_LISTS]; /* by PREPARE; lists by the hash of a name */

@@ -181,9 +181,12 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE session_run_text(struct wf_connection *conn, const char *text);
 void print_sql_name(struct text *out, const char *name);
 FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows);
-/* Constraints that read what the statement has changed since `before`: 23514. */
+/* violation.c: constraints that read what the statement has changed since `before`: 23514. */
 FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *before);
 bool logiql_is_constraint(const struct object *object);
+/* One of them: 23514 with its first tuple, which is in `arena`. */
+FALLIBLE logiql_holds(struct wf_connection *conn, struct arena *arena,
+                      const struct object *constraint);
 /* An object is LogiQL's, with these clauses: what IMPORT DATABASE makes of a table, or of a view that has
  * only its columns. */
 FALLIBLE call_logiql_restore(struct wf_connection *conn, struct rowset *rows);
@@ -259,6 +262,26 @@ FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct tab
  * there are none. */
 FALLIBLE append_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
                        struct table_version *base, i64 *out_count, struct table_version **out);
+/* A version with those rows of an answer that is all there. */
+struct chosen {
+    u32 first;      /* column of the answer that is the table's first */
+    const b8 *keep; /* by answer row; NULL = all */
+    i64 count;      /* that it marks */
+};
+FALLIBLE append_chosen(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                       struct table_version *base, const struct chosen *chosen,
+                       struct table_version **out);
+/* Rows of an answer that is still being computed in the place of those of `base` that its first column names; who
+ * comes first counts. */
+struct replaced {
+    struct buffer *buffer; /* of ids */
+    i64 *ids;              /* rows of `base`, in the order of those in their place */
+    i64 count;
+    struct table_version *less, *mine; /* without them, and with what replaces them, the caller's */
+};
+FALLIBLE append_replacing(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                          struct table_version *base, struct replaced *out);
+void replaced_fini(struct replaced *replaced);
 /* Before the execution starts: storing its answer is a part of the work. */
 void change_expect_answer(struct rowset *rows);
 /* The same as a change of the transaction's table, constraints and all. */

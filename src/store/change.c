@@ -103,6 +103,12 @@ wf_status plain_open(struct plain_rows *out, const struct table *table, i64 rows
     return ERR_OK;
 }
 
+void plain_clear(struct plain_rows *plain, const struct table *table) {
+    pins_fini(&plain->pins);
+    pins_init(&plain->pins, table->mem);
+    plain->rows = 0;
+}
+
 void plain_close(struct plain_rows *plain, const struct table *table) {
     if (plain->block) {
         pins_fini(&plain->pins);

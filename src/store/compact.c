@@ -10,7 +10,7 @@
  * The cost is paid by what was deleted: as many rows are moved as were deleted before, at most.
  * Moving them behind the others instead, as an update does, was simpler but made an index of a key
  * that was only in order. */
-#include "store/store_int.h"
+#include "store/saved_int.h"
 
 enum {
     LEAST_DEAD = 1024, /* less is not worth a new version */
@@ -112,16 +112,13 @@ static FALLIBLE seal_plain(struct compaction *c, const struct plain_rows *plain,
             c->writer.sources[i] =
                 source_of_input(table->cols[i].type, &plain->cols[i], first, plain->rows - first);
         }
-        i64 n = seal_rows(table, c->writer.sources, plain->rows - first);
-        for (u32 i = 0; i < table->col_count; i++) {
-            c->writer.sources[i].rows = n;
-        }
         struct piece piece = {.slot = c->writer.next_slot++};
-        seal.rows = n;
-        TRY(tablet_seal(&seal, c->writer.sources, &piece.tablet, err));
+        seal.rows = seal_rows(table, c->writer.sources, plain->rows - first);
+        TRY(tablet_seal_some(&seal, c->writer.sources, &piece.tablet, err));
+        tablet_write_early(table, piece.tablet);
         VEC_PUSH(&c->arena, &c->pieces, piece);
         TRY(arena_check(&c->arena, err));
-        first += n;
+        first += seal.rows;
     }
     return ERR_OK;
 }
@@ -151,15 +148,32 @@ static void note_moves(struct compaction *c, i64 from, i64 to, i64 first, i64 ta
     c->runs++;
 }
 
+/* How many rows of a run are laid out at once: all of them, or as many as memory is for. */
+static i64 rows_at_once(const struct compaction *c, const struct run *run) {
+    const struct table *table = c->table;
+    i64 row_bytes = 0, rows;
+    for (u32 i = 0; i < table->col_count; i++) {
+        row_bytes += kind_bytes[type_kind(table->cols[i].type)] + 1;
+    }
+    (void)load_plan(table, table->mem, 1, row_bytes, &rows);
+    return MAX_OF(MIN_OF(rows, run->live), 1);
+}
+
 static FALLIBLE write_run(struct compaction *c, const struct run *run, struct error *err) {
     struct plain_rows plain;
-    i64 first = c->pieces.count;
+    i64 first = c->pieces.count, room = rows_at_once(c, run);
     wf_status status = ERR_OK;
-    TRY(plain_open(&plain, c->table, MAX_OF(run->live, 1), err));
+    TRY(plain_open(&plain, c->table, room, err));
     for (i64 t = run->from; t < run->to && !status; t++) {
-        status = plain_fill(&plain, c->table, c->base, t, 0, c->base->tablet_rows[t], err);
+        for (i64 from = 0, to, rows = c->base->tablet_rows[t]; from < rows && !status; from = to) {
+            to = MIN_OF(rows, from + room - plain.rows);
+            status = plain_fill(&plain, c->table, c->base, t, from, to, err);
+            if (!status && plain.rows == room) {
+                status = seal_plain(c, &plain, err);
+                plain_clear(&plain, c->table);
+            }
+        }
     }
-    ASSERT(status || plain.rows == run->live);
     status = status ? status : seal_plain(c, &plain, err);
     plain_close(&plain, c->table);
     if (!status) {

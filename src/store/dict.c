@@ -73,7 +73,9 @@ struct dict {
     struct memory *mem;
     _Atomic(struct entry *) chunks[CHUNK_COUNT];
     _Atomic(struct slots *) slots;
-    _Atomic i32 unhashed; /* 1: it came from a file, and nobody has looked for a text: no slot is set */
+    _Atomic i32 unhashed; /* 1: it came from a file, or was absorbed, and nobody has looked for a text: no
+                           * slot is set */
+    u8 place;             /* enum mem_place */
     /* Below: under the lock. */
     struct mutex lock;
     struct block *blocks;
@@ -94,7 +96,7 @@ static i64 slots_bytes(u64 count) {
 }
 
 static struct slots *slots_new(struct dict *dict, u64 count) {
-    struct slots *slots = mem_alloc(dict->mem, slots_bytes(count));
+    struct slots *slots = mem_alloc_at(dict->mem, slots_bytes(count), (enum mem_place)dict->place);
     if (slots) {
         memset(slots, 0, (size_t)slots_bytes(count));
         slots->mask = count - 1;
@@ -346,12 +348,12 @@ static char *bytes_reserve(struct dict *dict, i64 bytes) {
         i64 size =
             dict->blocks ? MIN_OF(dict->blocks->bytes * 2, BLOCK_MAX_BYTES) : BLOCK_MIN_BYTES;
         size = MAX_OF(size, bytes + (i64)sizeof(struct block));
-        struct block *block = mem_alloc(dict->mem, size);
+        struct block *block = mem_alloc_at(dict->mem, size, (enum mem_place)dict->place);
         if (!block) {
             return NULL;
         }
-        block->bytes = size;
-        block->next = dict->blocks;
+        struct block head = {dict->blocks, size};
+        mem_copy(dict->mem, block, &head, (i64)sizeof head);
         dict->blocks = block;
         dict->next = (char *)(block + 1);
         dict->end = (char *)block + size;
@@ -399,7 +401,8 @@ static struct entry *entry_reserve(struct dict *dict, i32 code) {
     i32 chunk = chunk_of(code, &offset);
     struct entry *entries = atomic_load_explicit(&dict->chunks[chunk], memory_order_relaxed);
     if (!entries) {
-        entries = mem_alloc(dict->mem, chunk_entries(chunk) * (i64)sizeof(struct entry));
+        i64 bytes = chunk_entries(chunk) * (i64)sizeof(struct entry);
+        entries = mem_alloc_at(dict->mem, bytes, (enum mem_place)dict->place);
         if (!entries) {
             return NULL;
         }
@@ -541,6 +544,95 @@ void dict_find_many(const struct dict *dict, const str *s, const u32 *sel, i64 n
             out[row] = slots_find(dict, slots, sv_of(s[row]), &batch.sign[i], &place);
         }
     }
+}
+
+u64 dict_hash(struct sv s) {
+    struct sign g = sign(s);
+    return s.len > SHORT_BYTES ? g.a : hash_u64(g.a ^ hash_u64(g.b + (u64)s.len));
+}
+
+void dict_place(struct dict *dict, enum mem_place place) {
+    dict->place = (u8)place;
+}
+
+enum { ABSORB_ENTRIES = 512, ABSORB_BYTES = 64 << 10 };
+
+/* Entries of `from` from `code` on, as many as go in one piece: their texts are put together in
+ * `scratch`. How many; 0 when refused. */
+static i32 absorb_some(struct dict *into, const struct dict *from, i32 code, char *scratch) {
+    struct entry entries[ABSORB_ENTRIES];
+    i32 len = dict_len(from), count = 0;
+    i64 bytes = 0;
+    while (code + count < len && count < ABSORB_ENTRIES) {
+        const struct entry *entry = entry_at(from, code + count);
+        if (count > 0 && bytes + entry->len > ABSORB_BYTES) {
+            break;
+        }
+        bytes += entry->len;
+        entries[count++] = *entry;
+    }
+    char *to = bytes_reserve(into, bytes);
+    i64 at = 0;
+    for (i32 i = 0; i < count && to; i++) {
+        if (bytes <= ABSORB_BYTES && entries[i].len) {
+            memcpy(scratch + at, entries[i].ptr, (size_t)entries[i].len);
+        } else if (entries[i].len) {
+            mem_copy(into->mem, to + at, entries[i].ptr, entries[i].len);
+        }
+        entries[i].ptr = to + at;
+        at += entries[i].len;
+    }
+    if (to && bytes > 0 && bytes <= ABSORB_BYTES) {
+        mem_copy(into->mem, to, scratch, bytes);
+    }
+    i32 first = dict_len(into);
+    for (i32 i = 0; i < count && to;) { /* a piece for each chunk */
+        i64 offset;
+        i32 chunk = chunk_of(first + i, &offset);
+        struct entry *place = entry_reserve(into, first + i);
+        i64 n = MIN_OF(chunk_entries(chunk) - offset, (i64)(count - i));
+        to = place ? to : NULL;
+        if (place) {
+            mem_copy(into->mem, place, entries + i, n * (i64)sizeof *place);
+        }
+        i += (i32)n;
+    }
+    if (!to) {
+        return 0;
+    }
+    into->next += bytes;
+    atomic_fetch_add_explicit(&into->text_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&into->len, first + count, memory_order_release);
+    return count;
+}
+
+bool dict_absorb(struct dict *into, const struct dict *from) {
+    char *scratch = mem_alloc(into->mem, ABSORB_BYTES);
+    i32 len = dict_len(from);
+    bool fine = scratch && (i64)dict_len(into) + len < DICT_CAP;
+    mutex_lock(&into->lock);
+    into->place = MEM_ASIDE;
+    atomic_store_explicit(&into->unhashed, 1, memory_order_release);
+    for (i32 code = 0; code < len && fine;) {
+        i32 count = absorb_some(into, from, code, scratch);
+        fine = count > 0;
+        code += count;
+    }
+    into->place = MEM_ANY;
+    mutex_unlock(&into->lock);
+    mem_free(into->mem, scratch, ABSORB_BYTES);
+    return fine;
+}
+
+struct dict *dict_recall(const struct dict *dict, i32 first, i32 end) {
+    struct dict *out = dict_open(dict->mem);
+    for (i32 code = first; code < end && out; code++) {
+        if (dict_add(out, dict_get(dict, code)) < 0) {
+            dict_release(out);
+            out = NULL;
+        }
+    }
+    return out;
 }
 
 void dict_writer_begin(struct dict *dict) {

@@ -23,10 +23,12 @@ wf_status disk_failed(struct error *err, const char *what, const char *path, i64
     wf_status kind = number == ENOSPC || number == EDQUOT || number == EFBIG ? ERR_DISK_FULL
                      : number == EACCES || number == EPERM || number == EROFS ? ERR_PRIVILEGE
                      : number == ENOENT || number == ENOTDIR                  ? ERR_NO_DATA_FILE
-                     : number == EISDIR                                       ? ERR_WRONG_OBJECT
+                     : number == EISDIR || number == EMEDIUMTYPE              ? ERR_WRONG_OBJECT
                      : number == EEXIST                                       ? ERR_DUPLICATE_OBJECT
                                                                               : ERR_IO;
-    return error_set(err, kind, -1, "could not %s \"%.300s\": %s", what, path, strerror(number));
+    return error_set(err, kind, -1, "could not %s \"%.300s\": %s", what, path,
+                     number == EMEDIUMTYPE ? "it is a pipe, a device or the like, not a file"
+                                           : strerror(number));
 }
 
 bool spans_reserve(struct spans *spans, i64 more) {
@@ -222,7 +224,8 @@ static bool is_unborn(const struct db_file *file, const u8 *start, i64 size) {
     }
     i64 log_size = file->log >= 0 ? disk_now->size(file->log) : 0;
     const struct header *first = (const struct header *)(const void *)start;
-    bool begun = is_ours(first) && first->format >= FORMAT_LEAST && first->format <= FILE_FORMAT;
+    bool begun = is_ours(first) && first->format >= FORMAT_LEAST && first->format <= FILE_FORMAT &&
+                 first->generation == 1;
     return size <= FILE_START && log_size <= FILE_START && (zero || begun);
 }
 
@@ -276,7 +279,8 @@ static FALLIBLE read_headers(struct db_file *file, struct error *err) {
         }
         return is_ours(&start.first) || is_ours(&second)
                    ? file_damaged(file, err, "no header is whole")
-                   : refuse_foreign(file, err);
+               : size == 0 ? file_damaged(file, err, "it is empty, and its log is not")
+                           : refuse_foreign(file, err);
     }
     bool takes_first = !two || (one && start.first.generation >= second.generation);
     file->header = takes_first ? start.first : second;
@@ -286,16 +290,26 @@ static FALLIBLE read_headers(struct db_file *file, struct error *err) {
                    ? create(file, err)
                    : file_damaged(file, err, "it is shorter than its header says");
     }
-    if (takes_first && !file->read_only && memcmp(&start.first, &second, sizeof second) != 0) {
-        struct header read = file->header;
-        file->header = start.first; /* as it is there */
-        write_second(file);
-        file->header = read;
-    }
+    file->second_differs = takes_first && memcmp(&start.first, &second, sizeof second) != 0;
+    file->first = start.first;
     return ERR_OK;
 }
 
+wf_status db_file_claim(struct db_file *file, struct error *err) {
+    if (file->read_only) {
+        return ERR_OK;
+    }
+    if (file->second_differs) {
+        struct header read = file->header;
+        file->header = file->first; /* as it is there */
+        write_second(file);
+        file->header = read;
+    }
+    return log_claim(file, err);
+}
+
 static FALLIBLE refuse_second(struct db_file *file, struct error *err) {
+    i64 reader = disk_now->reader(file->file);
     char holder[HOLDER_BYTES + 1] = "another process";
     i64 log = disk_now->open(file->log_path, DISK_READ);
     if (log >= 0 && disk_read_all(log, holder, HOLDER_BYTES, HOLDER_AT)) {
@@ -305,11 +319,30 @@ static FALLIBLE refuse_second(struct db_file *file, struct error *err) {
         disk_now->close(log);
     }
     holder[HOLDER_BYTES] = 0;
-    error_set(err, ERR_IN_USE, -1, "database \"%.200s\" is in use by %s", file->path,
-              holder[0] ? holder : "another process");
+    if (reader) {
+        disk_holder(holder, HOLDER_BYTES, reader);
+    }
+    error_set(err, ERR_IN_USE, -1, "database \"%.200s\" is %s by %s", file->path,
+              reader ? "being read" : "in use", holder[0] ? holder : "another process");
     error_hint(err, "One process at a time may change a database; any number may read one that "
                     "nobody changes: --readonly.");
     return err->code;
+}
+
+static FALLIBLE refuse_open(const struct db_file *file, struct error *err) {
+    bool leads_nowhere = file->file == -EEXIST; /* it is not there, and yet cannot be made */
+    wf_status status =
+        disk_failed(err, "open database", file->path, leads_nowhere ? -ENOENT : file->file);
+    if (status == ERR_PRIVILEGE && !file->read_only) {
+        error_hint(err, "To read it only: --readonly.");
+    } else if (status == ERR_WRONG_OBJECT) {
+        error_hint(err, "It was not touched. Name a file; a new one is made where there is none.");
+    } else if (status == ERR_NO_DATA_FILE) {
+        error_hint(err, leads_nowhere      ? "The name is a link to something that is not there."
+                        : file->read_only ? "A database that is read only has to be there."
+                                          : "The file is made where there is none, its folder is not.");
+    }
+    return status;
 }
 
 static FALLIBLE open_parts(struct db_file *file, struct error *err) {
@@ -318,11 +351,7 @@ static FALLIBLE open_parts(struct db_file *file, struct error *err) {
         file->file = disk_now->open(file->path, DISK_CREATE);
     }
     if (file->file < 0) {
-        wf_status status = disk_failed(err, "open database", file->path, file->file);
-        if (status == ERR_PRIVILEGE && !file->read_only) {
-            error_hint(err, "To read it only: --readonly.");
-        }
-        return status;
+        return refuse_open(file, err);
     }
     i64 code = disk_now->lock(file->file, !file->read_only);
     if (code == -EAGAIN) {
@@ -333,14 +362,17 @@ static FALLIBLE open_parts(struct db_file *file, struct error *err) {
     }
     TRY(log_open(file, err));
     TRY(read_headers(file, err));
-    TRY(log_claim(file, err));
+    TRY(log_look(file, err));
     file->last = file->synced = file->header.last_record;
     return ERR_OK;
 }
 
 wf_status db_file_open(struct memory *mem, const char *path, bool read_only, struct db_file **out,
                        struct error *err) {
-    i64 len = (i64)strlen(path), bytes = (i64)sizeof(struct db_file) + 2 * (len + 8);
+    char end[DISK_PATH_MOST]; /* the log lies beside the file, not beside a link to it */
+    const char *beside = disk_link_end(path, end) ? end : path;
+    i64 len = (i64)strlen(path), log_len = (i64)strlen(beside) + 5;
+    i64 bytes = (i64)sizeof(struct db_file) + len + log_len + 2;
     struct db_file *file = mem_alloc(mem, bytes);
     if (!file) {
         return memory_refused(mem, err, bytes);
@@ -351,7 +383,7 @@ wf_status db_file_open(struct memory *mem, const char *path, bool read_only, str
     file->path = (char *)(file + 1);
     file->log_path = file->path + len + 1;
     memcpy(file->path, path, (size_t)len + 1);
-    (void)snprintf(file->log_path, (size_t)len + 6, "%s.log", path);
+    (void)snprintf(file->log_path, (size_t)log_len, "%s.log", beside);
     file->file = file->log = -1;
     file->read_only = read_only;
     file->stamp = file_stamp_new();

@@ -25,9 +25,12 @@ void extents_lock(void);
 void extents_unlock(void);
 
 struct db_file;
-/* Opens, or makes, the file, and locks it. The log is not looked at yet: see log_replay. */
+/* Opens, or makes, the file, and locks it. The log is not looked at yet: see log_replay. Of a file that was there
+ * nothing is written before db_file_claim, so that one which turns out to be damaged stays as it is. */
 FALLIBLE db_file_open(struct memory *mem, const char *path, bool read_only, struct db_file **out,
                       struct error *err);
+/* What it holds was read, and is well: this process has it from now on, and says so in the log. */
+FALLIBLE db_file_claim(struct db_file *file, struct error *err);
 void db_file_close(struct db_file *file); /* leaves everything as it is */
 const char *db_file_path(const struct db_file *file);
 /* What the header names; 0 bytes: nothing has been saved. */

@@ -77,10 +77,13 @@ struct db_file {
     b8 log_ready; /* it takes records of the header's generation */
     i64 log_at;    /* where the next one goes */
     i64 log_limit; /* and how far: behind it lie records that are needed */
+    i64 log_room;  /* bytes of the log that were written, be it with zeros */
     i64 log_next;  /* where it goes on then */
     i64 log_live;  /* bytes of records that are in no state of the file */
     b8 log_jumped; /* it went on elsewhere since a save began */
     u64 last, synced; /* numbers of records */
+    struct header first; /* as the first slot had it when the file was opened */
+    b8 second_differs;   /* then: to be written again */
     u8 *log_read; /* what log_replay handed out */
     i64 log_read_bytes;
 };
@@ -109,6 +112,7 @@ FALLIBLE sync_done(struct db_file *file, const char *path, i64 code, struct erro
 /* log.c: opens the log beside the file, where there is one. */
 FALLIBLE log_open(struct db_file *file, struct error *err);
 /* The header is read: it says whether there must be a log. A writer makes one, and says who it is. */
+FALLIBLE log_look(struct db_file *file, struct error *err); /* is it there, where it is needed? */
 FALLIBLE log_claim(struct db_file *file, struct error *err);
 /* Where a save begins: what is in the log up to here will be in the file. */
 struct log_mark {

@@ -2,14 +2,17 @@
  *
  * A frame is an address range that is reserved when the file is opened, so that segments and whatever
  * points into them never change, and pages that come and go. It is empty, being filled, or full; a
- * full one is held by so many, or rests in a list whose oldest goes first when the budget has no room
- * (memory.idle); see rest. Held bytes count as used, resting ones as idle. Whoever holds
- * an empty one fills it: reads the extent, looks at its checksum and at what the codes and offsets in
- * it can be, since nobody asks again. Pages of an empty frame cannot be read: who forgets to hold one
- * finds out at once.
+ * full one is held by so many, or rests in one of two lists until the budget has no room
+ * (memory.idle): those that were asked for once go first, see rest and first_to_go. Held bytes count
+ * as used, resting ones as idle. Whoever holds an empty one fills it: reads the extent, looks at its
+ * checksum and at what the codes and offsets in it can be, since nobody asks again. Pages of an empty
+ * frame cannot be read: who forgets to hold one finds out at once.
  *
  * The extent stays where it is as long as the frame lives, also when the file has newer states: see
  * frames_spans. Small columns are never given back: a page each is less than their frames are.
+ *
+ * A packed column of numbers may be wanted as it lies, by a card that unpacks it: for that a frame has
+ * a twin, a frame of the same extent that is made when first asked for and comes and goes by itself.
  *
  * One lock for all frames of a file: what it guards takes nanoseconds, except that pages are given
  * back under it, which a reservation waits for anyway. Reading happens without it. */
@@ -23,16 +26,19 @@
 
 #ifdef WF_HARD
 enum { SMALL_BYTES = 0 }; /* test builds: all of them come and go, as soon as they can */
-static const bool goes_at_once = true;
+bool frames_go_at_once = true;
 #else
 enum { SMALL_BYTES = 1 << 16 };
-static const bool goes_at_once = false;
+bool frames_go_at_once = false;
 #endif
 
 enum {
-    STAYS_OF = 8,                /* one of so many that were read once */
-    SAME_SCAN_NS = 100000000, /* workers of a scan hold a column one after the other */
+    STAYS_OF = 8, /* one of so many that were read once */
 };
+/* Workers of a scan hold a column one after the other: it rests for moments, and not for long in all. */
+static const i64 same_scan_ns = 100000000, one_scan_ns = 2000000000;
+/* What was asked for again, but not for so long, is no better than what was asked for once. */
+i64 frames_stale_ns = 60000000000;
 
 enum frame_state { FRAME_EMPTY, FRAME_FILLING, FRAME_FULL };
 
@@ -40,17 +46,27 @@ struct seg_frame {
     struct frames *frames;
     struct buffer *buf;
     struct frame_form form;
+    struct buffer *twin;            /* the same column, packed; or NULL */
     i64 room;                       /* bytes of the address range; 0 = it is a block of its own */
     u8 state;                       /* enum frame_state */
-    b8 is_ahead;                    /* FULL: nobody has asked for it yet */
+    b8 is_unasked;                  /* FULL: nobody has asked for it yet */
+    b8 is_ahead;                    /* and it was read ahead: somebody will */
     b8 is_reused;                   /* FULL: it was asked for again, later than by one scan */
     b8 is_expected;                 /* EMPTY: the disk knows that it will be read */
+    b8 is_queued;                   /* to be read ahead; not any more where others were faster */
     b8 is_unsaved;                  /* FULL, and not in the file: it holds itself */
     i32 holds;                      /* FULL: 0 = it rests */
     i64 read_ns;                    /* when it was first asked for */
+    i64 rest_ns;                    /* since when it rests */
     struct seg_frame *newer, *older; /* of those that rest */
     struct seg_frame *next, *before; /* of all */
     i64 bytes;                      /* of this block, names included */
+};
+
+/* Frames that rest; the oldest goes first. */
+struct resting {
+    struct seg_frame *newest, *oldest;
+    i64 bytes;
 };
 
 struct frames {
@@ -61,8 +77,9 @@ struct frames {
     struct db_file *file; /* NULL: closed */
     struct seg_frame *all;
     i64 count; /* of all */
-    struct seg_frame *newest, *oldest; /* resting */
-    u64 rested;                        /* how often one did */
+    struct resting once, again; /* asked for at most once; again, see is_reused */
+    i64 ahead_bytes;            /* of `once`, that were read ahead */
+    u64 rested;                 /* how often one of `once` did */
     /* Reading ahead. */
     struct thread *reader;
     struct cond wanted;
@@ -99,30 +116,49 @@ static struct seg_frame *frame_of(const struct buffer *buf) {
 
 /* --- those that rest --- */
 
-/* What was asked for once more goes last. What was read once goes first, so that a scan of more than
- * there is room for throws out what it has read itself, and neither what others use nor the part of its
- * own rows that it will find here next time; but some of it stays, or nothing new ever would. */
+static struct resting *list_of(const struct seg_frame *f) {
+    return f->is_reused ? &f->frames->again : &f->frames->once;
+}
+
+/* Of what was read once the newest goes first, so that a scan of more than there is room for throws out
+ * what it has read itself, and not the part of its own rows that it will find here next time; but some
+ * of it stays, or nothing new ever would. */
 static void rest(struct seg_frame *f) {
     struct frames *frames = f->frames;
+    struct resting *list = list_of(f);
     bool stays = f->is_reused || f->is_ahead || frames->rested++ % STAYS_OF == 0;
     if (stays) {
         f->newer = NULL;
-        f->older = frames->newest;
-        *(frames->newest ? &frames->newest->newer : &frames->oldest) = f;
-        frames->newest = f;
+        f->older = list->newest;
+        *(list->newest ? &list->newest->newer : &list->oldest) = f;
+        list->newest = f;
     } else {
         f->older = NULL;
-        f->newer = frames->oldest;
-        *(frames->oldest ? &frames->oldest->older : &frames->newest) = f;
-        frames->oldest = f;
+        f->newer = list->oldest;
+        *(list->oldest ? &list->oldest->older : &list->newest) = f;
+        list->oldest = f;
     }
+    f->rest_ns = clock_ns();
+    list->bytes += f->room;
+    frames->ahead_bytes += f->is_ahead ? f->room : 0;
     memory_rest(frames->mem, IDLE_COLUMNS, f->room);
 }
 
+/* It rests no more. Whoever calls sees to the budget. */
 static void unlist(struct seg_frame *f) {
-    struct frames *frames = f->frames;
-    *(f->newer ? &f->newer->older : &frames->newest) = f->older;
-    *(f->older ? &f->older->newer : &frames->oldest) = f->newer;
+    struct resting *list = list_of(f);
+    *(f->newer ? &f->newer->older : &list->newest) = f->older;
+    *(f->older ? &f->older->newer : &list->oldest) = f->newer;
+    list->bytes -= f->room;
+    f->frames->ahead_bytes -= f->is_ahead ? f->room : 0;
+    ASSERT(list->bytes >= 0 && f->frames->ahead_bytes >= 0);
+}
+
+/* What others use stays while there is anything else, unless they have stopped using it. */
+static struct seg_frame *first_to_go(const struct frames *frames, i64 now) {
+    struct seg_frame *again = frames->again.oldest;
+    bool stale = again && now - again->rest_ns > frames_stale_ns;
+    return stale || !frames->once.oldest ? again : frames->once.oldest;
 }
 
 /* Its pages go. It does not rest any more. */
@@ -137,8 +173,8 @@ static void empty(struct seg_frame *f) {
 static void give_back(void *owner, i64 bytes) {
     struct frames *frames = owner;
     mutex_lock(&frames->lock);
-    while (bytes > 0 && frames->oldest) {
-        struct seg_frame *f = frames->oldest;
+    i64 now = clock_ns();
+    for (struct seg_frame *f; bytes > 0 && (f = first_to_go(frames, now));) {
         unlist(f);
         atomic_fetch_sub(&frames->mem->idle[IDLE_COLUMNS].bytes, f->room);
         empty(f);
@@ -227,6 +263,7 @@ static void free_frame(struct buffer *buf) {
         atomic_fetch_sub(&frames->mem->idle[IDLE_COLUMNS].bytes, f->room);
     }
     mutex_unlock(&frames->lock);
+    buffer_release(f->twin);
     if (f->room) {
         room_close(buf->data, f->room);
     } else {
@@ -362,8 +399,15 @@ static FALLIBLE frame_read(struct seg_frame *f, struct error *err) {
         FAIL(err, IO, "the database is closed");
     }
     memset(data + form->lay.total, 0, FRAME_PAD);
+    struct packed_form packed = {form->rows, form->width, form->lay, form->text_bytes};
+    if (form->is_packed) {
+        TRY(extent_bytes(f, data, err));
+        u32 *starts = (u32 *)(void *)(data + ALIGN_UP(form->extent.bytes, 8));
+        return packed_starts(data, form->extent.bytes, &packed, starts)
+                   ? ERR_OK
+                   : frame_damaged(f, "it cannot be unpacked", err);
+    }
     if (form->extent.packed) {
-        struct packed_form packed = {form->rows, form->width, form->lay, form->text_bytes};
         i64 bytes = form->extent.bytes, scratch_at = ALIGN_UP(bytes, 64);
         i64 all = scratch_at + packed_scratch_bytes(&packed);
         u8 *block = mem_alloc(f->frames->mem, all);
@@ -405,7 +449,7 @@ static void drop_locked(struct seg_frame *f) {
     ASSERT(f->holds > 0);
     if (--f->holds == 0 && f->room) {
         rest(f);
-        if (goes_at_once) {
+        if (frames_go_at_once) {
             unlist(f);
             atomic_fetch_sub(&f->frames->mem->idle[IDLE_COLUMNS].bytes, f->room);
             empty(f);
@@ -422,23 +466,24 @@ static FALLIBLE hold_locked(struct seg_frame *f, struct error *err) {
     if (f->state == FRAME_FULL) {
         if (f->holds++ == 0 && f->room) {
             i64 now = clock_ns();
-            f->is_reused |= !f->is_ahead && now - f->read_ns > SAME_SCAN_NS;
-            f->read_ns = f->is_ahead ? now : f->read_ns;
-            f->is_ahead = 0;
             unlist(f);
+            f->is_reused |= !f->is_unasked && (now - f->rest_ns > same_scan_ns ||
+                                               now - f->read_ns > one_scan_ns);
+            f->read_ns = f->is_unasked ? now : f->read_ns;
+            f->is_unasked = f->is_ahead = 0;
             memory_wake(frames->mem, IDLE_COLUMNS, f->room);
         }
         return ERR_OK;
     }
     f->state = FRAME_FILLING;
-    f->is_expected = 0;
+    f->is_expected = f->is_queued = 0;
     mutex_unlock(&frames->lock);
     wf_status status = frame_fill(f, err);
     mutex_lock(&frames->lock);
     f->state = status ? FRAME_EMPTY : FRAME_FULL;
     f->holds = status ? 0 : 1;
     f->read_ns = clock_ns();
-    f->is_ahead = f->is_reused = 0;
+    f->is_unasked = f->is_ahead = f->is_reused = 0;
     cond_broadcast(&frames->filled);
     return status;
 }
@@ -456,7 +501,7 @@ static void drop(struct seg_frame *f) {
     mutex_unlock(&f->frames->lock);
 }
 
-/* Whoever is reading it reads from where it was. */
+/* Whoever is reading it reads from where it was; so does who holds its twin. */
 void frame_place(struct buffer *buf, const struct extent *extent) {
     struct seg_frame *f = frame_of(buf);
     mutex_lock(&f->frames->lock);
@@ -464,7 +509,10 @@ void frame_place(struct buffer *buf, const struct extent *extent) {
         cond_wait(&f->frames->filled, &f->frames->lock);
     }
     f->form.extent = *extent;
+    struct buffer *twin = f->twin;
+    f->twin = NULL;
     mutex_unlock(&f->frames->lock);
+    buffer_release(twin);
 }
 
 void frame_saved(struct buffer *buf) {
@@ -473,6 +521,7 @@ void frame_saved(struct buffer *buf) {
     if (f->is_unsaved) {
         f->is_unsaved = 0;
         drop_locked(f);
+        f->is_unasked = f->holds == 0; /* who made it has not asked for it */
     }
     mutex_unlock(&f->frames->lock);
 }
@@ -505,7 +554,57 @@ i64 column_missing_bytes(const struct tablet *tablet, u32 col) {
     return bytes;
 }
 
+/* --- twins --- */
+
+/* The packed form of a column that is in memory in neither, or in this one; counted. NULL: there is
+ * none, memory is short, or the column itself is there. */
+static struct buffer *twin_of(struct seg_frame *f) {
+    struct frames *frames = f->frames;
+    mutex_lock(&frames->lock);
+    struct frame_form form = f->form;
+    bool numbers = form.encoding == ENC_INT || form.encoding == ENC_DICT;
+    bool wanted = f->room && form.extent.packed && numbers && !form.is_key && f->state == FRAME_EMPTY;
+    struct buffer *twin = wanted && f->twin ? buffer_retain(f->twin) : NULL;
+    mutex_unlock(&frames->lock);
+    if (twin || !wanted) {
+        return twin;
+    }
+    form.is_packed = 1;
+    form.lay.total = ALIGN_UP(form.extent.bytes, 8) + 4 * packed_block_count(form.rows);
+    twin = frame_new(frames, &form);
+    mutex_lock(&frames->lock);
+    struct buffer *other = f->twin;
+    if (twin && !other && f->form.extent.at == form.extent.at) {
+        f->twin = buffer_retain(twin);
+    } else if (twin && other) {
+        buffer_retain(other);
+    } /* else the column has been moved: this one is the caller's alone */
+    mutex_unlock(&frames->lock);
+    if (twin && other) {
+        buffer_release(twin);
+        twin = other;
+    }
+    return twin;
+}
+
 /* --- reading ahead --- */
+
+/* Is there room for it, and for what the statement itself is about to hold, beside what others use and
+ * what was read ahead before? */
+static bool room_ahead(const struct seg_frame *f) {
+    i64 wanted = f->frames->again.bytes + f->frames->ahead_bytes;
+    return memory_left(f->frames->mem) - wanted > 16 * f->room;
+}
+
+/* Under the lock: reads a column that nobody is reading, for whoever asks for it next. */
+static void fill_unasked(struct seg_frame *f) {
+    struct error ignored; /* who needs it meets it again */
+    error_reset(&ignored);
+    if (f->state == FRAME_EMPTY && room_ahead(f) && !hold_locked(f, &ignored)) {
+        f->is_unasked = f->is_ahead = 1;
+        drop_locked(f);
+    }
+}
 
 static void read_ahead(void *arg) {
     struct frames *frames = arg;
@@ -518,11 +617,10 @@ static void read_ahead(void *arg) {
         struct buffer *buf = frames->queue[0];
         memmove(frames->queue, frames->queue + 1, (size_t)--frames->queued * sizeof *frames->queue);
         struct seg_frame *f = frame_of(buf);
-        struct error ignored; /* who needs it meets it again */
-        error_reset(&ignored);
-        if (f->state == FRAME_EMPTY && !hold_locked(f, &ignored)) {
-            f->is_ahead = 1;
-            drop_locked(f);
+        bool wanted = f->is_queued;
+        f->is_queued = 0;
+        if (wanted) {
+            fill_unasked(f);
         }
         mutex_unlock(&frames->lock);
         buffer_release(buf);
@@ -537,43 +635,73 @@ static void read_ahead(void *arg) {
     mutex_unlock(&frames->lock);
 }
 
-/* The disk begins with it; once for every time that it is filled. */
-static void expect_locked(struct seg_frame *f) {
-    struct db_file *file = f->frames->file;
-    if (f->state == FRAME_EMPTY && !f->is_expected && file) {
-        f->is_expected = 1;
-        disk_now->expect(file->file, f->form.extent.at, f->form.extent.bytes);
+/* The disk begins with it; once for every time that it is filled. The system takes its time to make
+ * room for it, for which nobody else waits. */
+static void expect(struct seg_frame *f) {
+    mutex_lock(&f->frames->lock);
+    const struct db_file *file = f->frames->file;
+    bool wanted = f->state == FRAME_EMPTY && !f->is_expected && file;
+    struct extent extent = f->form.extent;
+    f->is_expected |= wanted;
+    mutex_unlock(&f->frames->lock);
+    if (wanted) {
+        disk_now->expect(file->file, extent.at, extent.bytes);
     }
 }
 
-void column_expect(const struct tablet *tablet, u32 col) {
+/* The column's frame, or its twin; counted. NULL: it does not come and go. */
+static struct buffer *coming(const struct tablet *tablet, u32 col, bool packed) {
     struct seg_frame *f = column_frame(tablet, col);
-    if (f && f->room && !goes_at_once) {
-        mutex_lock(&f->frames->lock);
-        expect_locked(f);
-        mutex_unlock(&f->frames->lock);
+    if (!f || !f->room || frames_go_at_once) {
+        return NULL;
+    }
+    struct buffer *twin = packed ? twin_of(f) : NULL;
+    return twin ? twin : buffer_retain(f->buf);
+}
+
+void column_expect(const struct tablet *tablet, u32 col, bool packed) {
+    struct buffer *buf = coming(tablet, col, packed);
+    struct seg_frame *f = frame_of(buf);
+    if (f) {
+        expect(f);
+        buffer_release(buf);
     }
 }
 
-void column_ahead(const struct tablet *tablet, u32 col) {
-    struct seg_frame *f = column_frame(tablet, col);
-    if (!f || !f->room || goes_at_once) {
-        return;
-    }
+static void read_soon(struct seg_frame *f) {
     struct frames *frames = f->frames;
+    expect(f);
     mutex_lock(&frames->lock);
-    expect_locked(f);
-    bool wanted = f->state == FRAME_EMPTY && !frames->stop &&
-                  frames->queued < (i32)COUNT_OF(frames->queue) &&
-                  memory_left(frames->mem) > 4 * f->room;
+    bool wanted = f->state == FRAME_EMPTY && !f->is_queued && !frames->stop &&
+                  frames->queued < (i32)COUNT_OF(frames->queue) && room_ahead(f);
     if (wanted && !frames->reader) {
         frames->reader = thread_start(read_ahead, frames);
     }
     if (wanted && frames->reader) {
+        f->is_queued = 1;
         frames->queue[frames->queued++] = buffer_retain(f->buf);
         cond_broadcast(&frames->wanted);
     }
     mutex_unlock(&frames->lock);
+}
+
+void column_ahead(const struct tablet *tablet, u32 col, bool packed) {
+    struct buffer *buf = coming(tablet, col, packed);
+    if (buf) {
+        read_soon(frame_of(buf));
+        buffer_release(buf);
+    }
+}
+
+void column_help(const struct tablet *tablet, u32 col) {
+    struct buffer *buf = coming(tablet, col, false);
+    struct seg_frame *f = frame_of(buf);
+    if (f) {
+        mutex_lock(&f->frames->lock);
+        fill_unasked(f);
+        mutex_unlock(&f->frames->lock);
+        buffer_release(buf);
+    }
 }
 
 /* --- sets of held columns --- */
@@ -592,7 +720,7 @@ void pins_fini(struct pins *pins) {
     }
     mem_free(pins->mem, pins->items, pins->cap * (i64)sizeof *pins->items);
     pins->items = NULL;
-    pins->count = pins->cap = 0;
+    pins->count = pins->cap = pins->bytes = 0;
 }
 
 /* Where it is, or would be. */
@@ -634,6 +762,7 @@ static FALLIBLE pins_keep_frame(struct pins *pins, struct seg_frame *f, struct e
     }
     *pins_at(pins, f->buf) = buffer_retain(f->buf);
     pins->count++;
+    pins->bytes += f->room;
     return ERR_OK;
 }
 
@@ -660,6 +789,32 @@ wf_status pins_hold_all(struct pins *pins, const struct tablet *tablet, struct e
         TRY(pins_hold(pins, tablet, c, err));
     }
     return ERR_OK;
+}
+
+wf_status pins_hold_packed(struct pins *pins, const struct tablet *tablet, u32 col,
+                           struct column_packed *out, struct error *err) {
+    *out = (struct column_packed){0};
+    struct seg_frame *f = column_frame(tablet, col);
+    struct buffer *twin = f ? twin_of(f) : NULL;
+    if (!twin) {
+        return ERR_OK;
+    }
+    wf_status status = pins_hold_frame(pins, frame_of(twin), err);
+    if (!status) {
+        const struct frame_form *form = &frame_of(twin)->form;
+        *out = (struct column_packed){
+            .buf = twin,
+            .bytes = form->lay.total,
+            .starts_at = ALIGN_UP(form->extent.bytes, 8),
+            .valid_at = form->extent.bytes - form->lay.valid_bytes,
+            .block_count = packed_block_count(form->rows),
+            .valid_words = form->lay.valid_bytes / 8,
+            .code_count = form->encoding == ENC_DICT ? MAX_OF(form->dict_len, 1) : 0,
+            .rows = form->rows,
+            .width = form->width};
+    }
+    buffer_release(twin); /* held, it stays */
+    return status;
 }
 
 static bool need(struct pins *pins, struct seg_frame *f) {

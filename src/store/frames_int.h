@@ -8,6 +8,10 @@
 
 enum { FRAME_PAD = 64 }; /* as buffers have */
 
+/* Columns go as soon as nobody holds them: so in test builds, but for tests of what stays. */
+extern bool frames_go_at_once;
+extern i64 frames_stale_ns; /* what was asked for again is as good as new no longer: tests do not wait */
+
 /* The frames of one file; they outlive it, but are not filled any more. */
 struct frames *frames_open(struct memory *mem, struct db_file *file); /* NULL: refused */
 void frames_close(struct frames *frames); /* the file is about to be closed */
@@ -24,6 +28,7 @@ struct frame_form {
     u32 rows;
     u8 encoding, width; /* as of the segment */
     b8 has_valid;
+    b8 is_packed; /* it stays as it lies, and where its blocks begin stands behind it (packed_starts) */
     b8 is_key; /* hashes or places of a key (key_part.c), as they lie; `column` is its name */
     i32 dict_len;      /* DICT: codes are below */
     i64 text_bytes;    /* STR */

@@ -512,17 +512,87 @@ u8 segment_key_order(const struct table *table, const struct table_key *key,
     return told ? KEY_STRICT | KEY_RUNS : 0;
 }
 
+/* Keys of a few integers, as most are: columns of a piece are compared at once. */
+enum { ORDER_COLS = 4, ORDER_ROWS = 512 };
+
+static bool has_integers(const struct table *table, const struct table_key *key,
+                         const struct tablet *tablet) {
+    bool fine = key->col_count <= ORDER_COLS && !tablet->tail;
+    for (u32 i = 0; fine && i < key->col_count; i++) {
+        const struct segment *seg = &tablet->cols[key->cols[i]];
+        enum kind kind = type_kind(table->cols[key->cols[i]].type);
+        fine = (kind == KIND_I32 || kind == KIND_I64) && seg->encoding == ENC_INT &&
+               seg->null_count == 0;
+    }
+    return fine;
+}
+
+/* The order of such rows where they are strictly ascending, else 0. Every column is held. */
+static u8 integers_order(const struct table_key *key, const struct tablet *tablet) {
+    i64 values[ORDER_COLS][ORDER_ROWS + 1] = {0}; /* behind the last row of the piece before */
+    u32 pos[ORDER_ROWS], to[ORDER_ROWS];
+    b8 ascends[ORDER_ROWS], same[ORDER_ROWS];
+    i64 run = 1, longest = 1;
+    for (i64 first = 0; first < tablet->rows; first += ORDER_ROWS) {
+        i64 n = MIN_OF(tablet->rows - first, ORDER_ROWS);
+        for (i64 i = 0; i < n; i++) {
+            pos[i] = (u32)(first + i);
+            to[i] = (u32)(i + 1);
+        }
+        memset(ascends, 0, sizeof ascends);
+        for (u32 c = key->col_count; c-- > 0;) {
+            i64 *col = values[c];
+            segment_take(&tablet->cols[key->cols[c]], NULL, KIND_I64, pos, to, n, col);
+            for (i64 i = 0; i < n; i++) {
+                same[i] = col[i] == col[i + 1];
+                ascends[i] = (b8)((col[i] < col[i + 1]) | (same[i] & ascends[i]));
+            }
+            ascends[0] |= first == 0;
+            same[0] &= first != 0;
+            col[0] = col[n];
+        }
+        b8 all = 1;
+        for (i64 i = 0; i < n; i++) {
+            all &= ascends[i];
+            run = same[i] ? run + 1 : 1;
+            longest = MAX_OF(longest, run);
+        }
+        if (!all) {
+            return 0;
+        }
+    }
+    return longest <= KEY_RUN_MAX ? KEY_STRICT | KEY_RUNS : KEY_STRICT;
+}
+
+/* The order that rows of integers have, if it is strict; 0: it has to be looked at row by row. */
+static FALLIBLE find_integers_order(struct pins *pins, const struct table *table,
+                                    const struct table_key *key, const struct tablet *tablet,
+                                    u8 *out, struct error *err) {
+    *out = 0;
+    if (has_integers(table, key, tablet)) {
+        for (u32 i = 0; i < key->col_count; i++) {
+            TRY(pins_hold(pins, tablet, key->cols[i], err));
+        }
+        *out = integers_order(key, tablet);
+    }
+    return ERR_OK;
+}
+
 wf_status tablet_find_order(const struct table *table, const struct table_key *key,
                             const struct tablet *tablet, u8 *out, struct error *err) {
     struct pins pins;
     struct key_walk walk = {.table = table, .key = key, .pins = &pins};
     pins_init(&pins, table->mem);
     walk.order = segment_key_order(table, walk.key, tablet);
+    wf_status status = ERR_OK;
     if (!walk.order) {
+        status = find_integers_order(&pins, table, key, tablet, &walk.order, err);
+    }
+    if (!status && !walk.order) {
         walk.order = KEY_STRICT | KEY_RUNS;
         walk_rows(&walk, tablet, 0, tablet->rows);
+        status = pins_check(&pins, err);
     }
-    wf_status status = pins_check(&pins, err);
     pins_fini(&pins);
     *out = walk.order;
     return status;
@@ -1058,44 +1128,85 @@ wf_status version_check_key(struct table *table, u32 k, const struct table_versi
     return status;
 }
 
-wf_status version_key_exists(struct table *table, struct table_version *version, u32 k,
-                             const void *const *values, bool *out, struct error *err) {
-    i64 row = -1;
-    TRY(version_key_row(table, version, k, values, &row, err));
-    *out = row >= 0;
+void key_finder_open(struct key_finder *finder, struct table *table, struct table_version *version,
+                     u32 key) {
+    *finder = (struct key_finder){.table = table, .version = version, .key = key};
+    pins_init(&finder->pins, table->mem);
+}
+
+void key_finder_close(struct key_finder *finder) {
+    key_index_release(finder->index);
+    pins_fini(&finder->pins);
+}
+
+static FALLIBLE finder_begin(struct key_finder *finder, struct error *err) {
+    struct table *table = finder->table;
+    struct table_version *version = finder->version;
+    mutex_lock(&table->state->lock);
+    bool has_index = version->keys[finder->key].index != NULL;
+    mutex_unlock(&table->state->lock);
+    bool searches = !has_index && version->keys[finder->key].order;
+    TRY(searches ? ERR_OK : index_of(table, finder->key, version, &finder->index, err));
+    finder->order = searches ? version->keys[finder->key].order : 0;
+    finder->has_begun = 1;
     return ERR_OK;
 }
 
-wf_status version_key_row(struct table *table, struct table_version *version, u32 k,
-                          const void *const *values, i64 *out_row, struct error *err) {
-    const struct table_key *key = &table->keys[k];
+static FALLIBLE finder_look(struct key_finder *finder, const struct key_values *wanted,
+                            i64 *out_row, struct error *err) {
+    struct keyed keyed = {.table = finder->table,
+                          .key = &finder->table->keys[finder->key],
+                          .version = finder->version,
+                          .index = finder->index,
+                          .pins = &finder->pins};
+    if (finder->order) {
+        *out_row = search_ordered(&keyed, 0, finder->version->rows, finder->order, wanted);
+    } else {
+        u64 hash = key_hash(keyed.table, keyed.key, wanted);
+        mutex_lock(&keyed.index->lock);
+        *out_row = index_find(&keyed, index_hash(hash), wanted, 0, 0, 0);
+        mutex_unlock(&keyed.index->lock);
+        *out_row = *out_row >= 0 ? *out_row : parts_find(&keyed, hash, wanted);
+    }
+    return pins_check(&finder->pins, err);
+}
+
+static void finder_drop(struct key_finder *finder) {
+    pins_fini(&finder->pins);
+    pins_init(&finder->pins, finder->table->mem);
+}
+
+/* What is held goes when it is much, or when what is needed next has no room beside it. */
+wf_status key_finder_row(struct key_finder *finder, const void *const *values, i64 *out_row,
+                         struct error *err) {
+    enum { SHARE = 4 }; /* of the memory that is left */
+    const struct table *table = finder->table;
+    const struct table_key *key = &table->keys[finder->key];
     struct key_values wanted;
     for (u32 i = 0; i < key->col_count; i++) {
         i64 bytes = kind_bytes[type_kind(table->cols[key->cols[i]].type)];
         memcpy(&wanted.v[i], values[i], (size_t)bytes);
         key_canonical(table->cols[key->cols[i]].type, &wanted.v[i]);
     }
-    mutex_lock(&table->state->lock);
-    bool has_index = version->keys[k].index != NULL;
-    mutex_unlock(&table->state->lock);
-    struct pins pins;
-    struct keyed keyed = {table, key, version, NULL, &pins, false};
-    bool searches = !has_index && version->keys[k].order;
-    if (!searches) {
-        TRY(index_of(table, k, version, &keyed.index, err));
+    TRY(finder->has_begun ? ERR_OK : finder_begin(finder, err));
+    if (finder->pins.bytes > memory_left(table->mem) / SHARE) {
+        finder_drop(finder);
     }
-    pins_init(&pins, table->mem);
-    if (searches) {
-        *out_row = search_ordered(&keyed, 0, version->rows, version->keys[k].order, &wanted);
-    } else {
-        u64 hash = key_hash(table, key, &wanted);
-        mutex_lock(&keyed.index->lock);
-        *out_row = index_find(&keyed, index_hash(hash), &wanted, 0, 0, 0);
-        mutex_unlock(&keyed.index->lock);
-        key_index_release(keyed.index);
-        *out_row = *out_row >= 0 ? *out_row : parts_find(&keyed, hash, &wanted);
+    bool held = finder->pins.count > 0;
+    wf_status status = finder_look(finder, &wanted, out_row, err);
+    if (status == ERR_OUT_OF_MEMORY && held) {
+        error_reset(err);
+        finder_drop(finder);
+        status = finder_look(finder, &wanted, out_row, err);
     }
-    wf_status status = pins_check(&pins, err);
-    pins_fini(&pins);
+    return status;
+}
+
+wf_status version_key_row(struct table *table, struct table_version *version, u32 key,
+                          const void *const *values, i64 *out_row, struct error *err) {
+    struct key_finder finder;
+    key_finder_open(&finder, table, version, key);
+    wf_status status = key_finder_row(&finder, values, out_row, err);
+    key_finder_close(&finder);
     return status;
 }

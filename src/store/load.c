@@ -24,6 +24,21 @@ struct load {
     _Atomic u8 *orders; /* by the table's keys: what every tablet's rows keep */
 };
 
+/* Columns of tablets with fewer than FEW rows are mostly small ones, which stay in memory (frames.c). */
+bool load_plan(const struct table *table, const struct memory *mem, i64 workers, i64 row_bytes,
+               i64 *out_rows) {
+    enum { LEAST = 1 << 12, FEW = 1 << 16 };
+    i64 rows = 1LL << table->tablet_shift, left = memory_left(mem);
+    i64 few = MIN_OF(rows, FEW), each = left / 4 / workers; /* they are sealed and packed besides */
+    bool all = few * row_bytes <= each;
+    i64 most = all ? each : left / 2;
+    while (rows > LEAST && rows * row_bytes > most) {
+        rows /= 2;
+    }
+    *out_rows = rows;
+    return all;
+}
+
 static i64 load_bytes(const struct table *table) {
     return (i64)sizeof(struct load) +
            (i64)table->col_count * (i64)(sizeof(struct sketch) + sizeof(_Atomic i32)) +
@@ -91,9 +106,6 @@ static FALLIBLE load_split(struct load *load, struct part part, struct column_so
                            struct sketch *sketches, i64 *rows, struct error *err) {
     struct table *table = load->table;
     *rows = seal_rows(table, sources, *rows);
-    for (u32 i = 0; i < table->col_count; i++) {
-        sources[i].rows = *rows;
-    }
     /* Rows count before their strings do, so that no thread sees strings without rows. */
     i64 column_rows = atomic_fetch_add(&load->rows, *rows) + *rows;
     struct seal seal = {.table = table,
@@ -101,7 +113,9 @@ static FALLIBLE load_split(struct load *load, struct part part, struct column_so
                         .column_rows = column_rows,
                         .dict_on = load->dict_on,
                         .sketches = sketches};
-    TRY(tablet_seal(&seal, sources, &part.tablet, err));
+    TRY(tablet_seal_some(&seal, sources, &part.tablet, err));
+    atomic_fetch_sub(&load->rows, *rows - seal.rows);
+    *rows = seal.rows;
     for (u32 k = 0; k < table->key_count; k++) {
         if (atomic_load(&load->orders[k])) {
             atomic_fetch_and(&load->orders[k], tablet_key_order(table, k, part.tablet));

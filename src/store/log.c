@@ -10,8 +10,9 @@
  * A state may be saved while commits go on. Records behind those that it contains stay where they
  * are; the next ones go to the start of the log again, where enough of it is free. A jump says so:
  * a record without a number that names the place of the next. It takes no time to speak of, so a
- * commit never waits for a save. The file is kept as long as it was: syncs of bytes that are there
- * already are cheaper.
+ * commit never waits for a save. The file is kept as long as it was, and grows by many records at
+ * once, filled with zeros: a sync of bytes that are there already is cheaper, since the file system
+ * has nothing to note. Zeros read as no record.
  *
  * Two slots at the start say whose log it is, written in turn, as the generation is even or odd. */
 #include "store/file_int.h"
@@ -20,9 +21,12 @@
 
 enum { RECORD_MARK = 0x31524657, JUMP_MARK = 0x314a4657 }; /* "WFR1", "WFJ1" */
 #ifdef WF_HARD
-enum { REUSE_BYTES = 16 << 10 }; /* test builds: going on at the start is not rare */
+enum { REUSE_BYTES = 16 << 10, GROW_BYTES = 4 << 10 }; /* test builds: neither is rare */
 #else
-enum { REUSE_BYTES = 4 << 20 }; /* the start is written again when so much of it is free */
+enum {
+    REUSE_BYTES = 4 << 20, /* the start is written again when so much of it is free */
+    GROW_BYTES = 1 << 20,  /* the file grows by so much */
+};
 #endif
 enum {
     KEPT_BYTES = 256 << 20, /* a longer file becomes short again */
@@ -48,12 +52,9 @@ static u64 slot_sum(const struct log_slot *slot) {
     return bytes_sum(slot, (i64)offsetof(struct log_slot, sum), 0);
 }
 
-static u64 record_seed(const struct db_file *file) {
-    return file->header.id ^ hash_u64(file->header.log_generation);
-}
-
-static u64 record_sum(const struct db_file *file, const struct record *record) {
-    return bytes_sum(&record->mark, (i64)sizeof *record - 8 + record->bytes, record_seed(file));
+static u64 record_sum(const struct db_file *file, u64 generation, const struct record *record) {
+    u64 seed = file->header.id ^ hash_u64(generation);
+    return bytes_sum(&record->mark, (i64)sizeof *record - 8 + record->bytes, seed);
 }
 
 wf_status log_open(struct db_file *file, struct error *err) {
@@ -63,22 +64,24 @@ wf_status log_open(struct db_file *file, struct error *err) {
                : disk_failed(err, "open", file->log_path, file->log);
 }
 
-wf_status log_claim(struct db_file *file, struct error *err) {
+wf_status log_look(struct db_file *file, struct error *err) {
     if (file->log < 0 && file->header.flags & HEADER_LOG) {
         error_set(err, ERR_DAMAGED, -1, "the log \"%.300s\" is missing", file->log_path);
         error_hint(err, "Commits since the last checkpoint are in it. Put it back beside the "
                         "database; nothing was written.");
         return err->code;
     }
-    if (file->read_only) {
-        return ERR_OK;
-    }
+    return ERR_OK;
+}
+
+wf_status log_claim(struct db_file *file, struct error *err) {
     file->log = file->log >= 0 ? file->log : disk_now->open(file->log_path, DISK_CREATE);
     if (file->log < 0) {
         return disk_failed(err, "create", file->log_path, file->log);
     }
+    file->log_room = disk_now->size(file->log);
     char holder[HOLDER_BYTES] = "";
-    disk_holder(holder, HOLDER_BYTES);
+    disk_holder(holder, HOLDER_BYTES, 0);
     i64 code = disk_write_all(file->log, holder, HOLDER_BYTES, HOLDER_AT);
     return code ? disk_failed(err, "write", file->log_path, code) : ERR_OK;
 }
@@ -88,6 +91,22 @@ static void restart(struct db_file *file) {
     file->log_at = FILE_START;
     file->log_limit = I64_MAX;
     file->log_live = 0;
+}
+
+/* Zeros behind the last record, where the file ends with it. Without them all goes on, slowly. */
+static void make_room(struct db_file *file) {
+    if (file->log_at <= file->log_room) {
+        return;
+    }
+    u8 *zeros = mem_alloc(file->mem, GROW_BYTES);
+    file->log_room = file->log_at;
+    if (zeros) {
+        memset(zeros, 0, GROW_BYTES);
+        if (!disk_write_all(file->log, zeros, GROW_BYTES, file->log_at)) {
+            file->log_room += GROW_BYTES;
+        }
+        mem_free(file->mem, zeros, GROW_BYTES);
+    }
 }
 
 static FALLIBLE put_record(struct db_file *file, u32 mark, const void *payload, i64 bytes,
@@ -104,7 +123,7 @@ static FALLIBLE put_record(struct db_file *file, u32 mark, const void *payload, 
     record->synced = file->synced;
     mutex_unlock(&file->lock);
     memcpy(record + 1, payload, (size_t)bytes);
-    record->sum = record_sum(file, record);
+    record->sum = record_sum(file, file->header.log_generation, record);
     i64 code = disk_write_all(file->log, block, whole, file->log_at);
     mem_free(file->mem, block, whole);
     if (code) {
@@ -112,6 +131,7 @@ static FALLIBLE put_record(struct db_file *file, u32 mark, const void *payload, 
     }
     file->log_at += whole;
     file->log_live += whole;
+    make_room(file);
     return ERR_OK;
 }
 
@@ -123,11 +143,8 @@ static FALLIBLE jump(struct db_file *file, i64 to, struct error *err) {
     return ERR_OK;
 }
 
-/* The log takes records of the header's log from here on. */
-static FALLIBLE write_slot(struct db_file *file, struct error *err) {
-    struct log_slot slot = {.format = FILE_FORMAT,
-                            .id = file->header.id,
-                            .generation = file->header.log_generation};
+static FALLIBLE write_slot(struct db_file *file, u64 generation, struct error *err) {
+    struct log_slot slot = {.format = FILE_FORMAT, .id = file->header.id, .generation = generation};
     memcpy(slot.magic, LOG_MAGIC, sizeof slot.magic);
     slot.sum = slot_sum(&slot);
     i64 place = slot.generation % 2 ? PAGE_BYTES : 0;
@@ -135,10 +152,7 @@ static FALLIBLE write_slot(struct db_file *file, struct error *err) {
     if (code) {
         return disk_failed(err, "write", file->log_path, code);
     }
-    TRY(sync_done(file, file->log_path, disk_now->sync(file->log), err));
-    restart(file);
-    file->log_ready = 1;
-    return ERR_OK;
+    return sync_done(file, file->log_path, disk_now->sync(file->log), err);
 }
 
 struct log_mark log_mark(struct db_file *file) {
@@ -169,6 +183,7 @@ void log_saved(struct db_file *file, const struct log_mark *mark) {
         restart(file);
         if (disk_now->size(file->log) > KEPT_BYTES) {
             (void)disk_now->resize(file->log, FILE_START);
+            file->log_room = 0;
         }
     } else {
         file->log_live -= mark->live;
@@ -186,15 +201,19 @@ void log_saved(struct db_file *file, const struct log_mark *mark) {
 }
 
 /* The first record since the file was opened, or since it was saved for good: the header says from
- * now on that there is a log, without which the file is not to be opened. */
+ * now on that there is a log, without which the file is not to be opened. The slot comes first: where a
+ * header names a log, it was there. */
 static FALLIBLE begin(struct db_file *file, struct error *err) {
     struct header header = file->header;
     header.flags |= HEADER_LOG;
     header.log_generation = header.generation + 1; /* its own, then */
     header.log_from = FILE_START;
     TRY(sync_done(file, file->log_path, disk_now->sync_folder(file->log_path), err));
+    TRY(write_slot(file, header.log_generation, err));
     TRY(header_write(file, &header, err));
-    return write_slot(file, err);
+    restart(file); /* it takes records of the header's log from here on */
+    file->log_ready = 1;
+    return ERR_OK;
 }
 
 wf_status log_append(struct db_file *file, const void *payload, i64 bytes, u64 *out_number,
@@ -253,13 +272,17 @@ void log_remove(struct db_file *file) {
 
 /* reading */
 
-/* The record at a place of what was read; NULL: there is no whole one. */
-static const struct record *record_at(const struct db_file *file, i64 at) {
+/* The record of a log at a place of what was read; NULL: there is no whole one. */
+static const struct record *record_of(const struct db_file *file, u64 generation, i64 at) {
     const struct record *record = (const struct record *)(const void *)(file->log_read + at);
     i64 left = file->log_read_bytes - at - (i64)sizeof *record;
     bool marked = left >= 0 && (record->mark == RECORD_MARK || record->mark == JUMP_MARK);
     bool fits = marked && (i64)record->bytes <= left && record->bytes <= LOG_RECORD_MOST;
-    return fits && record->sum == record_sum(file, record) ? record : NULL;
+    return fits && record->sum == record_sum(file, generation, record) ? record : NULL;
+}
+
+static const struct record *record_at(const struct db_file *file, i64 at) {
+    return record_of(file, file->header.log_generation, at);
 }
 
 /* Nothing may be anywhere that was written when `number` had been synced. */
@@ -290,12 +313,13 @@ static const struct record *follow(const struct db_file *file, i64 *io_at, u64 n
 }
 
 static FALLIBLE read_all(struct db_file *file, i64 size, struct error *err) {
-    i64 bytes = ALIGN_UP(size, 8);
+    i64 bytes = MAX_OF(ALIGN_UP(size, 8), FILE_START); /* both slots, be they there or not */
     file->log_read = mem_alloc(file->mem, bytes);
     if (!file->log_read) {
         return memory_refused(file->mem, err, bytes);
     }
-    memset(file->log_read + bytes - 8, 0, 8);
+    i64 zeros = MIN_OF(bytes, FILE_START);
+    memset(file->log_read + bytes - zeros, 0, (size_t)zeros);
     file->log_read_bytes = bytes;
     i64 code = disk_read_all(file->log, file->log_read, size, 0);
     return code ? disk_failed(err, "read", file->log_path, code) : ERR_OK;
@@ -309,16 +333,17 @@ static bool slot_is(const struct db_file *file, i64 at, u64 *out_generation) {
            slot.id == file->header.id;
 }
 
-/* Whether the log is the header's; an older one has nothing that is not in the file. */
+/* Whether the log is the header's; an older one has nothing that is not in the file. One that was begun,
+ * but whose header never came, has no record, and the one before it was not needed any more. */
 static FALLIBLE find_slot(struct db_file *file, bool *out_current, struct error *err) {
     u64 even, odd, generation = file->header.log_generation;
     bool has_even = slot_is(file, 0, &even), has_odd = slot_is(file, PAGE_BYTES, &odd);
+    u64 newest = MAX_OF(has_even ? even : 0, has_odd ? odd : 0);
     *out_current = (has_even && even == generation) || (has_odd && odd == generation);
-    bool newer = MAX_OF(has_even ? even : 0, has_odd ? odd : 0) > file->header.generation;
-    bool none = !has_even && !has_odd && file->header.flags & HEADER_LOG &&
-                file->log_read_bytes > FILE_START;
-    bool headless = generation && !*out_current && record_at(file, file->header.log_from);
-    if (newer || none || headless) {
+    bool newer = newest > file->header.generation;
+    bool begun = newest == file->header.generation + 1 && !record_of(file, newest, FILE_START);
+    bool gone = file->header.flags & HEADER_LOG && !*out_current;
+    if ((newer || gone) && !begun) {
         return file_damaged(file, err, newer ? "its log is newer than its header"
                                              : "the start of its log cannot be read");
     }
@@ -332,7 +357,7 @@ wf_status log_replay(struct db_file *file, log_reader reader, void *arg, i64 *ou
     if (size < 0) {
         return disk_failed(err, "read", file->log_path, size);
     }
-    if (size <= FILE_START) {
+    if (size <= FILE_START && !(file->header.flags & HEADER_LOG)) {
         return ERR_OK;
     }
     bool is_current = false;

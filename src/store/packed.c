@@ -12,7 +12,6 @@
 #include <zstd.h>
 
 enum {
-    PACK_ROWS = 1024,
     PACK_HEAD = 24,   /* bytes before the blocks */
     BLOCK_HEAD = 16,  /* bytes of a block before its bits */
     ZSTD_LEVEL = 1,
@@ -22,11 +21,12 @@ enum {
     TEXT_WORDS = 2,
     WORDS_HEAD = 24,
     WORD_BYTES = 16,
-    WORDS_MOST = 1 << 16, /* different ones */
+    WORDS_MOST = 1 << 16, /* different ones that can be read */
+    WORDS_MADE = WORDS_MOST - 1,
     WORDS_FREE = 1 << 12, /* from there on their bytes must be few */
-    WORD_SLOT_BITS_FIRST = 10,
+    WORD_SLOT_BITS_FIRST = 12,
     WORD_SLOT_BITS = 17,
-    WORD_SLOTS = 1 << WORD_SLOT_BITS,
+    PIECE_BYTES = 1 << 12, /* of text that is cut at once */
 };
 
 struct pack_head {
@@ -40,7 +40,6 @@ struct block_head {
     u64 form;   /* the least number; from bit 56 the bits of each; bit 63: they are differences */
     u64 before; /* the number before the block's first */
 };
-enum { LEAST_BITS = 56, DIFFERS_BIT = 63 };
 _Static_assert(sizeof(struct block_head) == BLOCK_HEAD, "block");
 
 struct words_head {
@@ -199,13 +198,11 @@ static void span_of(const u64 *values, i64 n, u64 *out_least, u64 *out_span) {
     *out_span = most - least;
 }
 
-/* Differences as distances from a bias, so that small ones of either sign are small. */
-#define BIAS (1ULL << 55)
-
+/* As distances from a bias, so that small ones of either sign are small. */
 static void differences(const u64 *values, i64 n, u64 before, u64 *out) {
-    out[0] = values[0] - before + BIAS;
+    out[0] = values[0] - before + PACK_BIAS;
     for (i64 i = 1; i < n; i++) {
-        out[i] = values[i] - values[i - 1] + BIAS;
+        out[i] = values[i] - values[i - 1] + PACK_BIAS;
     }
 }
 
@@ -218,7 +215,7 @@ struct packing {
 
 static void put_block(struct packing *p, struct words *numbers, struct words *room, i64 n,
                       u64 form, u32 bits) {
-    struct block_head head = {form | (u64)bits << LEAST_BITS, p->before};
+    struct block_head head = {form | (u64)bits << PACK_LEAST_BITS, p->before};
     i64 bytes = block_bytes(n, bits);
     if (!p->at || p->end - p->at < BLOCK_HEAD + bytes) {
         p->at = NULL;
@@ -235,13 +232,13 @@ static void pack_wide(struct packing *p, i64 n) {
     span_of(values, n, &least, &span);
     differences(values, n, p->before, changes);
     span_of(changes, n, &least_change, &span_change);
-    u32 bits = least >> LEAST_BITS ? 64 : bits_of(span), bits_change = bits_of(span_change);
-    bool differs = bits_change < bits && !(least_change >> LEAST_BITS);
+    u32 bits = least >> PACK_LEAST_BITS ? 64 : bits_of(span), bits_change = bits_of(span_change);
+    bool differs = bits_change < bits && !(least_change >> PACK_LEAST_BITS);
     if (differs) {
         for (i64 i = 0; i < n; i++) {
             changes[i] -= least_change;
         }
-        put_block(p, &p->changes, &p->numbers, n, least_change | 1ULL << DIFFERS_BIT, bits_change);
+        put_block(p, &p->changes, &p->numbers, n, least_change | 1ULL << PACK_DIFFERS_BIT, bits_change);
     } else {
         least = bits == 64 ? 0 : least;
         for (i64 i = 0; i < n; i++) {
@@ -296,7 +293,7 @@ static void pack_narrow(struct packing *p, const u32 *values, i64 n) {
         for (i64 i = 1; i < n; i++) {
             numbers[i] = values[i] - values[i - 1] - (u32)least;
         }
-        put_block(p, &p->numbers, &p->changes, n, ((u64)least + BIAS) | 1ULL << DIFFERS_BIT,
+        put_block(p, &p->numbers, &p->changes, n, ((u64)least + PACK_BIAS) | 1ULL << PACK_DIFFERS_BIT,
                   bits_change);
     } else {
         for (i64 i = 0; i < n; i++) {
@@ -333,48 +330,48 @@ static u8 *pack_numbers(const struct segment *seg, const struct packed_form *for
 
 struct word {
     u64 low, high; /* its bytes, the rest 0 */
-    u32 len;
-    u32 code; /* + 1; 0 = nobody */
+    u32 len, zero;
 };
 
 struct wording {
     struct packing p;
     u32 codes[PACK_ROWS];
     i64 waiting; /* of codes */
-    struct word *table; /* room for WORD_SLOTS, of which 2^bits are in use */
+    u64 cuts[PIECE_BYTES / 64];
+    u16 ends[PIECE_BYTES + 8]; /* of the words of a piece */
+    u16 slots[1 << WORD_SLOT_BITS]; /* 2^bits of them: where a word is in `words`, + 1; 0 = nobody */
     u32 bits;
-    struct word *words; /* by code; WORDS_MOST */
     u32 count;
     i64 total, word_bytes;
+    struct word words[WORDS_MADE]; /* by code */
 };
-
-static i64 wording_bytes(void) {
-    return (i64)sizeof(struct wording) + (i64)WORD_SLOTS * (i64)sizeof(struct word) +
-           (i64)WORDS_MOST * (i64)sizeof(struct word);
-}
 
 #define BYTES_OF(b) (0x0101010101010101ULL * (b))
 
-/* A bit in each byte of x that is a space, or lies above one that is. */
-static u64 spaces_of(u64 x) {
-    u64 y = x ^ BYTES_OF(' ');
-    return (y - BYTES_OF(1)) & ~y & BYTES_OF(0x80);
+/* A bit for each of 8 bytes that is a space. */
+static u64 spaces_of(const u8 *text) {
+    u64 x;
+    memcpy(&x, text, 8);
+    x ^= BYTES_OF(' ');
+    u64 zero = ~(((x & BYTES_OF(0x7f)) + BYTES_OF(0x7f)) | x | BYTES_OF(0x7f));
+    return (zero >> 7) * 0x0102040810204080ULL >> 56;
 }
 
-/* The word at the start of at most `most` bytes; there are WORD_BYTES to be read. No branch depends on
- * where it ends, which nobody can foresee. */
-static inline struct word word_at(const u8 *text, i64 most) {
+static u64 spaces_of_64(const u8 *text) {
+    u64 bits = 0;
+    for (i32 i = 0; i < 8; i++) {
+        bits |= spaces_of(text + 8 * i) << 8 * i;
+    }
+    return bits;
+}
+
+/* The word of `len` bytes, 1 to WORD_BYTES, at the start of as many that can be read. */
+static inline struct word word_at(const u8 *text, i64 len) {
     u64 low, high;
     memcpy(&low, text, 8);
     memcpy(&high, text + 8, 8);
-    u64 in_low = spaces_of(low), in_high = spaces_of(high) | 1ULL << 63;
-    u64 spaces = in_low ? in_low : in_high;
-    i64 len = (in_low ? 1 : 9) + __builtin_ctzll(spaces) / 8;
-    len = MIN_OF(len, most);
-    u64 low_mask = len >= 8 ? ~0ULL : (1ULL << (len & 7) * 8) - 1;
-    u64 high_mask = len >= 16 ? ~0ULL : (1ULL << (len & 7) * 8) - 1;
-    high_mask = len <= 8 ? 0 : high_mask;
-    return (struct word){low & low_mask, high & high_mask, (u32)len, 0};
+    u64 mask = ~0ULL >> ((0 - len) & 7) * 8; /* of the last 8 bytes that it has some of */
+    return (struct word){low & (len > 8 ? ~0ULL : mask), high & (len > 8 ? mask : 0), (u32)len, 0};
 }
 
 static void flush_codes(struct wording *w) {
@@ -384,47 +381,47 @@ static void flush_codes(struct wording *w) {
     }
 }
 
-/* Where the word is in the table, or would be. */
-static inline struct word *find_word(const struct wording *w, const struct word *word) {
+/* Where the word's code is, or would be. Codes are small, and those of frequent words near each other,
+ * so that most of both tables is found near the processor. */
+static inline u16 *find_word(struct wording *w, const struct word *word) {
     u64 hash = (word->low ^ word->high * 0x9e3779b97f4a7c15ULL) * 0xd6e8feb86659fd93ULL;
     u32 at = (u32)(hash >> (64 - w->bits)), mask = (1u << w->bits) - 1;
-    for (; w->table[at].code; at = (at + 1) & mask) {
-        const struct word *there = &w->table[at];
-        if (there->low == word->low && there->high == word->high && there->len == word->len) {
+    for (; w->slots[at]; at = (at + 1) & mask) {
+        const struct word *there = &w->words[w->slots[at] - 1];
+        u64 differs = (there->low ^ word->low) | (there->high ^ word->high);
+        if (!(differs | (there->len ^ word->len))) {
             break;
         }
     }
-    return &w->table[at];
+    return &w->slots[at];
 }
 
-/* A table of 2^bits places: small ones stay near the processor. */
-static void lay_table(struct wording *w, u32 bits) {
+static void lay_slots(struct wording *w, u32 bits) {
     w->bits = bits;
-    memset(w->table, 0, sizeof *w->table << bits);
+    memset(w->slots, 0, sizeof *w->slots << bits);
     for (u32 i = 0; i < w->count; i++) {
-        *find_word(w, &w->words[i]) = w->words[i];
+        *find_word(w, &w->words[i]) = (u16)(i + 1);
     }
 }
 
-static bool add_word(struct wording *w, struct word *at, const struct word *word) {
-    if (w->count == WORDS_MOST) {
+static bool add_word(struct wording *w, u16 *slot, const struct word *word) {
+    if (w->count == WORDS_MADE) {
         return false;
     }
-    *at = *word;
-    at->code = w->count + 1;
-    w->words[w->count++] = *at;
+    w->words[w->count++] = *word;
+    *slot = (u16)w->count;
     w->word_bytes += word->len;
-    if (w->count * 2 > 1u << w->bits) {
-        lay_table(w, w->bits + 1);
+    if (w->count * 4 > 1u << w->bits && w->bits < WORD_SLOT_BITS) {
+        lay_slots(w, w->bits + 1);
     }
     return true;
 }
 
 /* False: there are too many words. */
 static inline bool put_word(struct wording *w, const struct word *word) {
-    struct word *at = find_word(w, word);
-    u32 code = at->code ? at->code - 1 : w->count;
-    if (!at->code && !add_word(w, at, word)) {
+    u16 *slot = find_word(w, word);
+    u32 code = *slot ? *slot - 1u : w->count;
+    if (!*slot && !add_word(w, slot, word)) {
         return false;
     }
     w->codes[w->waiting++] = code;
@@ -435,42 +432,82 @@ static inline bool put_word(struct wording *w, const struct word *word) {
     return true;
 }
 
-static bool put_rows(struct wording *w, const u8 *text, const u32 *ends, i64 rows, i64 bytes) {
-    i64 at = 0;
-    for (i64 i = 0; i < rows; i++) {
-        for (i64 end = MIN_OF((i64)ends[i], bytes); at < end;) {
-            const u8 *from = text + at;
-            u8 last[WORD_BYTES] = {0};
-            if (at + WORD_BYTES > bytes) {
-                memcpy(last, from, (size_t)(bytes - at));
-                from = last;
+/* The places behind the bits that are set, eight at a time: how many there are nobody can foresee. */
+static i32 list_cuts(const u64 *cuts, i32 words, u16 *out) {
+    i32 count = 0;
+    for (i32 j = 0; j < words; j++) {
+        for (u64 left = cuts[j]; left;) {
+            for (i32 k = 0; k < 8; k++) {
+                out[count] = (u16)(j * 64 + __builtin_ctzll(left | 1ULL << 63) + 1);
+                count += left != 0;
+                left &= left - 1;
             }
-            struct word word = word_at(from, end - at);
+        }
+    }
+    return count;
+}
+
+/* Words of a piece, which end where w->ends says; longer ones are several. */
+static bool put_words(struct wording *w, const u8 *text, i32 count) {
+    i64 at = 0;
+    for (i32 i = 0; i < count; i++) {
+        i64 end = w->ends[i];
+        do {
+            struct word word = word_at(text + at, MIN_OF(end - at, WORD_BYTES));
             at += word.len;
             if (!put_word(w, &word)) {
                 return false;
             }
+        } while (at < end);
+    }
+    return true;
+}
+
+/* A piece is cut wherever words end before any of them is looked at, so that none waits for the one
+ * before it. The next begins where its last word ends. */
+static bool put_rows(struct wording *w, const u8 *text, const u32 *ends, i64 rows, i64 bytes) {
+    u8 last[PIECE_BYTES + WORD_BYTES];
+    i64 row = 0;
+    for (i64 at = 0; at < bytes; at += w->ends[0]) {
+        i64 n = MIN_OF(bytes - at, PIECE_BYTES);
+        const u8 *from = text + at;
+        if (bytes - at < PIECE_BYTES + WORD_BYTES) {
+            memset(last, 0, sizeof last);
+            memcpy(last, from, (size_t)MIN_OF(bytes - at, (i64)sizeof last));
+            from = last;
+        }
+        for (i64 i = 0; i * 64 < n; i++) {
+            w->cuts[i] = spaces_of_64(from + i * 64);
+        }
+        for (; row < rows && (i64)ends[row] <= at + n; row++) {
+            i64 end = (i64)ends[row] - at - 1; /* an empty row ends where the one before it does */
+            w->cuts[MAX_OF(end, 0) / 64] |= end >= 0 ? 1ULL << end % 64 : 0;
+        }
+        i32 count = list_cuts(w->cuts, (i32)((n + 63) / 64), w->ends);
+        if (count == 0) {
+            w->ends[count++] = (u16)n;
         }
         bool many = w->count > WORDS_FREE && w->word_bytes * 8 > at;
-        if (many || !w->p.at) {
+        if (many || !w->p.at || !put_words(w, from, count)) {
             return false;
         }
+        w->ends[0] = w->ends[count - 1];
     }
-    return at == bytes;
+    return true;
 }
 
 /* The text of the column in words, in at most `room` bytes; how many, or 0. */
 static i64 pack_words(const struct segment *seg, const struct packed_form *form,
                       struct memory *mem, u8 *to, i64 room) {
-    struct words_head head = {0};
-    struct wording *w = room > WORDS_HEAD && form->width == 4 ? mem_alloc(mem, wording_bytes()) : NULL;
+    i64 bytes = (i64)sizeof(struct wording);
+    struct wording *w = room > WORDS_HEAD && form->width == 4 ? mem_alloc(mem, bytes) : NULL;
     if (!w) {
         return 0;
     }
-    memset(w, 0, sizeof *w);
-    w->table = (struct word *)(void *)(w + 1);
-    w->words = w->table + WORD_SLOTS;
-    lay_table(w, WORD_SLOT_BITS_FIRST);
+    memset(w, 0, offsetof(struct wording, cuts));
+    w->count = 0;
+    w->total = w->word_bytes = 0;
+    lay_slots(w, WORD_SLOT_BITS_FIRST);
     w->p.at = to + WORDS_HEAD;
     w->p.end = to + room;
     bool fine = put_rows(w, seg->bytes, seg->data, form->rows, form->text_bytes);
@@ -480,21 +517,17 @@ static i64 pack_words(const struct segment *seg, const struct packed_form *form,
     u8 *at = w->p.at;
     fine = fine && at && to + room - at >= w->count + w->word_bytes;
     if (fine) {
-        head = (struct words_head){w->count, 0, (u64)w->total, (u64)(at - to - WORDS_HEAD)};
+        struct words_head head = {w->count, 0, (u64)w->total, (u64)(at - to - WORDS_HEAD)};
         memcpy(to, &head, WORDS_HEAD);
         for (u32 i = 0; i < w->count; i++) {
             *at++ = (u8)w->words[i].len;
         }
         for (u32 i = 0; i < w->count; i++) {
-            const struct word *word = &w->words[i];
-            u8 bytes[WORD_BYTES];
-            memcpy(bytes, &word->low, 8);
-            memcpy(bytes + 8, &word->high, 8);
-            memcpy(at, bytes, word->len);
-            at += word->len;
+            memcpy(at, &w->words[i], w->words[i].len); /* its bytes come first */
+            at += w->words[i].len;
         }
     }
-    mem_free(mem, w, wording_bytes());
+    mem_free(mem, w, bytes);
     return fine ? at - to : 0;
 }
 
@@ -518,40 +551,85 @@ static i64 pack_text(const u8 *text, i64 bytes, u8 *to, i64 room) {
     return ZSTD_isError(made) ? 0 : (i64)made;
 }
 
-i64 column_pack(const struct segment *seg, const struct packed_form *form, struct memory *mem,
-                u8 *to) {
+void desk_fini(struct desk *desk) {
+    mem_free(desk->mem, desk->at, desk->bytes);
+    desk->at = NULL;
+    desk->bytes = 0;
+}
+
+bool desk_reserve(struct desk *desk, i64 bytes, i64 kept) {
+    if (bytes <= desk->bytes) {
+        return true;
+    }
+    u8 *at = mem_alloc(desk->mem, bytes);
+    if (!at) {
+        return false;
+    }
+    if (kept) {
+        memcpy(at, desk->at, (size_t)kept);
+    }
+    desk_fini(desk);
+    desk->at = at;
+    desk->bytes = bytes;
+    return true;
+}
+
+/* Text is in words if that is at most so much of it. */
+static i64 words_room(i64 text_bytes) {
+    return text_bytes / 5 * 2;
+}
+
+i64 packed_room(const struct packed_form *form) {
+    return form->lay.total - form->text_bytes + words_room(form->text_bytes);
+}
+
+/* The text, behind `at` bytes of the column; where it ends, or 0. */
+static i64 put_text(const struct segment *seg, const struct packed_form *form, struct desk *desk,
+                    i64 at, struct pack_head *head) {
+    i64 bytes = form->text_bytes, left = form->lay.total - 1 - at;
+    i64 made = pack_words(seg, form, desk->mem, desk->at + at, MIN_OF(left, words_room(bytes)));
+    head->text = TEXT_WORDS;
+    if (!made) {
+        if (!desk_reserve(desk, form->lay.total, at)) {
+            return 0;
+        }
+        head->text = TEXT_ZSTD;
+        made = pack_text(seg->bytes, bytes, desk->at + at, left);
+    }
+    if (!made && left >= bytes) {
+        head->text = TEXT_PLAIN;
+        memcpy(desk->at + at, seg->bytes, (size_t)bytes);
+        made = bytes;
+    }
+    head->text_bytes = (u64)made;
+    return made ? at + made : 0;
+}
+
+i64 column_pack(const struct segment *seg, const struct packed_form *form, struct desk *desk) {
     bool numbers = seg->encoding == ENC_INT || seg->encoding == ENC_DICT || seg->encoding == ENC_STR;
-    u8 *end = to + form->lay.total - 1;
     if (!numbers || form->width > 8 || !form->width || form->rows == 0 ||
-        form->lay.total <= PACK_HEAD) {
+        form->lay.total <= PACK_HEAD || !desk_reserve(desk, packed_room(form), 0)) {
         return 0;
     }
     struct pack_head head = {0};
-    u8 *at = pack_numbers(seg, form, to + PACK_HEAD, end);
-    if (!at || end - at < form->lay.valid_bytes) {
+    u8 *end = desk->at + form->lay.total - form->text_bytes - 1;
+    u8 *to = pack_numbers(seg, form, desk->at + PACK_HEAD, end);
+    if (!to || end - to < form->lay.valid_bytes) {
         return 0;
     }
-    head.number_bytes = (u64)(at - to - PACK_HEAD);
+    head.number_bytes = (u64)(to - desk->at - PACK_HEAD);
     if (seg->valid) {
-        memcpy(at, seg->valid, (size_t)form->lay.valid_bytes);
-        at += form->lay.valid_bytes;
+        memcpy(to, seg->valid, (size_t)form->lay.valid_bytes);
+        to += form->lay.valid_bytes;
     }
+    i64 bytes = to - desk->at;
     if (form->text_bytes) {
-        i64 made = pack_words(seg, form, mem, at, MIN_OF(end - at, form->text_bytes / 5 * 2));
-        head.text = made ? TEXT_WORDS : TEXT_ZSTD;
-        made = made ? made : pack_text(seg->bytes, form->text_bytes, at, end - at);
-        if (!made && end - at < form->text_bytes) {
-            return 0;
-        }
-        head.text = made ? head.text : TEXT_PLAIN;
-        if (!made) {
-            memcpy(at, seg->bytes, (size_t)form->text_bytes);
-        }
-        head.text_bytes = (u64)(made ? made : form->text_bytes);
-        at += head.text_bytes;
+        bytes = put_text(seg, form, desk, bytes, &head);
     }
-    memcpy(to, &head, PACK_HEAD);
-    return at - to;
+    if (bytes) {
+        memcpy(desk->at, &head, PACK_HEAD);
+    }
+    return bytes;
 }
 
 /* One block of n numbers at *io_at: they lie in `one` or `two`, less *out_least; NULL: it cannot be one. */
@@ -565,7 +643,7 @@ static u64 *unpack_block(const u8 **io_at, const u8 *end, i64 n, struct words *o
     }
     memcpy(&head, at, BLOCK_HEAD);
     at += BLOCK_HEAD;
-    u32 bits = (u32)(head.form >> LEAST_BITS & 0x7f);
+    u32 bits = (u32)(head.form >> PACK_LEAST_BITS & 0x7f);
     i64 bytes = block_bytes(n, bits);
     if (bits > 64 || end - at < bytes) {
         return NULL;
@@ -573,17 +651,17 @@ static u64 *unpack_block(const u8 **io_at, const u8 *end, i64 n, struct words *o
     memcpy(bits_in.at, at, (size_t)bytes);
     memset((u8 *)bits_in.at + bytes, 0, 3 * sizeof(u64)); /* pieces go beyond the numbers */
     *io_at = at + bytes;
-    u64 *values = one->at, least = head.form & ((1ULL << LEAST_BITS) - 1);
+    u64 *values = one->at, least = head.form & ((1ULL << PACK_LEAST_BITS) - 1);
     if (bits) {
         values = get_bits(&bits_in, one, two, n, bits);
     } else {
         memset(values, 0, (size_t)n * 8);
     }
     *out_least = least;
-    if (head.form >> DIFFERS_BIT) {
+    if (head.form >> PACK_DIFFERS_BIT) {
         u64 last = head.before;
         for (i64 i = 0; i < n; i++) {
-            last += values[i] + least - BIAS;
+            last += values[i] + least - PACK_BIAS;
             values[i] = last;
         }
         *out_least = 0;
@@ -601,6 +679,44 @@ static bool unpack_numbers(const u8 *at, const u8 *end, const struct packed_form
             return false;
         }
         write_values(to, form->width, first, n, values, least);
+    }
+    return at == end;
+}
+
+/* What the column has besides its head. False: it cannot be so. */
+static bool read_head(const u8 *from, i64 bytes, const struct packed_form *form,
+                      struct pack_head *out) {
+    if (bytes < PACK_HEAD || !form->width || form->width > 8) {
+        return false;
+    }
+    memcpy(out, from, PACK_HEAD);
+    i64 left = bytes - PACK_HEAD - form->lay.valid_bytes;
+    return left >= 0 && out->number_bytes <= (u64)left &&
+           out->text_bytes == (u64)left - out->number_bytes;
+}
+
+i64 packed_block_count(i64 rows) {
+    return (rows + PACK_ROWS - 1) / PACK_ROWS;
+}
+
+bool packed_starts(const u8 *from, i64 bytes, const struct packed_form *form, u32 *out_starts) {
+    struct pack_head head;
+    if (!read_head(from, bytes, form, &head) || head.text_bytes || bytes >> 32) {
+        return false;
+    }
+    i64 at = PACK_HEAD, end = PACK_HEAD + (i64)head.number_bytes;
+    for (i64 first = 0; first < form->rows; first += PACK_ROWS) {
+        struct block_head block;
+        if (end - at < BLOCK_HEAD) {
+            return false;
+        }
+        memcpy(&block, from + at, BLOCK_HEAD);
+        out_starts[first / PACK_ROWS] = (u32)at;
+        u32 bits = (u32)(block.form >> PACK_LEAST_BITS & 0x7f);
+        at += BLOCK_HEAD + block_bytes(MIN_OF(form->rows - first, PACK_ROWS), bits);
+        if (bits > 64) {
+            return false;
+        }
     }
     return at == end;
 }
@@ -685,13 +801,7 @@ static bool unpack_words(const u8 *from, i64 bytes, struct dictionary *dict, u8 
 bool column_unpack(const u8 *from, i64 bytes, const struct packed_form *form, void *scratch,
                    u8 *to) {
     struct pack_head head;
-    if (bytes < PACK_HEAD || !form->width || form->width > 8) {
-        return false;
-    }
-    memcpy(&head, from, PACK_HEAD);
-    i64 left = bytes - PACK_HEAD - form->lay.valid_bytes;
-    if (left < 0 || head.number_bytes > (u64)left ||
-        head.text_bytes != (u64)left - head.number_bytes) {
+    if (!read_head(from, bytes, form, &head)) {
         return false;
     }
     const u8 *numbers = from + PACK_HEAD, *valid = numbers + head.number_bytes;

@@ -220,10 +220,24 @@ FALLIBLE version_check_key(struct table *table, u32 key, const struct table_vers
 union lit;
 void key_canonical(struct type type, union lit *io);
 void key_append(struct text *out, struct type type, const union lit *v); /* its bytes, ended */
-/* Whether a live row has these values in the key's columns (elements of their kinds, none NULL). */
-FALLIBLE version_key_exists(struct table *table, struct table_version *version, u32 key,
-                            const void *const *values, bool *out, struct error *err);
-/* The same; the row's number in the version, or -1. */
+/* The number of the live row of a version that has these values in the key's columns (elements of their
+ * kinds, none NULL), or -1. Who looks for many keeps a finder, which holds what it has read. The table and the
+ * version outlive it. */
+struct key_finder {
+    struct table *table;
+    struct table_version *version;
+    u32 key;
+    b8 has_begun;
+    u8 order;                /* of all rows: they are searched, and there is no index */
+    struct key_index *index; /* counted */
+    struct pins pins;
+};
+void key_finder_open(struct key_finder *finder, struct table *table, struct table_version *version,
+                     u32 key);
+void key_finder_close(struct key_finder *finder);
+FALLIBLE key_finder_row(struct key_finder *finder, const void *const *values, i64 *out_row,
+                        struct error *err);
+/* One alone. */
 FALLIBLE version_key_row(struct table *table, struct table_version *version, u32 key,
                          const void *const *values, i64 *out_row, struct error *err);
 /* 23502 where a column that is NOT NULL has one; all that append rows ask. */
@@ -268,6 +282,10 @@ FALLIBLE version_reshape(struct table *table, const struct table *old, struct ta
  * sequence numbers. Every part but those the loader marks may be short; short tablets are legal. */
 struct load;
 FALLIBLE load_open(struct load **out, struct table *table, struct error *err);
+/* How a load should go about it, whose rows take row_bytes each on their way: rows of a tablet, as many as it can
+ * have or fewer where memory is short; false: by one thread, since each needs memory for a tablet. */
+bool load_plan(const struct table *table, const struct memory *mem, i64 workers, i64 row_bytes,
+               i64 *out_rows);
 /* Seals `rows` (at most 2^tablet_shift) into one tablet. Thread-safe. */
 FALLIBLE load_tablet(struct load *load, i64 sequence, i64 rows, const struct input_col *cols,
                      struct error *err);

@@ -141,6 +141,10 @@ struct seal {
 };
 FALLIBLE tablet_seal(const struct seal *seal, const struct column_source *sources,
                      struct tablet **out, struct error *err);
+/* The first seal->rows rows, or fewer where memory is short, as seal->rows says then: what is sealed
+ * can go to the file. */
+FALLIBLE tablet_seal_some(struct seal *seal, struct column_source *sources, struct tablet **out,
+                          struct error *err);
 /* The rows of `sources`, from the first, that may share a tablet: text bytes limit them. */
 i64 seal_rows(const struct table *table, const struct column_source *sources, i64 rows);
 
@@ -297,6 +301,7 @@ struct plain_rows {
 };
 FALLIBLE plain_open(struct plain_rows *out, const struct table *table, i64 rows, struct error *err);
 void plain_close(struct plain_rows *plain, const struct table *table);
+void plain_clear(struct plain_rows *plain, const struct table *table); /* empty again */
 /* Adds the live rows of [from, to) of tablet t. */
 FALLIBLE plain_fill(struct plain_rows *out, const struct table *table,
                     const struct table_version *version, i64 t, i64 from, i64 to,

@@ -113,16 +113,10 @@ struct segment_layout segment_layout(const struct segment *seg, i64 rows, bool h
 
 /* A column as it is written: packed where that is smaller, else as it lies. */
 struct image {
-    const u8 *from;
+    const u8 *from; /* until the desk is used for the next */
     i64 bytes;
     bool packed;
-    u8 *block; /* of the image's own; of block_bytes */
-    i64 block_bytes;
 };
-
-static void image_free(const struct tablet *tablet, struct image *image) {
-    mem_free(tablet->mem, image->block, image->block_bytes);
-}
 
 /* What has its parts in several places is put together. */
 static void image_join(const struct segment *seg, const struct segment_layout *lay, u8 *to) {
@@ -138,40 +132,34 @@ static void image_join(const struct segment *seg, const struct segment_layout *l
     }
 }
 
+static struct packed_form form_of(const struct tablet *tablet, u32 c) {
+    const struct segment *seg = &tablet->cols[c];
+    return (struct packed_form){.rows = tablet->rows,
+                                .width = seg->width,
+                                .lay = segment_layout(seg, tablet->rows, seg->valid != NULL),
+                                .text_bytes = seg->bytes_len};
+}
+
 /* The column is held. */
-static FALLIBLE image_make(const struct tablet *tablet, u32 c, struct image *out,
-                           struct error *err) {
+static FALLIBLE image_make(const struct tablet *tablet, u32 c, struct desk *desk,
+                           struct image *out, struct error *err) {
     const struct segment *seg = &tablet->cols[c];
     const struct buffer *buf = tablet->buffers[c];
-    struct packed_form form = {.rows = tablet->rows,
-                               .width = seg->width,
-                               .lay = segment_layout(seg, tablet->rows, seg->valid != NULL),
-                               .text_bytes = seg->bytes_len};
+    struct packed_form form = form_of(tablet, c);
     const struct segment_layout *lay = &form.lay;
     bool joined = buf && buf->bytes >= lay->total && (!seg->data || seg->data == buf->data) &&
                   (!seg->valid || (const u8 *)seg->valid == buf->data + lay->valid_at) &&
                   (!seg->bytes_len || seg->bytes == buf->data + lay->bytes_at);
-    *out = (struct image){.from = joined ? buf->data : NULL, .bytes = lay->total};
-    if (lay->total == 0 || (joined && lay->total < PACK_LEAST)) {
-        return ERR_OK;
+    i64 packed = lay->total >= PACK_LEAST ? column_pack(seg, &form, desk) : 0;
+    if (!packed && !joined && lay->total) {
+        if (!desk_reserve(desk, lay->total, 0)) {
+            return memory_refused(desk->mem, err, lay->total);
+        }
+        image_join(seg, lay, desk->at);
     }
-    u8 *block = mem_alloc(tablet->mem, lay->total);
-    if (!block) {
-        return joined ? ERR_OK : memory_refused(tablet->mem, err, lay->total);
-    }
-    i64 packed = lay->total >= PACK_LEAST ? column_pack(seg, &form, tablet->mem, block) : 0;
-    if (!packed && joined) {
-        mem_free(tablet->mem, block, lay->total);
-        return ERR_OK;
-    }
-    if (!packed) {
-        image_join(seg, lay, block);
-    }
-    *out = (struct image){.from = block,
+    *out = (struct image){.from = packed || !joined ? desk->at : buf->data,
                           .bytes = packed ? packed : lay->total,
-                          .packed = packed != 0,
-                          .block = block,
-                          .block_bytes = lay->total};
+                          .packed = packed != 0};
     return ERR_OK;
 }
 
@@ -182,13 +170,11 @@ static void set_packed(struct extent *extent, bool packed) {
 }
 
 static FALLIBLE segment_save(struct save *save, const struct tablet *tablet, u32 c,
-                             struct extent *out, struct error *err) {
+                             struct desk *desk, struct extent *out, struct error *err) {
     struct image image;
-    TRY(image_make(tablet, c, &image, err));
+    TRY(image_make(tablet, c, desk, &image, err));
     set_packed(out, image.packed);
-    wf_status status = save_put(save, image.from, image.bytes, out, err);
-    image_free(tablet, &image);
-    return status;
+    return save_put(save, image.from, image.bytes, out, err);
 }
 
 static void segment_describe(struct blob *out, const struct segment *seg, i64 zone_count,
@@ -246,6 +232,7 @@ static FALLIBLE tablet_write(struct save *save, const struct table *table, struc
                              const struct tablet *form, struct error *err) {
     struct tablet_place *place = tablet->place;
     const struct tablet_key *keys = atomic_load(&tablet->keys);
+    struct desk desk = {.mem = tablet->mem};
     struct blob out;
     blob_init(&out, tablet->mem);
     i64 zone_count = ((i64)form->rows + ZONE_ROWS - 1) / ZONE_ROWS;
@@ -256,7 +243,7 @@ static FALLIBLE tablet_write(struct save *save, const struct table *table, struc
         if (!save_has(save, &place->cols[c])) {
             status = column_hold(form, c, err);
             if (!status) {
-                status = segment_save(save, form, c, &place->cols[c], err);
+                status = segment_save(save, form, c, &desk, &place->cols[c], err);
                 column_drop(form, c);
             }
             if (!status && form == tablet && form->buffers[c]) {
@@ -270,6 +257,7 @@ static FALLIBLE tablet_write(struct save *save, const struct table *table, struc
     status = status ? status : save_put(save, out.data, out.len, &place->meta, err);
     place->meta_keys = keys_count(keys);
     blob_fini(&out);
+    desk_fini(&desk);
     return status;
 }
 
@@ -351,12 +339,12 @@ static FALLIBLE tablet_save(struct save *save, struct table *table,
 /* loads */
 
 /* One column to free pages of the file. */
-static void column_write(struct db_file *file, struct tablet *tablet, u32 c) {
+static void column_write(struct db_file *file, struct tablet *tablet, u32 c, struct desk *desk) {
     struct extent *place = &tablet->place->cols[c], none = {0};
     struct error ignored;
     struct image image;
     error_reset(&ignored);
-    if (!frame_of_file(tablet->buffers[c], file) || image_make(tablet, c, &image, &ignored)) {
+    if (!frame_of_file(tablet->buffers[c], file) || image_make(tablet, c, desk, &image, &ignored)) {
         return;
     }
     if (image.bytes >= WRITE_LEAST) {
@@ -375,7 +363,6 @@ static void column_write(struct db_file *file, struct tablet *tablet, u32 c) {
             frame_place(tablet->buffers[c], &none);
         }
     }
-    image_free(tablet, &image);
 }
 
 void tablet_write_early(struct table *table, struct tablet *tablet) {
@@ -385,10 +372,18 @@ void tablet_write_early(struct table *table, struct tablet *tablet) {
     if (!file || !tablet->framed || db_file_check(file, &ignored)) {
         return;
     }
+    struct desk desk = {.mem = tablet->mem};
+    i64 room = 0;
+    for (u32 c = 0; c < tablet->col_count; c++) {
+        struct packed_form form = form_of(tablet, c);
+        room = MAX_OF(room, packed_room(&form));
+    }
+    (void)desk_reserve(&desk, room, 0); /* once for all; else for each */
     tablet->place = tablet_place_new(tablet->mem, tablet->col_count);
     for (u32 c = 0; tablet->place && c < tablet->col_count; c++) {
-        column_write(file, tablet, c);
+        column_write(file, tablet, c, &desk);
     }
+    desk_fini(&desk);
 }
 
 /* versions */

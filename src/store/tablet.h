@@ -94,6 +94,14 @@ void dict_writer_begin(struct dict *dict);
 void dict_writer_end(struct dict *dict);
 struct sv dict_get(const struct dict *dict, i32 code);
 i64 dict_bytes(const struct dict *dict);
+/* Of dictionaries that an execution numbers texts with. What memory they may take from now on: */
+void dict_place(struct dict *dict, enum mem_place place);
+/* All entries of `from`, which has none of into's, behind those there are, in temporary space; into then has no
+ * hash table before a text is looked for. False when refused. */
+bool dict_absorb(struct dict *into, const struct dict *from);
+/* The entries [first, end) in a dictionary of their own, numbered from 0 on; NULL when refused. */
+struct dict *dict_recall(const struct dict *dict, i32 first, i32 end);
+u64 dict_hash(struct sv s); /* the same for equal texts */
 /* rank[code] = position in byte order, for the first len codes; cached until the dictionary grows.
  * The arrays stay valid while the dictionary is retained. False when memory is refused. */
 bool dict_ranks(struct dict *dict, i32 len, const i32 **out_rank, const i32 **out_code_at);

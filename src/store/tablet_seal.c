@@ -270,6 +270,22 @@ wf_status tablet_seal(const struct seal *seal, const struct column_source *sourc
     return ERR_OK;
 }
 
+wf_status tablet_seal_some(struct seal *seal, struct column_source *sources, struct tablet **out,
+                           struct error *err) {
+    enum { LEAST = 1 << 12 };
+    const struct table *table = seal->table;
+    for (;; seal->rows /= 2) {
+        for (u32 i = 0; i < table->col_count; i++) {
+            sources[i].rows = seal->rows;
+        }
+        wf_status status = tablet_seal(seal, sources, out, err);
+        if (status != ERR_OUT_OF_MEMORY || seal->rows <= LEAST || !table->state->file) {
+            return status;
+        }
+        error_reset(err);
+    }
+}
+
 i64 seal_rows(const struct table *table, const struct column_source *sources, i64 rows) {
     i64 fits = rows;
     for (u32 i = 0; i < table->col_count; i++) {

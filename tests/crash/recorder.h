@@ -175,6 +175,11 @@ static i64 paper_lock(i64 file, bool exclusive) {
     return 0;
 }
 
+static i64 paper_reader(i64 file) {
+    UNUSED(file);
+    return 0;
+}
+
 static i64 paper_remove(const char *path) {
     struct paper *p = paper_find(path);
     if (call_fails()) {
@@ -244,6 +249,7 @@ static const struct disk disk_paper = {.open = paper_open_alone,
                                        .size = paper_size_of_alone,
                                        .resize = paper_resize_alone,
                                        .lock = paper_lock,
+                                       .reader = paper_reader,
                                        .remove = paper_remove_alone,
                                        .sync_folder = paper_sync_folder_alone,
                                        .close = paper_close};

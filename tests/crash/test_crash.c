@@ -300,11 +300,14 @@ static void test_flips(void **state) {
         wf_error error;
         i64 lines = disk.count;
         if (try_open(&f, PATH, &error)) {
-            int least = crashed ? after - (p != paper_find(PATH)) : STATEMENTS;
+            int least = crashed ? after : STATEMENTS;
+            bool is_log = crashed && p != paper_find(PATH);
+            while (is_log && least > 0 && strcmp(story.states[least], story.states[after]) == 0) {
+                least--; /* the last record is of the last statement that changed anything */
+            }
             char *seen = look(f.conn); /* a column may be found to be damaged when it is read */
             if (!strstr(seen, "XX001")) {
-                check_state(f.conn, MAX_OF(least, 0), crashed ? after : STATEMENTS,
-                            story.lines[after]);
+                check_state(f.conn, least, crashed ? after : STATEMENTS, story.lines[after]);
             }
             free(seen);
             close_both(f);

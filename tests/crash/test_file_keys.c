@@ -301,6 +301,16 @@ static void test_memory(void **state) {
     assert_int_equal(wf_connect(f.db, &f.conn), WF_OK);
     run(f.conn, "insert into big values (-1)");
     refuse(f.conn, "insert into big values (7368787)", "23505", "(7368787)");
+    /* Look-ups of many, which hold more than a share of memory in between. */
+    run(f.conn, "create table kid (k bigint references big on delete cascade)");
+    run(f.conn, "insert into kid select (i::bigint * 7368787) % 15485863 from generate_series(1, 200) i");
+    refuse(f.conn, "insert into kid select (i::bigint * 7368787) % 15485863 from generate_series(1999900, 2000001) i",
+           "23503", "big");
+    run(f.conn, "insert into big select (i::bigint * 7368787) % 15485863 from generate_series(1999901, 2000100) i "
+                "on conflict do nothing");
+    expect(f.conn, "select count(*) from big", "2000101;");
+    run(f.conn, "delete from big where k in (select k from kid where k % 2 = 0)");
+    expect(f.conn, "select count(*) = (select count(*) from kid) + 1999901 from big", "true;");
     close_both(f);
     (void)unlink(path);
 }

@@ -16,7 +16,8 @@
 
 enum { SESSIONS = 3, LOAD_ROWS = 15000 };
 
-static wf_database *open_file(const char *path) {
+/* The file as both processes open it: one that is saved again and again. */
+static wf_database *open_saving(const char *path) {
     wf_option options[] = {{"device", "cpu"}, {"threads", "1"}, {"checkpoint_size", "40kB"}, {NULL, NULL}};
     wf_error error;
     wf_database *db = NULL;
@@ -75,7 +76,7 @@ static void tell(void *arg) {
 }
 
 static int child(const char *path) {
-    wf_database *db = open_file(path);
+    wf_database *db = open_saving(path);
     struct teller tellers[SESSIONS];
     struct thread *threads[SESSIONS];
     for (int i = 0; i < SESSIONS; i++) {
@@ -130,7 +131,7 @@ static void kill_once(const char *path, i64 *io_said) {
 }
 
 static void look(const char *path, i64 *io_said) {
-    wf_database *db = open_file(path);
+    wf_database *db = open_saving(path);
     wf_connection *conn = NULL;
     char text[2000];
     assert_int_equal(wf_connect(db, &conn), WF_OK);
@@ -159,7 +160,7 @@ static void test_kill(void **state) {
     dice = seed ? (u64)atoll(seed) : 5;
     (void)snprintf(path, sizeof path, "/tmp/warpfox-kill-%d.wf", (int)getpid());
     (void)snprintf(log, sizeof log, "%s.log", path);
-    wf_database *db = open_file(path);
+    wf_database *db = open_saving(path);
     wf_connection *conn = NULL;
     assert_int_equal(wf_connect(db, &conn), WF_OK);
     run(conn, "create table numbers (id integer, n bigint, s text, primary key (id, n)); "

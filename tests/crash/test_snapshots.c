@@ -288,7 +288,7 @@ static void check_all(struct player *players, const i32 *last) {
     free(cuts.items);
 }
 
-static wf_database *open_file(const char *path) {
+static wf_database *open_shared(const char *path) {
     wf_option options[] = {{"device", "cpu"}, {"threads", "2"}, {"checkpoint_size", "40kB"}, {NULL, NULL}};
     wf_error error;
     wf_database *db = NULL;
@@ -303,7 +303,7 @@ static void run_players(struct player *players, const char *path) {
     const char *given = getenv("SNAPSHOT_SECONDS");
     i64 until = clock_ns() + (given ? atoll(given) : 2) * 1000000000LL;
     struct thread *threads[SESSIONS];
-    wf_database *db = open_file(path);
+    wf_database *db = open_shared(path);
     wf_connection *conn = NULL;
     assert_int_equal(wf_connect(db, &conn), WF_OK);
     run(conn, "create table kv (k integer primary key, v integer, s text); "
@@ -333,7 +333,7 @@ static void test_snapshots(void **state) {
     i64 commits = 0, aborts = 0, answers = 0;
     (void)snprintf(path, sizeof path, "/tmp/warpfox-snapshots-%d.wf", (int)getpid());
     run_players(players, path);
-    wf_database *db = open_file(path);
+    wf_database *db = open_shared(path);
     wf_connection *conn = NULL;
     assert_int_equal(wf_connect(db, &conn), WF_OK);
     assert_true(read_pairs(&players[0], conn, "select k, v from kv", last, KEYS));

@@ -60,6 +60,22 @@ UNUSED_FN static wf_result *must(wf_connection *conn, const char *sql) {
     return result;
 }
 
+/* A database file, with so much memory; NULL: as usual. Statements are compiled each time. */
+UNUSED_FN static struct fault_db open_file(const char *path, const char *memory) {
+    wf_option options[] = {{"device", "cpu"},
+                           {"threads", "2"},
+                           {"statement_cache", "off"},
+                           {memory ? "memory" : NULL, memory},
+                           {NULL, NULL}};
+    struct fault_db f = {NULL, NULL};
+    wf_error error;
+    if (wf_open(path, options, &f.db, &error)) {
+        fail_msg("%s %s", error.sqlstate, error.message);
+    }
+    assert_int_equal(wf_connect(f.db, &f.conn), WF_OK);
+    return f;
+}
+
 UNUSED_FN static void run(wf_connection *conn, const char *sql) {
     if (wf_query(conn, sql, NULL)) {
         show_error(conn, sql);

@@ -42,22 +42,6 @@ static const char *const asks[] = {
     "select string_agg(s, ',' order by k) from t where k < 60",
 };
 
-static struct fault_db open_file(const char *path, const char *memory) {
-    wf_option options[] = {{"device", "cpu"},
-                           {"threads", "2"},
-                           {"statement_cache", "off"},
-                           {memory ? "memory" : NULL, memory},
-                           {NULL, NULL}};
-    struct fault_db f = {NULL, NULL};
-    wf_error error;
-    if (wf_open(path, options, &f.db, &error)) {
-        fprintf(stderr, "%s %s\n", error.sqlstate, error.message);
-        fail();
-    }
-    assert_int_equal(wf_connect(f.db, &f.conn), WF_OK);
-    return f;
-}
-
 static void compare(wf_connection *model, wf_connection *conn, const char *sql) {
     static char should[200000];
     wf_result *result = NULL;

@@ -316,7 +316,7 @@ static void test_small_memory(void **state) {
         "select s || i || s || i || s || i || s || i || s || i, s || i || i from big order by 1",
         "select distinct (i % 150001) * 7, i * 3 % 170003, s || i from big",
         "insert into big select x.i, y.i, x.s || y.i from big x join big y on x.g = y.g",
-        "create table copied (a text); insert into copied select s || i || s || i || s from big",
+        "create table copied (a text); insert into copied select repeat(s || i, 12) from big",
     };
     run(s.conn, "set temp_size = '2MB'");
     for (size_t i = 0; i < sizeof too_large / sizeof *too_large; i++) {

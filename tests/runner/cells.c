@@ -37,6 +37,7 @@ const struct cell cells[] = {
     {"cpu wide tiny-memory", true, false, true, {THREADS("2"), TINY},
      {CPU, TAB("16"), WIDE, MORSEL("16"), SLICE("100")}},
     {"cpu file", false, false, false, {THREADS("2"), {"file", "yes"}}, {CPU, TAB("16")}},
+    {"gpu vm file", true, true, false, {THREADS("2"), {"file", "yes"}}, {GPU, VM, TAB("16"), PLACE("streamed")}},
     {"gpu vm", true, true, false, {THREADS("1")}, {GPU, VM}},
     {"gpu vm tiny-tablets", true, true, false, {THREADS("2")}, {GPU, VM, OPT("off"), TAB("16"), VEC("1")}},
     {"gpu vm unfused", true, true, false, {THREADS("1"), SMALL("100kB")},

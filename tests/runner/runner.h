@@ -14,7 +14,8 @@ struct cell {
     bool quick;       /* part of the covering set that `make test` runs */
     bool gpu;         /* needs a CUDA library (WARPFOX_CUDA) */
     bool tiny_memory; /* 53200 is an accepted outcome */
-    const char *open[5][2]; /* options of wf_open; last "file": the database lies in one, not in memory */
+    const char *open[5][2]; /* options of wf_open; "file": the database lies in one, which is closed
+                             * and opened now and then, not in memory */
     const char *set[10][2]; /* SET after connecting */
 };
 extern const struct cell cells[];

@@ -34,6 +34,9 @@ struct script {
     wf_connection *conn; /* of the record at hand */
     wf_connection *own;  /* the script's own */
     wf_database *db;
+    const char *file;    /* the database lies there; NULL: in memory */
+    bool keeps_nothing;  /* so far sessions have nothing that a new one would not have */
+    bool changed;        /* since it was opened */
     struct {
         char name[64];
         wf_connection *conn;
@@ -216,9 +219,42 @@ static bool run_elsewhere(struct script *s, const char *sql) {
     return wf_set(s->conn, "device", "gpu") == WF_OK && fine;
 }
 
+/* Whether a statement leaves nothing in its session, as far as its first words tell. */
+static bool is_passing(const char *sql) {
+    static const char *const begins[] = {"create table ",         "create view ",   "create index ",
+                                         "create unique index ",  "insert into ",   "update ",
+                                         "delete from ",          "alter table ",   "drop table ",
+                                         "call tpch",             "call ssb",       "create or replace view ",
+                                         "create schema ",        "comment on ",    "drop view ",
+                                         "drop index ",           "call logiql",    "vacuum",
+                                         "checkpoint",            "analyze"};
+    bool passing = false;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        passing = passing || strncasecmp(sql, begins[i], strlen(begins[i])) == 0;
+    }
+    return passing;
+}
+
+static bool open_script(struct script *s);
+static void close_script(struct script *s);
+
+/* A file is closed and opened where tables have changed and no session would miss anything, so that what
+ * follows reads from it. */
+static void open_again(struct script *s) {
+    if (s->file && s->changed && s->keeps_nothing) {
+        close_script(s);
+        if (!open_script(s)) {
+            exit(2);
+        }
+    }
+    s->changed = false;
+}
+
 static void run_statement(struct script *s, const char *expect, const char *state) {
     int64_t line = s->at + 1;
     char *sql = take_sql(s);
+    s->changed = true;
+    s->keeps_nothing = s->keeps_nothing && is_passing(sql);
     wf_status status = wf_query(s->conn, sql, NULL);
     const wf_error *error = wf_connection_error(s->conn);
     char what[1000];
@@ -483,9 +519,11 @@ static void run_records(struct script *s) {
             run_statement(s, word[1], word[2]);
             s->conn = s->own;
         } else if (strcmp(word[0], "query") == 0) {
+            open_again(s);
             run_query(s, word[1], word[2][0] ? word[2] : "nosort");
             s->conn = s->own;
         } else if (strcmp(word[0], "connection") == 0) {
+            s->keeps_nothing = false;
             use_connection(s, word[1]);
         } else {
             report(s, s->at, line, "unknown record");
@@ -494,36 +532,51 @@ static void run_records(struct script *s) {
     }
 }
 
+static bool open_script(struct script *s) {
+    wf_option open[8] = {{NULL, NULL}};
+    wf_error error;
+    int count = 0;
+    for (int i = 0; i < 5 && s->cell->open[i][0]; i++) {
+        if (strcmp(s->cell->open[i][0], "file") != 0) {
+            open[count++] = (wf_option){s->cell->open[i][0], s->cell->open[i][1]};
+            open[count] = (wf_option){NULL, NULL};
+        }
+    }
+    if (wf_open(s->file, open, &s->db, &error) != WF_OK) {
+        report(s, 0, "", error.message);
+        return false;
+    }
+    s->own = s->conn = open_connection(s);
+    return s->own != NULL;
+}
+
+static void close_script(struct script *s) {
+    for (int i = 0; i < 8; i++) {
+        wf_disconnect(s->others[i].conn);
+        s->others[i].conn = NULL;
+    }
+    wf_disconnect(s->own);
+    wf_close(s->db);
+    s->own = s->conn = NULL;
+    s->db = NULL;
+}
+
 void script_run(const char *path, const struct cell *cell, const struct run_options *options,
                 struct tally *tally) {
-    struct script s = {.path = path, .cell = cell, .options = options, .tally = tally};
-    wf_option open[8] = {{NULL, NULL}};
-    bool in_file = false;
-    for (int i = 0; i < 5 && cell->open[i][0]; i++) {
-        in_file = strcmp(cell->open[i][0], "file") == 0;
-        if (in_file) {
-            break;
-        }
-        open[i] = (wf_option){cell->open[i][0], cell->open[i][1]};
-        open[i + 1] = (wf_option){NULL, NULL};
-    }
-    wf_error error;
+    struct script s = {.path = path, .cell = cell, .options = options, .tally = tally, .keeps_nothing = true};
     char file[64];
+    for (int i = 0; i < 5 && cell->open[i][0]; i++) {
+        s.file = strcmp(cell->open[i][0], "file") == 0 ? file : s.file;
+    }
     (void)snprintf(file, sizeof file, "/tmp/warpfox-cell-%ld.wf", (long)getpid());
     if (!read_lines(path, &s.text)) {
         report(&s, 0, "", "cannot read the script");
-    } else if (wf_open(in_file ? file : NULL, open, &s.db, &error) != WF_OK) {
-        report(&s, 0, "", error.message);
-    } else if ((s.own = s.conn = open_connection(&s)) != NULL) {
+    } else if (open_script(&s)) {
         run_records(&s);
     }
-    for (int i = 0; i < 8; i++) {
-        wf_disconnect(s.others[i].conn);
-    }
-    wf_disconnect(s.own);
-    wf_close(s.db);
+    close_script(&s);
     lines_free(&s.text);
-    if (in_file) {
+    if (s.file) {
         (void)remove(file);
     }
 }

@@ -27,17 +27,25 @@ static UNUSED_FN int find_gpu(void **state) {
     return 0;
 }
 
-/* Opens `db` and `conn`, or ends the test where there is no driver. */
-static UNUSED_FN void open_db(const char *gpu_memory, const char *gpu_code) {
-    const wf_option options[] = {
-        {"gpu_memory", gpu_memory}, {"gpu_code", gpu_code}, {"threads", "2"}, {NULL, NULL}};
+/* Opens `db` and `conn`, or ends the test where there is no driver. memory: NULL = any. */
+static UNUSED_FN void open_file_db(const char *path, const char *memory, const char *gpu_memory,
+                                   const char *gpu_code) {
+    const wf_option options[] = {{"gpu_memory", gpu_memory},
+                                 {"gpu_code", gpu_code},
+                                 {"threads", "2"},
+                                 {memory ? "memory" : NULL, memory},
+                                 {NULL, NULL}};
     if (!has_gpu) {
         skip();
     }
-    assert_int_equal(wf_open(NULL, options, &db, NULL), WF_OK);
+    assert_int_equal(wf_open(path, options, &db, NULL), WF_OK);
     assert_int_equal(wf_connect(db, &conn), WF_OK);
     /* Tests have few rows. */
     assert_int_equal(wf_set(conn, "host_rows", "0"), WF_OK);
+}
+
+static UNUSED_FN void open_db(const char *gpu_memory, const char *gpu_code) {
+    open_file_db(NULL, NULL, gpu_memory, gpu_code);
 }
 
 static UNUSED_FN void close_db(void) {

@@ -97,6 +97,28 @@ static void test_at_once(void **state) {
     close_db();
 }
 
+/* Rates lie by more than ratios of steps may tell: the simulated card is slower than the host, and what the
+ * whole took tells. */
+static void test_whole(void **state) {
+    (void)state;
+    open_rated("0", 1);
+    run("set statement_cache = on");
+    int on_card[2] = {0, 0};
+    int64_t rows = 0;
+    uint64_t expected = digest(SUM, 2, &rows);
+    for (int i = 0; i < 1000; i++) {
+        wf_result *result = query(SUM);
+        const wf_batch *batch = NULL;
+        assert_int_equal(wf_result_next_batch(result, &batch), WF_OK);
+        assert_true(batch_digest(batch, 2) == expected);
+        on_card[i >= 900] += strstr(wf_result_devices(result), "gpu") != NULL;
+        wf_result_close(result);
+    }
+    assert_true(on_card[0] >= 2);
+    assert_true(on_card[1] <= 20);
+    close_db();
+}
+
 static void lose(const char *sql, int times) {
     for (int i = 0; i < times; i++) {
         run(sql);
@@ -245,7 +267,7 @@ static void test_start(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_moves), cmocka_unit_test(test_at_once),
+        cmocka_unit_test(test_moves), cmocka_unit_test(test_at_once), cmocka_unit_test(test_whole),
         cmocka_unit_test(test_nobody_waits), cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_makes_room), cmocka_unit_test(test_failing_calls),
         cmocka_unit_test(test_start), cmocka_unit_test(test_compiler_costs)};

@@ -104,8 +104,8 @@ static void test_mistakes(void **state) {
     mistaken("a(\"x).", 0, 2,
              (struct expected_mistake[]){{2, "unterminated string", true},
                                          {6, "end of the text", true}});
-    mistaken("block(`b){ a(x) <- b(x). } <-- .", 0, 2,
-             (struct expected_mistake[]){{0, "blocks", true}, {25, "expected", false}});
+    mistaken("block(`b){ a(x) <- b(x). clauses(`{ c(1). }) } <-- . d(2). e(3", 1, 2,
+             (struct expected_mistake[]){{0, "blocks", true}, {62, "expected", true}});
 }
 
 static void test_depth(void **state) {

@@ -39,9 +39,11 @@ static void lay_out(u8 encoding, u8 width, u32 rows, bool nulls, i64 text_bytes)
  * harmless. */
 static i64 there_and_back(u8 *out_form) {
     i64 total = col.form.lay.total;
-    u8 *to = malloc((size_t)total), *back = malloc((size_t)total + 64);
+    struct desk desk = {.mem = &mem};
+    u8 *back = malloc((size_t)total + 64);
     u8 *scratch = malloc((size_t)packed_scratch_bytes(&col.form) + 1);
-    i64 bytes = column_pack(&col.seg, &col.form, &mem, to);
+    i64 bytes = column_pack(&col.seg, &col.form, &desk);
+    u8 *to = desk.at;
     assert_true(bytes < total);
     *out_form = bytes ? to[0] : 0;
     if (bytes) {
@@ -58,7 +60,7 @@ static i64 there_and_back(u8 *out_form) {
     }
     free(scratch);
     free(back);
-    free(to);
+    desk_fini(&desk);
     return bytes;
 }
 
@@ -135,6 +137,31 @@ static void test_texts(void **state) {
     }
 }
 
+/* Words of any length, empty rows, bytes of 0, and text without a space for long. */
+static void test_long_words(void **state) {
+    UNUSED(state);
+    enum { WORDS = 2 };
+    static const i64 lens[] = {0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 4095, 4096, 4097, 9000};
+    static char text[TEXT_MOST];
+    for (size_t n = 0; n < sizeof lens / sizeof lens[0]; n++) {
+        for (u32 shift = 0; shift < 3; shift++) { /* where pieces begin */
+            i64 len = lens[n], rows = MIN_OF(ROWS_MOST, (TEXT_MOST - 8) / (len + 2)), end = 0;
+            memset(text, shift == 1 ? 0 : 'x', (size_t)len);
+            text[len] = ' ';
+            lay_out(ENC_STR, 4, (u32)rows, false, shift + (rows - 1) * (len + (shift < 2)));
+            for (i64 row = 0; row < rows; row++) {
+                i64 bytes = row ? len + (shift < 2) : shift; /* the first row is a few bytes */
+                end = put_text(row, end, text, row ? bytes : 0);
+                end += row ? 0 : shift;
+                put_number(4, row, (u64)end);
+            }
+            u8 form;
+            i64 made = there_and_back(&form);
+            assert_true(!made || form == WORDS || len == 0 || len > 16);
+        }
+    }
+}
+
 /* Numbers of a column, in one of several ways. */
 static u64 number(int way, u64 i, u64 last) {
     switch (way) {
@@ -198,9 +225,10 @@ static void test_all_ways(void **state) {
         u32 rows = sizes[round / 28 % 6];
         i64 text = round / 168 % 2 ? 20LL * rows : 0;
         struct column c = column_make(round % 7, (u8)(1 << round / 7 % 4), rows, round / 336, text);
-        u8 *data = malloc((size_t)c.form.lay.total);
+        struct desk desk = {.mem = &mem};
         u8 *scratch = malloc((size_t)packed_scratch_bytes(&c.form) + 1);
-        i64 bytes = column_pack(&c.seg, &c.form, &mem, data);
+        i64 bytes = column_pack(&c.seg, &c.form, &desk);
+        const u8 *data = desk.at;
         smaller += bytes > 0;
         u8 *back = malloc((size_t)c.form.lay.total + 64);
         memset(back, 0xaa, (size_t)c.form.lay.total);
@@ -221,7 +249,7 @@ static void test_all_ways(void **state) {
         free(back);
         free(c.block);
         free(scratch);
-        free(data);
+        desk_fini(&desk);
     }
     assert_true(smaller > 200);
 }
@@ -230,6 +258,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_numbers, set_up, nothing_left),
         cmocka_unit_test_setup_teardown(test_texts, set_up, nothing_left),
+        cmocka_unit_test_setup_teardown(test_long_words, set_up, nothing_left),
         cmocka_unit_test_setup_teardown(test_all_ways, set_up, nothing_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

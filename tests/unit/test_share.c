@@ -101,7 +101,8 @@ static void test_possible(void **state) {
     (void)fix_emit_rows(&f, 1, &n, NULL);
     const struct step *step = &f.block.steps[0];
     struct sink *sink = &f.pipe->sinks[0];
-    f.x = (struct exec){.program = &f.program, .versions = f.versions};
+    struct variable *vars = NEW_ARRAY(&f.arena, struct variable, FIX_MAX);
+    f.x = (struct exec){.program = &f.program, .versions = f.versions, .vars = vars};
     assert_true(share_possible(&f.x, step));
     sink->limit = 5; /* stops early */
     assert_false(share_possible(&f.x, step));

@@ -77,16 +77,20 @@ static void check_lookups(struct table *table, const struct pairs *rows) {
     struct table_version *version = table_snapshot(table);
     struct error err;
     error_reset(&err);
+    struct key_finder finder;
+    key_finder_open(&finder, table, version, 0);
     for (i64 i = 0; i < rows->count; i++) {
         i32 other = rows->b[i] + 1;
         const void *own[] = {&rows->a[i], &rows->b[i]}, *none[] = {&rows->a[i], &other};
         i64 row;
-        bool found;
         assert_int_equal(version_key_row(table, version, 0, own, &row, &err), ERR_OK);
         assert_int_equal(row, i);
-        assert_int_equal(version_key_exists(table, version, 0, none, &found, &err), ERR_OK);
-        assert_false(found);
+        assert_int_equal(key_finder_row(&finder, own, &row, &err), ERR_OK);
+        assert_int_equal(row, i);
+        assert_int_equal(key_finder_row(&finder, none, &row, &err), ERR_OK);
+        assert_int_equal(row, -1);
     }
+    key_finder_close(&finder);
     version_release(version);
 }
 

@@ -156,9 +156,10 @@ FN_SLOW u32 w_seek_rows(const struct kseg *seg, i64 row, u32 act, const struct l
 
 /* --- LIKE of literals between %s ----------------------------------------------------------- */
 
-#define SEEK_PIECES 6u
+#define SEEK_PIECES 6u /* of a pattern; others are not woven so (has_pieces of weave_seek.c) */
 struct seek_pieces {
-    u32 count;  /* 0: the pattern has other characters, too, or too many pieces */
+    u64 pattern; /* its bytes */
+    u32 count;
     u32 to_end; /* the last one ends where the text does */
     u32 at[SEEK_PIECES], len[SEEK_PIECES];
     u32 bytes[SEEK_PIECES], up[SEEK_PIECES]; /* the first four, as those of leads */
@@ -168,13 +169,10 @@ FN_SLOW void seek_pieces_of(struct seek_pieces *out, str pattern) {
     const u8 *p = fn_str_ptr(pattern);
     u32 count = 0;
     u32 len = 0;
-    out->count = 0;
-    out->to_end = (u32)(pattern.len && p[pattern.len - 1] != '%');
+    out->pattern = pattern.addr;
+    out->to_end = (u32)(p[pattern.len - 1] != '%');
     NO_UNROLL for (u32 i = 0; i <= pattern.len; i++) {
         const u32 byte = i < pattern.len ? p[i] : (u32)'%';
-        if (byte == '_' || byte == '\\' || (len && byte == '%' && count == SEEK_PIECES)) {
-            return;
-        }
         if (byte != '%') {
             len++;
         } else if (len) {
@@ -192,7 +190,7 @@ FN_SLOW void seek_pieces_of(struct seek_pieces *out, str pattern) {
             len = 0;
         }
     }
-    out->count = pattern.len && p[0] == '%' ? count : 0u;
+    out->count = count;
 }
 
 /* Four bytes from any address, the first lowest: no word is read that none of them is in. */
@@ -239,11 +237,11 @@ FN u32 seek_piece(str text, u32 from, u64 piece, u32 piece_len, u32 bytes, u32 u
 }
 
 /* Whether a text is LIKE the pattern; `hint` of its grains can be left out. */
-FN_SLOW u32 seek_like(str text, u32 hint, str pattern, const struct seek_pieces *pieces) {
+FN_SLOW u32 seek_like(str text, u32 hint, const struct seek_pieces *pieces) {
     u32 from = hint ? hint * 16u - 15u : 0u; /* the first grain may begin before the text */
     const u32 free = pieces->count - pieces->to_end; /* pieces that may be anywhere */
     NO_UNROLL for (u32 i = 0; i < free; i++) {
-        const u32 found = from < text.len ? seek_piece(text, from, pattern.addr + pieces->at[i],
+        const u32 found = from < text.len ? seek_piece(text, from, pieces->pattern + pieces->at[i],
                                                        pieces->len[i], pieces->bytes[i],
                                                        pieces->up[i])
                                           : text.len;
@@ -257,7 +255,7 @@ FN_SLOW u32 seek_like(str text, u32 hint, str pattern, const struct seek_pieces 
     }
     const u32 len = pieces->len[free];
     return (u32)((u64)from + len <= text.len &&
-                 seek_piece(text, text.len - len, pattern.addr + pieces->at[free], len,
+                 seek_piece(text, text.len - len, pieces->pattern + pieces->at[free], len,
                             pieces->bytes[free], pieces->up[free]) != text.len);
 }
 

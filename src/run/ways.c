@@ -1,0 +1,88 @@
+/* ways.c: which way a program that runs again and again takes.
+ *
+ * Placing adds up what steps are thought to take, each corrected by its own past; what they take
+ * together is another matter: who waits for whom, what lies in a cache. So the time of the whole
+ * is measured, too, for three ways of running it: as it is placed, all on the host, all on the card. The
+ * one with the best of its last times is taken, since disturbances make a run slower and never
+ * faster. The others are tried so seldom that it costs a few percent of all that was spent: a way that
+ * nobody took when its estimate is near, or is a small part of that; one that was slower after ever more
+ * time, since it may have been measured badly, or other rows have come. So nothing depends for good on
+ * what was measured first. See decision 0051.
+ *
+ * Statements that share a program write without a lock: what one of them saw may be lost. */
+#include "run/ways.h"
+
+enum {
+    PLACED_LEAST = 2, /* runs, before anything else is tried: columns come, kernels are compiled */
+    NEAR = 2,         /* times the best: an estimate that is worth a try at once */
+    RENT = 32,        /* times an estimate spent: worth a try whatever it is */
+    RETRY_FIRST = 8,  /* times a way's own time spent, until it is tried again; doubled each time */
+    RETRY_MOST = 64,
+    BEHIND_MOST = 4,
+};
+
+i64 ways_time(const struct ways *ways, enum way way) {
+    const struct way_past *past = &ways->pasts[way];
+    i32 count = MIN_OF(atomic_load(&past->count), WAY_LOOKS);
+    i64 least = 0;
+    for (i32 i = 0; i < count; i++) {
+        i64 ns = atomic_load(&past->times[i]);
+        least = i == 0 || ns < least ? ns : least;
+    }
+    return least;
+}
+
+bool ways_ask(const struct ways *ways) {
+    bool unseen = !atomic_load(&ways->pasts[WAY_HOST].count) || !atomic_load(&ways->pasts[WAY_CARD].count);
+    return unseen && atomic_load(&ways->pasts[WAY_PLACED].count) >= PLACED_LEAST;
+}
+
+static enum way best_way(const struct ways *ways) {
+    enum way best = WAY_PLACED;
+    for (enum way w = WAY_HOST; w < WAYS; w++) {
+        i64 ns = ways_time(ways, w);
+        best = ns && ns < ways_time(ways, best) ? w : best;
+    }
+    return best;
+}
+
+/* Whether a way that is not the best is to be tried. */
+static bool is_due(const struct ways *ways, enum way way, f64 estimate_ns, f64 best_ns) {
+    const struct way_past *past = &ways->pasts[way];
+    f64 spent = (f64)atomic_load(&ways->spent_ns);
+    i32 count = atomic_load(&past->count);
+    if (!count) {
+        return estimate_ns > 0 && (estimate_ns <= NEAR * best_ns || estimate_ns * RENT <= spent);
+    }
+    f64 ns = (f64)ways_time(ways, way);
+    if (count == 1 && ns <= NEAR * best_ns) {
+        return true; /* once is no measurement */
+    }
+    f64 behind = MIN_OF(MAX_OF(ns / best_ns / NEAR, 1), BEHIND_MOST); /* is less likely to catch up */
+    f64 times = count < 4 ? RETRY_FIRST << (count - 1) : RETRY_MOST * behind;
+    return spent - (f64)atomic_load(&past->spent_ns) >= times * ns;
+}
+
+enum way ways_choose(const struct ways *ways, const f64 estimates_ns[WAYS]) {
+    if (atomic_load(&ways->pasts[WAY_PLACED].count) < PLACED_LEAST) {
+        return WAY_PLACED;
+    }
+    enum way best = best_way(ways);
+    f64 best_ns = (f64)ways_time(ways, best);
+    for (enum way w = WAY_PLACED; w < WAYS; w++) {
+        if (w != best && is_due(ways, w, estimates_ns[w], best_ns)) {
+            return w;
+        }
+    }
+    return best;
+}
+
+void ways_took(struct ways *ways, enum way way, i64 ns) {
+    struct way_past *past = &ways->pasts[way];
+    ns = MAX_OF(ns, 1);
+    i64 spent = atomic_fetch_add(&ways->spent_ns, ns) + ns;
+    i32 count = atomic_load(&past->count);
+    atomic_store(&past->times[count % WAY_LOOKS], ns);
+    atomic_store(&past->count, count < I32_MAX - WAY_LOOKS ? count + 1 : count - WAY_LOOKS + 1);
+    atomic_store(&past->spent_ns, spent);
+}

@@ -1,0 +1,128 @@
+/* violation.c: constraints of LogiQL, which are derived predicates that have to be empty.
+ *
+ * They are looked at when a statement ends, of SQL or LogiQL: those that read what it changed. */
+#include "session/session_int.h"
+
+struct reached {
+    struct arena *arena;
+    VEC(u32) oids;
+};
+
+static void reach(struct reached *r, u32 oid) {
+    for (i64 i = 0; i < r->oids.count; i++) {
+        if (r->oids.items[i] == oid) {
+            return;
+        }
+    }
+    VEC_PUSH(r->arena, &r->oids, oid);
+}
+
+/* What is different now, and all views that read it, directly or not. */
+static void reach_all(struct reached *r, const struct edition *before, const struct edition *now) {
+    for (struct edition_diff at = edition_diff(before, now); edition_diff_step(&at);) {
+        if (at.after) {
+            reach(r, at.after->object->oid);
+        }
+    }
+    for (i64 i = 0; i < r->oids.count; i++) {
+        for (struct edition_walk at = edition_walk_users(now, r->oids.items[i]);
+             edition_step(&at);) {
+            if (at.entry->object->kind == OBJECT_VIEW) {
+                reach(r, at.entry->object->oid);
+            }
+        }
+    }
+}
+
+bool logiql_is_constraint(const struct object *object) {
+    return object->kind == OBJECT_VIEW && object->logical &&
+           strncmp(object->name, "constraint:", 11) == 0;
+}
+
+/* Whether a query has a row; its first column as text, in `arena`. */
+static FALLIBLE first_text(struct wf_connection *conn, struct arena *arena, const char *sql,
+                           bool *out_found, struct sv *out) {
+    struct script *script = NULL;
+    struct rowset *rows = NULL;
+    struct wf_batch batch;
+    TRY(script_new(conn, sql, &script));
+    struct run_request request = {.script = script, .parsed = script->list.items.items[0]};
+    wf_status status = statement_run(conn, &request, &rows);
+    *out_found = !status && rowset_read(rows, 1, &batch) == WF_OK && batch.row_count > 0;
+    if (*out_found && out) {
+        *out = arena_sv(arena, batch_text(&batch, 0, 0));
+    }
+    rowset_release(rows);
+    script_release(script);
+    return status;
+}
+
+/* All tuples of a derived predicate as LogiQL shows them. */
+static void print_shown(struct text *sql, const struct object *derived) {
+    text_print(sql, "logiql($$ _(");
+    for (u32 i = 0; i < derived->col_count; i++) {
+        text_print(sql, "%s%s", i ? ", " : "", derived->col_names[i]);
+    }
+    text_print(sql, ") <- %s(", derived->name);
+    for (u32 i = 0; i < derived->col_count; i++) {
+        text_print(sql, "%s%s", i ? ", " : "", derived->col_names[i]);
+    }
+    text_print(sql, "). $$)");
+}
+
+/* The first tuple of what must be empty, as text, with names of entities. That there is one shows on
+ * any device; printing it is for the CPU. */
+FALLIBLE logiql_holds(struct wf_connection *conn, struct arena *arena,
+                      const struct object *constraint) {
+    struct text name, sql;
+    struct sv tuple = {"", 0};
+    bool found = false;
+    text_init(&name, arena);
+    text_init(&sql, arena);
+    print_sql_name(&name, constraint->name);
+    text_print(&sql, "select concat_ws(', '");
+    for (u32 i = 0; i < constraint->col_count; i++) {
+        text_print(&sql, ", ");
+        print_sql_name(&sql, constraint->col_names[i]);
+    }
+    text_print(&sql, "%s) from ", constraint->col_count ? "" : ", ''");
+    if (constraint->col_count) {
+        print_shown(&sql, constraint);
+    } else {
+        text_append(&sql, (struct sv){name.ptr, name.len});
+    }
+    text_print(&sql, " limit 1");
+    const char *any = arena_printf(arena, "select 1 from %s limit 1", name.ptr);
+    TRY(arena_check(arena, &conn->err));
+    TRY(first_text(conn, arena, any, &found, NULL));
+    if (!found) {
+        return ERR_OK;
+    }
+    i64 device = conn->settings.device;
+    conn->settings.device = DEVICE_CPU;
+    wf_status status = first_text(conn, arena, sql.ptr, &found, &tuple);
+    conn->settings.device = device;
+    TRY(status);
+    FAIL(&conn->err, CHECK, "%.300s is violated by (%.*s)",
+         constraint->comment ? constraint->comment : constraint->name, (int)MIN_OF(tuple.len, 200),
+         tuple.ptr);
+}
+
+FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *before) {
+    struct arena arena;
+    struct edition *now = edition_retain(conn->tx.mine);
+    wf_status status = ERR_OK;
+    arena_init(&arena, &conn->db->mem);
+    struct reached reached = {.arena = &arena};
+    reach_all(&reached, before, now);
+    status = arena_check(&arena, &conn->err);
+    for (i64 i = 0; i < reached.oids.count && !status; i++) {
+        const struct edition_entry *entry = edition_find_oid(now, reached.oids.items[i]);
+        if (entry && logiql_is_constraint(entry->object)) {
+            status = logiql_holds(conn, &arena, entry->object);
+        }
+    }
+    arena_fini(&arena);
+    edition_release(now);
+    return status;
+}

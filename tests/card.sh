@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# All that only a card can tell, in one call: scripts in woven kernels, TPC-H against the CPU, LogiQL against SQL, auto
+# against the better device, database files in every placement, graphs. Prints one table of what was checked and measured,
+# as Markdown, and ends with `N passed, N failed`. Without a card it runs under the simt driver, where times say nothing.
+# Usage: tests/card.sh [--build DIR] [--sf "LIST"] [--runs N] [--graph EDGES] [--scripts PATTERN] [--skip "PART..."]
+#   --sf       scale factors ("1 10"; under simt "0.01")
+#   --runs     of each query, after one to warm up (5; under simt 1)
+#   --graph    edges of the graphs (16M; under simt 2000)
+#   --scripts  those of tests/sql that match run in woven kernels ('.'; under simt '/join/[a-h]')
+#   --skip     parts to leave out: scripts tpch logiql auto files graph
+# What is built must be there: warpfox, runner and, without a card, libcuda-simt.so in DIR (build).
+set -u
+cd "$(dirname "$0")/.." || exit 2
+build=build
+sfs="" runs="" edges="" pattern="" skip=""
+while [ $# -gt 0 ]; do
+    case "$1" in
+    --build) build=$2 ;;
+    --sf) sfs=$2 ;;
+    --runs) runs=$2 ;;
+    --graph) edges=$2 ;;
+    --scripts) pattern=$2 ;;
+    --skip) skip=$2 ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    esac
+    shift 2 || exit 2
+done
+fox=$build/warpfox
+if [ -z "${WARPFOX_CUDA:-}" ] && ! "$fox" devices 2>/dev/null | grep -q '^gpu: .*multiprocessors'; then
+    export WARPFOX_CUDA="$PWD/$build/libcuda-simt.so"
+fi
+export WARPFOX_CUDA="${WARPFOX_CUDA:-libcuda.so.1}" # the runner's GPU cells ask for a name
+simt=""
+case "$WARPFOX_CUDA" in *simt*) simt=yes ;; esac
+if [ -n "$simt" ]; then
+    export SIMT_STRICT="${SIMT_STRICT:-0}" SIMT_OPT="${SIMT_OPT:-0}" SIMT_CXX="${SIMT_CXX:-0}"
+    export SIMT_CACHE="${SIMT_CACHE:-$PWD/$build/simt-cache}"
+fi
+sfs=${sfs:-$([ "$simt" ] && echo 0.01 || echo "1 10")}
+runs=${runs:-$([ "$simt" ] && echo 1 || echo 5)}
+edges=${edges:-$([ "$simt" ] && echo 2000 || echo 16M)}
+pattern=${pattern:-$([ "$simt" ] && echo '/join/[a-h]' || echo .)}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0
+rows=()
+
+row() { # status, part, what, figure
+    local says=right
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        says="**WRONG**"
+    fi
+    rows+=("| $2 | $3 | $says | $4 |")
+    echo "$2: $3: $says, $4" >&2
+}
+
+wants() { # part
+    case " $skip " in *" $1 "*) return 1 ;; esac
+}
+
+suite() { # language, device, scale factor: the suite's report in $tmp/out, its geometric mean in $mean, its status
+    local queries=1-22
+    # Of nothing LogiQL has no sum, where SQL's is one NULL: query 17 of the smallest tables.
+    [ "$1" = logiql ] && [ "$3" = 0.01 ] && queries=1-16,18-22
+    "$fox" bench tpch -l "$1" -d "$2" --sf "$3" --runs "$runs" --queries "$queries" >"$tmp/out" 2>&1
+    local status=$?
+    mean=$(sed -n 's/^geometric mean of the medians: \([0-9.]*\) ms.*/\1/p' "$tmp/out")
+    counts=$(tail -n 1 "$tmp/out")
+    return $status
+}
+
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (b > 0) printf "%.2f", a / b; else printf "-" }'; }
+
+medians() { awk '/^ *[0-9]+  .* (right|not checked|wrong)/ { for (i = NF; i > 0; i--) if ($i ~ /^[0-9]+\.[0-9]+$/) { print $1, $i; break } }' "$tmp/out" | sort; }
+
+if wants scripts; then
+    list=$(find tests/sql -name '*.test' | grep -E "$pattern" | sort)
+    for cell in "gpu woven" "gpu vm file"; do
+        # shellcheck disable=SC2086
+        says=$("$build/runner" --cell "$cell" $list 2>"$tmp/err" | tail -n 1)
+        [[ $says == *" 0 failed"* ]]
+        row $? scripts "$cell" "$says"
+    done
+fi
+
+if wants files && [ -x "$build/unit/test_gpu_file" ]; then
+    [ -n "$simt" ] || export WARPFOX_TEST_GPU=1
+    says=$("$build/unit/test_gpu_file" 2>&1 | grep -m 1 -E 'PASSED|FAILED')
+    [[ $says == *PASSED* ]]
+    row $? files test_gpu_file "$says"
+fi
+
+for sf in $sfs; do
+    if wants tpch || wants logiql || wants auto; then
+        suite sql cpu "$sf"
+        cpu=$? cpu_mean=$mean cpu_counts=$counts
+        medians >"$tmp/cpu"
+        row $cpu tpch "SF $sf, cpu" "$cpu_counts; geometric mean $cpu_mean ms"
+        suite sql gpu "$sf"
+        gpu=$? gpu_mean=$mean
+        medians >"$tmp/gpu"
+        row $gpu tpch "SF $sf, gpu" "$counts; geometric mean $gpu_mean ms, $(ratio "$cpu_mean" "$gpu_mean") times the CPU's speed"
+    fi
+    if wants logiql; then
+        suite logiql gpu "$sf"
+        row $? logiql "SF $sf, gpu" "$counts; $(ratio "$mean" "$gpu_mean") of SQL's time"
+    fi
+    if wants auto; then
+        suite sql auto "$sf"
+        status=$?
+        medians >"$tmp/auto"
+        # Over a tenth, and over 0.1 ms, more than on the better device.
+        over=$(join "$tmp/cpu" "$tmp/gpu" 2>/dev/null | join - "$tmp/auto" 2>/dev/null |
+            awk '{ best = $2 < $3 ? $2 : $3; if ($4 > best * 1.1 && $4 > best + 0.1) printf " %d (%.2f for %.2f)", $1, $4, best }')
+        row $status auto "SF $sf" "$counts; geometric mean $mean ms; slower than the better device:${over:- none}"
+    fi
+    wants files || continue
+    file=$tmp/tpch.wf
+    rm -f "$file" "$file.log"
+    "$fox" "$file" -c "call tpch(sf => $sf)" >/dev/null 2>"$tmp/err"
+    row $? files "SF $sf is written" "$(du -m "$file" | cut -f 1) MB"
+    for query in bench/tpch/q*.sql; do
+        cat "$query"
+        echo ";"
+    done >"$tmp/all.sql"
+    "$fox" "$file" --readonly -d cpu --format csv -f "$tmp/all.sql" 2>"$tmp/err" | sort >"$tmp/right"
+    for placement in cached mapped streamed auto; do
+        memory=()
+        [ "$placement" = auto ] && [ -n "$simt" ] && memory=(--gpu-memory 2MB --memory 64MB)
+        { echo "set gpu_placement = $placement;" && cat "$tmp/all.sql" "$tmp/all.sql"; } >"$tmp/both.sql"
+        "$fox" "$file" --readonly -d gpu "${memory[@]}" --format csv --timer -f "$tmp/both.sql" 2>"$tmp/times" | sort | uniq -c |
+            awk '{ n = $1; sub(/^ *[0-9]+ /, ""); for (i = 0; i < n / 2; i++) print }' | sort >"$tmp/there"
+        cmp -s "$tmp/right" "$tmp/there"
+        status=$?
+        took=$(awk '/^time / { unit = $3 == "s" ? 1000 : $3 == "min" ? 60000 : 1; ms[n++] = $2 * unit }
+            END { half = int((n - 1) / 2); for (i = 1; i <= half; i++) cold += ms[i]; for (; i < n; i++) hot += ms[i]
+                  printf "cold %.0f ms, again %.0f ms", cold, hot }' "$tmp/times")
+        bytes=$("$fox" "$file" --readonly -d gpu "${memory[@]}" -c "set gpu_placement = $placement" -c "set host_rows = 0" \
+            -c "explain analyze $(cat bench/tpch/q06.sql)" 2>&1 | grep -o '[0-9.]* MB moved[^;]*' | head -n 1)
+        row $status files "SF $sf, $placement${memory:+, little memory}" "$took; Q6: ${bytes:-nothing moved}"
+    done
+    rm -f "$file" "$file.log"
+done
+
+if wants graph; then
+    for graph in rmat rmat45; do
+        "$fox" bench graph --rows "$edges" --graph "$graph" --only triangle --runs "$runs" >"$tmp/out" 2>&1
+        status=$?
+        best=$(awk '$4 == "gpu" && $5 == "multiway" && $6 == "count" && $7 == "all" { print $10; exit }' "$tmp/out")
+        row $status graph "triangles of $graph, $edges edges" "$(tail -n 1 "$tmp/out"); gpu multiway ${best:-?} ms"
+    done
+fi
+
+echo
+"$fox" devices 2>/dev/null | grep -m 1 '^gpu' | sed 's/^/Card: /'
+echo "Commit $(git rev-parse --short HEAD 2>/dev/null), $(date -u +%F)${simt:+, under the simt driver: times say nothing}"
+echo
+echo "| part | what | answers | figures |"
+echo "|---|---|---|---|"
+printf '%s\n' "${rows[@]}"
+echo
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

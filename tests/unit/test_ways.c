@@ -1,0 +1,158 @@
+/* test_ways.c: whatever was measured first, and however noisy times are, a program that runs again and
+ * again ends where it takes at most a tenth more than on the better device; with times that are made up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "run/ways.h"
+
+static u64 seed = 1;
+
+static f64 any(void) { /* in [0, 1) */
+    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (f64)(seed >> 11) / 9007199254740992.0;
+}
+
+static f64 between(f64 low, f64 high) { /* evenly by magnitude */
+    return low * pow(high / low, any());
+}
+
+struct world {
+    f64 ns[WAYS]; /* undisturbed */
+    f64 estimates[WAYS];
+    f64 noise, spikes;
+    int cold;     /* runs of each way that take much longer */
+    int runs[WAYS];
+    struct ways ways;
+};
+
+static struct world make_world(void) {
+    struct world w = {.noise = any() * 0.1, .spikes = any() * 0.15, .cold = (int)(any() * 4)};
+    f64 scale = between(1e5, 1e9);
+    for (int i = 0; i < WAYS; i++) {
+        w.ns[i] = scale * between(0.05, 20);
+        w.estimates[i] = w.ns[i] * between(0.1, 10);
+    }
+    return w;
+}
+
+/* One run; what it would have taken undisturbed. */
+static f64 run_once(struct world *w) {
+    enum way way = ways_choose(&w->ways, w->estimates);
+    f64 ns = w->ns[way] * (1 + any() * w->noise);
+    ns *= any() < w->spikes ? between(1.5, 10) : 1;
+    ns *= w->runs[way]++ < w->cold ? between(1, 20) : 1;
+    ways_took(&w->ways, way, (i64)ns);
+    return w->ns[way];
+}
+
+static f64 better(const struct world *w) {
+    return fmin(w->ns[WAY_HOST], w->ns[WAY_CARD]);
+}
+
+/* After some runs nine of ten take at most a tenth more than on the better device; the others
+ * are trials, whose cost test_trials bounds. */
+static void check_settled(struct world *w, int before, const char *when) {
+    int good = 0;
+    for (int i = 0; i < before; i++) {
+        run_once(w);
+    }
+    for (int i = 0; i < 1000; i++) {
+        good += run_once(w) <= better(w) * 1.1;
+    }
+    if (good < 900) {
+        fail_msg("%s: %d of 1000 runs are good (placed %.3g host %.3g card %.3g noise %.2f spikes %.2f)", when, good,
+                 w->ns[0], w->ns[1], w->ns[2], w->noise, w->spikes);
+    }
+}
+
+static void test_settles(void **state) {
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        struct world w = make_world();
+        check_settled(&w, 3000, "settled");
+    }
+}
+
+/* Other rows, another card, a busy host: what was best is not any more. */
+static void test_changes(void **state) {
+    (void)state;
+    for (int i = 0; i < 150; i++) {
+        struct world w = make_world();
+        f64 scale = w.ns[WAY_PLACED];
+        for (int change = 0; change < 2; change++) {
+            for (int k = 0; k < WAYS; k++) {
+                w.ns[k] = scale * between(0.2, 5);
+                w.estimates[k] = w.ns[k] * between(0.1, 10);
+            }
+            check_settled(&w, change ? 30000 : 3000, change ? "after a change" : "before");
+        }
+    }
+}
+
+/* From any state that earlier measurements can have left. */
+static void test_any_past(void **state) {
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        struct world w = make_world();
+        for (int k = 0; k < WAYS; k++) {
+            int count = (int)(any() * 6);
+            for (int n = 0; n < count; n++) {
+                ways_took(&w.ways, (enum way)k, (i64)(w.ns[k] * between(0.2, 30)));
+            }
+        }
+        check_settled(&w, 6000, "from any past");
+    }
+}
+
+/* What trying costs until then is bounded, too. */
+static void test_trials(void **state) {
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        struct world w = make_world();
+        f64 sum = 0, least = fmin(better(&w), w.ns[WAY_PLACED]);
+        w.noise = w.spikes = w.cold = 0;
+        for (int k = 0; k < WAYS; k++) {
+            w.estimates[k] = w.ns[k];
+        }
+        for (int n = 0; n < 20000; n++) {
+            sum += run_once(&w);
+        }
+        assert_true(sum < 20000 * least * 1.05 + 40 * (w.ns[0] + w.ns[1] + w.ns[2]));
+        assert_true(w.runs[WAY_HOST] > 0 && w.runs[WAY_CARD] > 0);
+    }
+}
+
+/* A way that cannot be taken is not, and nothing is tried before the program is warm. */
+static void test_none(void **state) {
+    (void)state;
+    struct ways ways;
+    memset(&ways, 0, sizeof ways);
+    const f64 none[WAYS] = {0, 0, 0}, cheap[WAYS] = {0, 1, 1};
+    assert_false(ways_ask(&ways));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ways_choose(&ways, cheap), WAY_PLACED);
+        ways_took(&ways, WAY_PLACED, 1000);
+    }
+    assert_true(ways_ask(&ways));
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(ways_choose(&ways, none), WAY_PLACED);
+        ways_took(&ways, WAY_PLACED, 1000);
+    }
+    assert_int_equal(ways_choose(&ways, cheap), WAY_HOST);
+    assert_int_equal(ways_time(&ways, WAY_HOST), 0);
+    assert_int_equal(ways_time(&ways, WAY_PLACED), 1000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_settles), cmocka_unit_test(test_changes),
+                                       cmocka_unit_test(test_any_past), cmocka_unit_test(test_trials),
+                                       cmocka_unit_test(test_none)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
