@@ -270,7 +270,8 @@ static FALLIBLE write_record(struct catalog *catalog, struct edition *next, stru
     TRY(blob_check(&out->blob, err));
     if (out->is_any) {
         TRY(db_file_check(catalog->file, err));
-        bool saves = out->is_large || out->blob.len > LOG_RECORD_MOST;
+        bool saves = out->is_large || out->blob.len > LOG_RECORD_MOST ||
+                     log_is_replayed(catalog->file);
         while (saves && catalog->saving) {
             *out_again = true;
             atomic_store(&catalog->save_stops, true);
@@ -605,6 +606,17 @@ static FALLIBLE install(struct loading *l) {
     return ERR_OK;
 }
 
+/* What the log had goes to the file: records that follow begin a log of their own. On a full disk it stays in the log
+ * alone, can be read, and the next commit saves it with what it changed, or is refused. */
+static FALLIBLE save_replayed(struct loading *l) {
+    wf_status status = state_save(l->catalog, l->catalog->edition, false, l->err);
+    if (status == ERR_DISK_FULL && log_is_replayed(l->file)) {
+        error_reset(l->err);
+        status = ERR_OK;
+    }
+    return status;
+}
+
 static FALLIBLE load_all(struct loading *l) {
     struct extent root = db_file_root(l->file);
     i64 records = 0;
@@ -614,8 +626,7 @@ static FALLIBLE load_all(struct loading *l) {
     TRY(install(l));
     l->catalog->root = root;
     l->catalog->file = l->file;
-    bool saves = records && !db_file_is_read_only(l->file);
-    return saves ? state_save(l->catalog, l->catalog->edition, false, l->err) : ERR_OK;
+    return records && !db_file_is_read_only(l->file) ? save_replayed(l) : ERR_OK;
 }
 
 wf_status catalog_attach(struct catalog *catalog, struct db_file *file, i64 log_most,

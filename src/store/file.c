@@ -26,9 +26,15 @@ wf_status disk_failed(struct error *err, const char *what, const char *path, i64
                      : number == EISDIR || number == EMEDIUMTYPE              ? ERR_WRONG_OBJECT
                      : number == EEXIST                                       ? ERR_DUPLICATE_OBJECT
                                                                               : ERR_IO;
-    return error_set(err, kind, -1, "could not %s \"%.300s\": %s", what, path,
-                     number == EMEDIUMTYPE ? "it is a pipe, a device or the like, not a file"
-                                           : strerror(number));
+    bool first = err->code == ERR_OK;
+    error_set(err, kind, -1, "could not %s \"%.300s\": %s", what, path,
+              number == EMEDIUMTYPE ? "it is a pipe, a device or the like, not a file"
+                                    : strerror(number));
+    if (first && kind == ERR_DISK_FULL) {
+        error_hint(err, "Nothing that was committed is lost. Make room on that disk and try again; "
+                        "--readonly reads a database without writing anything.");
+    }
+    return kind;
 }
 
 bool spans_reserve(struct spans *spans, i64 more) {

@@ -92,6 +92,8 @@ FALLIBLE log_replay(struct db_file *file, log_reader reader, void *arg, i64 *out
 FALLIBLE log_append(struct db_file *file, const void *payload, i64 bytes, u64 *out_number,
                     struct error *err);
 FALLIBLE log_sync(struct db_file *file, u64 number, struct error *err);
+/* Records were read that no save has taken since: the log takes no others. */
+bool log_is_replayed(const struct db_file *file);
 i64 log_bytes(const struct db_file *file); /* of records that are in the log alone */
 /* The log goes: everything in it is saved. Not an error where it stays. */
 void log_remove(struct db_file *file);

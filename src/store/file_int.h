@@ -80,6 +80,7 @@ struct db_file {
     i64 log_room;  /* bytes of the log that were written, be it with zeros */
     i64 log_next;  /* where it goes on then */
     i64 log_live;  /* bytes of records that are in no state of the file */
+    b8 log_replayed; /* it has records that were read and not saved since */
     b8 log_jumped; /* it went on elsewhere since a save began */
     u64 last, synced; /* numbers of records */
     struct header first; /* as the first slot had it when the file was opened */

@@ -177,6 +177,7 @@ void log_saved(struct db_file *file, const struct log_mark *mark) {
     mutex_unlock(&file->lock);
     mem_free(file->mem, file->log_read, file->log_read_bytes);
     file->log_read = NULL;
+    file->log_replayed = 0;
     if (!(file->header.flags & HEADER_LOG)) {
         file->log_ready = 0;
     } else if (file->last == mark->record) {
@@ -205,6 +206,7 @@ void log_saved(struct db_file *file, const struct log_mark *mark) {
  * header names a log, it was there. */
 static FALLIBLE begin(struct db_file *file, struct error *err) {
     struct header header = file->header;
+    CHECK(!log_is_replayed(file));
     header.flags |= HEADER_LOG;
     header.log_generation = header.generation + 1; /* its own, then */
     header.log_from = FILE_START;
@@ -254,6 +256,10 @@ wf_status log_sync(struct db_file *file, u64 number, struct error *err) {
     bool missed = file->synced < number;
     mutex_unlock(&file->lock);
     return status || !missed ? status : db_file_check(file, err);
+}
+
+bool log_is_replayed(const struct db_file *file) {
+    return file->log_replayed;
 }
 
 i64 log_bytes(const struct db_file *file) {
@@ -370,6 +376,7 @@ wf_status log_replay(struct db_file *file, log_reader reader, void *arg, i64 *ou
         file->last = file->synced = record->number;
         at += ALIGN_UP((i64)sizeof *record + record->bytes, 8);
         ++*out_count;
+        file->log_replayed = 1;
         record = follow(file, &at, file->last + 1);
     }
     if (is_current && is_cut(file, file->last + 1)) {

@@ -219,6 +219,46 @@ static void test_full_disk(void **state) {
     disk_now = &disk_system;
 }
 
+/* What a crash left in the log can be read on a full disk; nothing is changed before there is room. */
+static void test_full_after_crash(void **state) {
+    UNUSED(state);
+    static const char count[] = "select count(*), max(a) from t";
+    disk_now = &disk_paper;
+    struct fault_db f = must_open(PATH);
+    run(f.conn, "create table t (a serial, s text); "
+                "insert into t (s) select repeat('x', 60) from generate_series(1, 100)");
+    i64 end = disk.count;
+    close_both(f);
+    crash_at(end, true);
+    journal_drop(end);
+    struct paper *log = paper_find(PATH ".log");
+    assert_true(log->exists && log->size > 0);
+    for (int i = 0; i < 2; i++) { /* also after it was closed again */
+        disk.room = all_bytes() + 10;
+        f = must_open(PATH);
+        expect(f.conn, count, "100|100;");
+        refused(f.conn, "insert into t (s) values ('one')", "53100");
+        assert_non_null(strstr(wf_connection_error(f.conn)->hint, "Make room on that disk"));
+        refused(f.conn, "checkpoint", "53100");
+        expect(f.conn, count, "100|100;");
+        close_both(f);
+    }
+    f = must_open(PATH);
+    disk.room = 0; /* somebody made room */
+    run(f.conn, "insert into t (a, s) values (1000, 'one'); insert into t (a, s) values (1001, 'two')");
+    expect(f.conn, count, "102|1001;");
+    check_clean(f.conn);
+    end = disk.count;
+    close_both(f);
+    crash_at(end, false);
+    f = must_open(PATH);
+    expect(f.conn, count, "102|1001;");
+    check_clean(f.conn);
+    close_both(f);
+    disk_forget();
+    disk_now = &disk_system;
+}
+
 /* A crash may lose the last lazy commits, never one before another, nor a part of one. */
 static void test_lazy(void **state) {
     UNUSED(state);
@@ -528,7 +568,8 @@ static int drop_scratch(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats),   cmocka_unit_test(test_newer),  cmocka_unit_test(test_lost_log),
-        cmocka_unit_test(test_permissions), cmocka_unit_test(test_full_disk), cmocka_unit_test(test_lazy),
+        cmocka_unit_test(test_permissions), cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_full_after_crash), cmocka_unit_test(test_lazy),
         cmocka_unit_test(test_vacuum_opened),
         cmocka_unit_test(test_vacuum),    cmocka_unit_test(test_copy_of_memory), cmocka_unit_test(test_rules),
         cmocka_unit_test(test_export),
