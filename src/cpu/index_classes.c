@@ -42,8 +42,14 @@ static bool loads_rows(const struct op *op, u32 rows_var) {
     return op_infos[op->code].roles[OPERAND_B] == ROLE_rows && op->b == rows_var;
 }
 
-/* Whether row numbers of the index go anywhere but to where its rows are loaded, or are asked
- * whether there is one; or rows are loaded by numbers from elsewhere. */
+/* Marks of the rows lie as all rows do: the sink knows the class. */
+static bool marks_rows(const struct pipeline *pipe, const struct op *op, u32 rows_var) {
+    const struct sink *sink = op->code == OP_EMIT ? &pipe->sinks[op->imm] : NULL;
+    return sink && sink->kind == SINK_MARK && sink->rows_var == rows_var;
+}
+
+/* Whether row numbers of the index go anywhere but to where its rows are loaded or marked, or are
+ * asked whether there is one; or rows are loaded by numbers from elsewhere. */
 static bool keeps_rows(const struct exec *x, const struct pipeline *pipe, u32 var, u32 rows_var) {
     b8 *is_row = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
     bool found = false, loads = false;
@@ -62,7 +68,7 @@ static bool keeps_rows(const struct exec *x, const struct pipeline *pipe, u32 va
     for (u32 i = 0; i < pipe->op_count && !kept.any; i++) {
         const struct op *op = &pipe->ops[i];
         bool asks = op_writes(op) && pipe->regs[op->dst].kind == KIND_B8;
-        if (!loads_rows(op, rows_var) && op->code != OP_ANY && !asks) {
+        if (!loads_rows(op, rows_var) && !marks_rows(pipe, op, rows_var) && op->code != OP_ANY && !asks) {
             op_reads(op, pipe->sinks, note_row, &kept);
         }
     }
@@ -92,13 +98,11 @@ static bool may_pass(const struct exec *x, const struct pipeline *pipe, u32 var,
     }
     bool reads = pipe->source.kind == SOURCE_VAR && pipe->source.ref == rows_var;
     bool ordered = pipe->source.kind == SOURCE_VAR && x->program->vars[pipe->source.ref].in_order;
-    bool marks = false;
+    bool fills = false;
     for (u32 s = 0; s < pipe->sink_count; s++) {
-        const struct sink *sink = &pipe->sinks[s];
-        marks = marks || sink->kind == SINK_LUT ||
-                (sink->kind == SINK_MARK && sink->rows_var == rows_var);
+        fills = fills || pipe->sinks[s].kind == SINK_LUT;
     }
-    return !found || (!reads && !ordered && !marks && !exec_provider(x, pipe));
+    return !found || (!reads && !ordered && !fills && !exec_provider(x, pipe));
 }
 
 static bool all_may_pass(const struct exec *x, const struct step *step) {
