@@ -326,6 +326,19 @@ static FALLIBLE apply_rows(struct conflict *c, struct rowset *changed, struct ta
     return status;
 }
 
+/* Rows that are left out, or change others, obey the table's checks all the same: they are looked at in a version that
+ * nobody sees. Those that are inserted are looked at when they are. */
+static FALLIBLE check_proposed(struct conflict *c) {
+    if (!c->table->check_count || c->inserted == c->all->rows) {
+        return ERR_OK;
+    }
+    struct table_version *proposed = NULL;
+    TRY(append_rows(c->conn, c->table, c->base, c->all->rows, c->all->cols, &proposed));
+    wf_status status = checks_between(c->conn, c->table, c->base, proposed);
+    version_discard(proposed);
+    return status;
+}
+
 static FALLIBLE make_version(struct conflict *c, const struct run_request *request,
                              struct table_version **out) {
     struct rowset *changed = NULL;
@@ -359,6 +372,7 @@ FALLIBLE change_conflict(struct wf_connection *conn, const struct run_request *r
     TRY(change_base(conn, table, &c.base));
     c.base = version_retain(c.base);
     wf_status status = sort_rows(&c);
+    status = status ? status : check_proposed(&c);
     if (!status) {
         status = make_version(&c, request, &mine);
     }

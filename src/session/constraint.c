@@ -183,6 +183,15 @@ static FALLIBLE look_at_new(struct wf_connection *conn, u32 oid, struct table *t
     return status;
 }
 
+FALLIBLE checks_between(struct wf_connection *conn, struct table *table, struct table_version *base,
+                        struct table_version *now) {
+    struct table_version *delta;
+    TRY(version_delta(table, base, now, &delta, &conn->err));
+    wf_status status = run_checks(conn, table, delta, false);
+    version_release(delta);
+    return status;
+}
+
 FALLIBLE constraints_of_new(struct wf_connection *conn, u32 oid, struct table *table,
                             struct table_version *base, bool old) {
     TRY(table->check_count ? look_at_new(conn, oid, table, base, false, old) : ERR_OK);

@@ -58,6 +58,9 @@ void compact_tables(struct wf_connection *conn, const struct to_compact *what);
  * pairs. */
 FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
                            struct table_version *base, const struct row_pairs *pairs);
+/* Only CHECK of rows that `now` has and `base` had not. */
+FALLIBLE checks_between(struct wf_connection *conn, struct table *table, struct table_version *base,
+                        struct table_version *now);
 /* Only CHECK and REFERENCES of rows that the table has and `base` had not. `old`: they are new to a
  * table that was redefined, and NOT VALID constraints do not look at them. */
 FALLIBLE constraints_of_new(struct wf_connection *conn, u32 oid, struct table *table,
