@@ -14,6 +14,7 @@ struct queued {
     const struct step *step;
     i64 ns;         /* of the host, to queue it */
     f64 running_ns; /* as auto estimated */
+    b8 kept_away;   /* it was meant for the host */
 };
 
 struct queue {
@@ -25,6 +26,8 @@ struct queue {
     u32 count;
     struct queued *items;
     b8 *unsettled; /* by variable */
+    b8 knows_last;
+    u32 last_away; /* the last step that others than the host are expected to run; NO_STEP = none */
 };
 
 bool queue_is_open(const struct exec *x) {
@@ -36,6 +39,7 @@ static struct queue *queue_of(struct exec *x) {
         struct queue *q = NEW(exec_arena(x), struct queue);
         q->items = NEW_ARRAY(exec_arena(x), struct queued, step_total(x->program) + 1);
         q->unsettled = NEW_ARRAY(exec_arena(x), b8, x->program->var_count + 1);
+        q->last_away = NO_STEP;
         x->queue = q;
     }
     return x->queue;
@@ -51,7 +55,7 @@ static bool has_loops(const struct program *program) {
 }
 
 static bool is_queued_kind(const struct step *step) {
-    return (step->kind == STEP_PIPELINE || step->kind == STEP_BUILD) && !step->defer;
+    return step->kind == STEP_PIPELINE || step->kind == STEP_BUILD;
 }
 
 bool queue_may(const struct exec *x, const struct step *step) {
@@ -98,6 +102,52 @@ static void note_unsettled(void *arg, u32 var) {
     q->unsettled[var] = 1;
 }
 
+/* Whether the step reads what is queued. */
+static bool reads_queued(const struct exec *x, const struct step *step) {
+    struct touching t = {.x = x};
+    step_inputs(x->program, step, touch_input, &t);
+    return t.unsettled;
+}
+
+/* Of the rows that its source is expected to have as many as make it worth a device. */
+static bool reads_many(const struct exec *x, const struct step *step) {
+    const struct source *source = step->kind == STEP_PIPELINE ? &step->pipeline->source : NULL;
+    i64 rows = !source                       ? 0
+               : source->kind == SOURCE_TABLE ? x->versions[source->ref]->rows
+               : source->kind == SOURCE_VAR   ? past_rows(x->past, source->ref)
+                                              : 0;
+    return rows >= x->settings->host_rows;
+}
+
+/* Whether others than the host run steps behind this one, so that the answer has to be waited for anyway. */
+static bool goes_on(struct exec *x, u32 step_no) {
+    struct queue *q = x->queue;
+    u32 no = 0;
+    for (u32 b = 0; !q->knows_last && b < x->program->block_count; b++) {
+        const struct block *block = &x->program->blocks[b];
+        for (u32 s = 0; s < block->step_count; s++, no++) {
+            const struct step *step = &block->steps[s];
+            bool away = reads_many(x, step) && !choose_host_always(x, step) && auto_places_away(x, no);
+            q->last_away = away ? no : q->last_away;
+        }
+    }
+    q->knows_last = 1;
+    return q->last_away != NO_STEP && step_no < q->last_away;
+}
+
+/* A step over few rows is the calling thread's; but where these are still to be waited for, and others
+ * come behind it that are not, the device makes it sooner than the host would know that it may. */
+static bool keeps_away(struct exec *x, const struct run_devices *devices, u32 step_no, const struct step *step,
+                       struct chosen *chosen) {
+    struct device *device = devices->list[x->queue->number];
+    bool keeps = chosen->alone && x->queue->open && reads_queued(x, step) && goes_on(x, step_no) &&
+                 !(device->refuses && device->refuses(device, x, step));
+    if (keeps) {
+        *chosen = (struct chosen){.number = x->queue->number, .why = "what it reads is queued"};
+    }
+    return keeps;
+}
+
 /* Whether the device may take it as it is: all that it reads is there, or on the host. */
 static bool fits(struct exec *x, const struct run_devices *devices, const struct step *step,
                  const struct chosen *chosen) {
@@ -117,7 +167,8 @@ static bool fits(struct exec *x, const struct run_devices *devices, const struct
 wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step_no,
                      const struct step *step, bool *out_done) {
     *out_done = false;
-    if (!is_queued_kind(step) || devices->count < 2 || !may_queue(x) || step_no < x->queue->held) {
+    if (!is_queued_kind(step) || devices->count < 2 || !may_queue(x) || step_no < x->queue->held ||
+        !defer_may_queue(x, step)) {
         return ERR_OK;
     }
     struct queue *q = x->queue;
@@ -125,6 +176,7 @@ wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step
     TRY(exec_check(x));
     i64 start = clock_ns();
     TRY(choose_device(x, devices, step_no, step, &chosen));
+    bool kept_away = keeps_away(x, devices, step_no, step, &chosen);
     if ((i64)q->count >= x->settings->gpu_queue || !fits(x, devices, step, &chosen)) {
         (void)auto_pause(x);
         return ERR_OK;
@@ -159,7 +211,7 @@ wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step
     }
     q->last = step_no;
     step_outputs(step, note_unsettled, q);
-    q->items[q->count++] = (struct queued){step_no, step, clock_ns() - start, auto_pause(x)};
+    q->items[q->count++] = (struct queued){step_no, step, clock_ns() - start, auto_pause(x), kept_away};
     return arena_check(x->arena, x->err);
 }
 
@@ -265,7 +317,11 @@ wf_status queue_settle(struct exec *x, const struct run_devices *devices, u32 st
         i64 ns = q->items[i].ns + metric->device_ns;
         metric->ns += ns;
         auto_resume(x, q->items[i].running_ns);
-        auto_ran(x, devices, number, q->items[i].step_no, ns);
+        if (q->items[i].kept_away) {
+            auto_left(x, q->items[i].step_no);
+        } else {
+            auto_ran(x, devices, number, q->items[i].step_no, ns);
+        }
     }
     refresh_dicts(x);
     for (u32 s = q->first; s <= q->last; s++) {
