@@ -441,7 +441,8 @@ struct kloop {
     struct kloop_step steps[LOOP_STEPS];
 };
 /* Between two steps: what the one before made, what the one behind reads. One that adds to an index reads
- * the rows of relation next_source - 1 that its own, the index, has not. */
+ * the rows of relation next_source - 1 that its own, the index, has not; one that reads what the round made for
+ * itself all of them. */
 struct kturn {
     struct kloop *loop;
     const u64 *took; /* the report of the one before; 0 = none */
@@ -455,7 +456,9 @@ struct kturn {
     u32 step_count; /* of those whose counts are kept; 0 = nobody counts */
     u32 loop_count; /* of the relations, those whose new rows make another round */
     u32 next_source;
-    u32 pad;
+    u8 next_all;    /* it reads all rows of that relation instead */
+    u8 next_begins; /* its own relation begins anew */
+    u8 pad[2];
     u8 part_rels[LOOP_PARTS], part_forms[LOOP_PARTS]; /* LOOP_DELTA, … */
 };
 

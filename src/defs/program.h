@@ -142,7 +142,7 @@ struct var {
     u8 kind;         /* enum var_kind */
     b8 in_order;     /* ROWS: their order means something to whoever reads them */
     const char *name; /* for EXPLAIN */
-    const char *relation; /* of a recursion: what it is called; NULL = nothing */
+    const char *relation; /* of a recursion, or rows that its rules share: what it is called; NULL = nothing */
     u32 col_count;   /* ROWS; AGG: 1 + word_count, all i64: key, words */
     struct type *types;
     u8 *kinds;       /* enum kind of every column */

@@ -53,6 +53,7 @@ const struct cell cells[] = {
     {"cpu unoptimised", false, false, false, {THREADS("4")}, {CPU, OPT("off")}},
     {"cpu unfused", false, false, false, {THREADS("4")}, {CPU, FUSE("off")}},
     {"cpu wide", false, false, false, {THREADS("2")}, {CPU, WIDE}},
+    WITHOUT("bodies"),
     WITHOUT("outer_to_inner"),
     WITHOUT("factor_or"),
     WITHOUT("infer"),

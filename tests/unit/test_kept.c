@@ -48,6 +48,15 @@ static const char *const fars[] = {
     "w(x, y) <- path(x, y), edge(y, _). c[x] = n <- agg<< n = count() >> w(x, y), t:b[y] = v, v < x. "
     "far(x, y) <- c[x] = n, n > 1, edge(x, y). far(x, y) <- far(y, x).",
     "far(x, n) <- agg<< n = total(y) >> edge(x, y), x != y.",
+    "top[x, i] = y <- seq<< desc y >> path(x, y), x != 3. far(x, y) <- top[x, i] = y, i < 2. far(x, y) <- far(y, x).",
+    "top(x, z, i, y) <- seq<< desc v, y >> path(x, y), t:a[y] = v, node(z), !edge(y, z). "
+    "far(x, n) <- agg<< n = total(y) >> top(x, _, i, y), i < 3.",
+    "run[x, y] = n <- series<< n = runtotal[y](w) >> path(x, y), w = y * 10. far(x, n) <- run[x, _] = n, n > 20. "
+    "far(x, y) <- far(x, z), edge(z, y).",
+    "run[x, y] = n <- series<< n = runtotal[y](w) >> path(x, y), t:a[y] = a, w = a * 2000000000000000000. "
+    "far(x, y) <- agg<< y = max(n) >> run[x, _] = m, n = m / 1000000000000000000.",
+    "all[] = n <- agg<< n = count() >> path(x, y), y > 2. far(x, n) <- all[] = n, node(x). "
+    "far(x, y) <- far(y, x), node(y).",
 };
 enum { PATHS = sizeof paths / sizeof paths[0], FARS = sizeof fars / sizeof fars[0], VALUES = 6 };
 

@@ -744,8 +744,9 @@ FN void w_turn_next(const struct kturn *args, const struct turn *t) {
     u64 end = w_from_u64(t->end, args->next_part);
     u64 rows = w_from_u64(t->rows, args->next_rel);
     u64 of = w_from_u64(t->rows, args->next_source ? args->next_source - 1u : 0u);
-    first = args->next_source ? rows : first;
+    first = args->next_all ? 0u : args->next_source ? rows : first;
     end = args->next_source ? of : end;
+    rows = args->next_begins ? 0u : rows;
     first = goes ? first : 0u;
     end = goes ? end : 0u;
     if (t_lane() == 0) {
@@ -756,6 +757,9 @@ FN void w_turn_next(const struct kturn *args, const struct turn *t) {
         args->next[REPORT_ROWS] = rows;
         if (args->next_source) {
             args->next[REPORT_GROUPS] = 0;
+        }
+        if (args->next_begins) {
+            loop->rels[args->next_rel].rows = 0;
         }
     }
 }
