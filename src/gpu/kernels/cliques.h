@@ -547,6 +547,7 @@ FN u64 w_clique_deep(const u32 *rows, u32 words, u32 *masks, u32 missing) {
             if (depth == 0) {
                 return found;
             }
+            w_sync(); /* this depth's mask, which all have read, is made anew */
             depth--;
             continue;
         }
