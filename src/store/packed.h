@@ -18,6 +18,7 @@ struct desk {
     struct memory *mem;
     u8 *at;
     i64 bytes;
+    struct wording *words; /* what text is put in words with (pack_loops.h), once it was */
 };
 /* Room for so many bytes, of which the first `kept` stay as they are; false when memory is short. */
 bool desk_reserve(struct desk *desk, i64 bytes, i64 kept);
