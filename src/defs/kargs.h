@@ -505,9 +505,10 @@ struct kqueue {
 struct krelay { /* behind a step, for each of its variables */
     struct kqueue *queue;
     const u64 *report;
-    const u64 *rows; /* where they are counted; 0 = nobody counts them */
+    const u64 *rows; /* where they are counted; 0 = nobody counts them: there are `known` */
+    u64 known;
     u64 most;        /* that those behind it are prepared for */
-    u64 limit;
+    u64 skip, limit;
     u64 retry;       /* bits of REPORT_RETRY that may not be set */
     u32 slot;
     u32 faults;      /* there is a REPORT_FAULT, which may not be set */

@@ -821,7 +821,7 @@ struct krelay gpu_build_relay(const struct build *b) {
 }
 
 wf_status gpu_build_settle(struct build *b) {
-    b->rows = b->x->vars[b->step->src].rows;
+    b->rows = b->args.rows_at ? b->x->vars[b->step->src].rows : b->rows;
     b->gv->rows = b->rows;
     return add_time(b);
 }

@@ -157,7 +157,82 @@ static FALLIBLE queue_build(struct gpu *g, struct exec *x, struct gpu_queued *it
     return ERR_OK;
 }
 
+/* --- rows in order, and a part of them --- */
+
+/* Of a step that makes one variable: how many rows it has. */
+static FALLIBLE relay_one(struct gpu *g, struct exec *x, struct gpu_queued *item, struct krelay args, u32 var) {
+    struct gpu_queue *q = &g->queue;
+    if (args.report) {
+        struct gpu_var *gv = x->vars[var].copy;
+        TRY(relay(g, x, args, q->slot_count));
+        gv->count_at = slot_addr(q, q->slot_count);
+        item->slot_count = 1;
+    }
+    q->event_count += 2;
+    return ERR_OK;
+}
+
+static FALLIBLE queue_sort(struct gpu *g, struct exec *x, struct gpu_queued *item, bool *out_done) {
+    if (g->queue.slot_count == QUEUE_SLOTS) {
+        return ERR_OK;
+    }
+    TRY(gpu_sort_queue(g, x, item->step_no, item->step, &item->sort));
+    if (!item->sort) {
+        return ERR_OK;
+    }
+    wf_status status = relay_one(g, x, item, gpu_sort_relay(item->sort), item->step->src);
+    if (status) {
+        gpu_sort_close(item->sort, status);
+    }
+    *out_done = !status;
+    return status;
+}
+
+static FALLIBLE queue_limit(struct gpu *g, struct exec *x, struct gpu_queued *item, bool *out_done) {
+    if (g->queue.slot_count == QUEUE_SLOTS) {
+        return ERR_OK;
+    }
+    TRY(gpu_limit_queue(g, x, item->step_no, item->step, &item->limit));
+    if (!item->limit) {
+        return ERR_OK;
+    }
+    wf_status status = relay_one(g, x, item, gpu_limit_relay(item->limit), item->step->dst);
+    if (status) {
+        gpu_limit_close(item->limit, status);
+    }
+    *out_done = !status;
+    return status;
+}
+
 /* --- all --- */
+
+static FALLIBLE queue_kind(struct gpu *g, struct exec *x, struct gpu_queued *item, bool *out_done) {
+    switch (item->step->kind) {
+    case STEP_PIPELINE:
+        return queue_pipeline(g, x, item, out_done);
+    case STEP_SORT:
+        return queue_sort(g, x, item, out_done);
+    case STEP_LIMIT:
+        return queue_limit(g, x, item, out_done);
+    default:
+        return queue_build(g, x, item, out_done);
+    }
+}
+
+static void close_item(struct gpu *g, i32 n, wf_status status) {
+    const struct gpu_queued *item = &g->queue.items[n];
+    swap_seat(g, n);
+    if (item->job) {
+        gpu_job_close(item->job, status);
+    } else if (item->build) {
+        gpu_build_close(item->build, status);
+    } else if (item->sort) {
+        gpu_sort_close(item->sort, status);
+    } else {
+        gpu_limit_close(item->limit, status);
+    }
+    swap_seat(g, n);
+}
 
 wf_status gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
                          bool *out_done) {
@@ -168,8 +243,7 @@ wf_status gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struc
         return ERR_OK;
     }
     swap_seat(g, q->count);
-    wf_status status = step->kind == STEP_PIPELINE ? queue_pipeline(g, x, &item, out_done)
-                                                   : queue_build(g, x, &item, out_done);
+    wf_status status = queue_kind(g, x, &item, out_done);
     swap_seat(g, q->count);
     if (!status && *out_done) {
         q->items[q->count++] = item;
@@ -245,6 +319,13 @@ static FALLIBLE settle_one(struct gpu *g, const struct gpu_queued *item) {
     if (item->build) {
         return gpu_build_settle(item->build);
     }
+    if (item->sort) {
+        return gpu_sort_settle(item->sort, rows[0]);
+    }
+    if (item->limit) {
+        gpu_limit_settle(item->limit, rows[0]);
+        return ERR_OK;
+    }
     for (u32 k = 0; k < made_count(item->job); k++) {
         struct gpu_var *out = item->job->x->vars[made_var(item->job, k)].copy;
         out->count_at = 0;
@@ -261,19 +342,14 @@ wf_status gpu_queue_settle(struct gpu *g, struct exec *x, bool keep, bool *out_g
     } else {
         gpu_wait(g);
     }
-    for (i32 n = 0; n < q->count; n++) {
-        const struct gpu_queued *item = &q->items[n];
+    for (i32 n = 0; n < q->count && !status && *out_good; n++) {
         swap_seat(g, n);
-        if (!status && *out_good) {
-            status = settle_one(g, item);
-        }
-        wf_status left = status ? status : *out_good ? ERR_OK : ERR_CANCELLED;
-        if (item->job) {
-            gpu_job_close(item->job, left);
-        } else {
-            gpu_build_close(item->build, left);
-        }
+        status = settle_one(g, &q->items[n]);
         swap_seat(g, n);
+    }
+    wf_status left = status ? status : *out_good ? ERR_OK : ERR_CANCELLED;
+    for (i32 n = q->count; n-- > 0;) { /* what is undone comes to be as it was before it */
+        close_item(g, n, left);
     }
     if (q->count) {
         x->metrics[q->items[q->count - 1].step_no].waits += g->waits;

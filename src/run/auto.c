@@ -591,7 +591,7 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
 struct looking {
     struct exec *x;
     struct placed *p; /* NULL: nothing was placed */
-    b8 makes;         /* the step is a pipeline, or builds an index */
+    b8 makes;         /* the step makes them, rather than to change what another made */
 };
 
 static void look_at_rows(void *arg, u32 var) {
@@ -621,7 +621,7 @@ static const struct step *step_at(const struct program *program, u32 step_no) {
 
 void auto_left(struct exec *x, u32 step_no) {
     const struct step *step = step_at(x->program, step_no);
-    struct looking looking = {x, x->placed, step->kind == STEP_PIPELINE || step->kind == STEP_BUILD};
+    struct looking looking = {x, x->placed, step->kind != STEP_SORT && step->kind != STEP_SPLIT};
     if (x->past || x->placed) {
         step_outputs(step, look_at_rows, &looking);
     }

@@ -169,6 +169,11 @@ void exec_fault(struct exec *x, u64 key); /* atomic minimum */
 FALLIBLE exec_check(struct exec *x);
 /* Rows that a variable had when the program ran last and had made it; -1 = not known. */
 i64 exec_expects(const struct exec *x, u32 var);
+/* What a device remembers of a sort until the program runs again, in words that it alone understands: how many there
+ * are. It may be out of date, and nobody says whether it was kept. */
+enum { NOTE_WORDS = 48 };
+u32 exec_recall(const struct exec *x, u32 step_no, u64 words[NOTE_WORDS]);
+void exec_remember(const struct exec *x, u32 step_no, const u64 *words, u32 count);
 
 /* The column's bytes stay to the end of the execution, of the whole one where this is a share:
  * variables may point into them. Thread-safe. */

@@ -25,6 +25,13 @@ struct past_ratio {
     _Atomic i32 share; /* of a scan that several places shared, in units of 1 / SHARE_ONE */
 };
 
+/* What a device remembers of a step: see exec_recall. */
+struct past_note {
+    _Atomic b8 busy; /* somebody reads or writes it: then others do without */
+    u32 count;       /* 0 = nothing yet */
+    u64 words[NOTE_WORDS];
+};
+
 struct past {
     u32 step_count, var_count, block_count;
     struct past_ratio *ratios; /* by step and place */
@@ -32,9 +39,21 @@ struct past {
     _Atomic i64 *made;         /* the same, as the pipeline that makes it left it */
     _Atomic i64 *rounds;       /* by block; 0 = not seen */
     struct ways ways;          /* of the whole */
+    struct past_note **notes;  /* by step; NULL = it needs none */
     _Atomic i32 misses;        /* one behind the other, of steps that were queued */
     _Atomic i32 waits;         /* runs until they are queued again */
 };
+
+static void notes_new(struct arena *arena, const struct program *program, struct past *past) {
+    u32 no = 0;
+    past->notes = NEW_ARRAY(arena, struct past_note *, past->step_count + 1);
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, no++) {
+            bool sorts = program->blocks[b].steps[s].kind == STEP_SORT;
+            past->notes[no] = sorts ? NEW(arena, struct past_note) : NULL;
+        }
+    }
+}
 
 struct past *past_new(struct arena *arena, const struct program *program) {
     struct past *past = NEW(arena, struct past);
@@ -47,6 +66,7 @@ struct past *past_new(struct arena *arena, const struct program *program) {
     past->rows = NEW_ARRAY(arena, _Atomic i64, past->var_count + 1);
     past->rounds = NEW_ARRAY(arena, _Atomic i64, past->block_count + 1);
     past->made = NEW_ARRAY(arena, _Atomic i64, past->var_count + 1);
+    notes_new(arena, program, past);
     for (u32 v = 0; v < past->var_count; v++) {
         atomic_init(&past->rows[v], -1);
         atomic_init(&past->made[v], -1);
@@ -155,4 +175,25 @@ void past_queued(struct past *past, bool good) {
 i64 exec_expects(const struct exec *x, u32 var) {
     ASSERT(!x->past || var < x->past->var_count);
     return x->past ? atomic_load(&x->past->made[var]) : -1;
+}
+
+u32 exec_recall(const struct exec *x, u32 step_no, u64 words[NOTE_WORDS]) {
+    struct past_note *note = x->past ? x->past->notes[step_no] : NULL;
+    u32 count = 0;
+    if (note && !atomic_exchange(&note->busy, 1)) {
+        count = note->count;
+        memcpy(words, note->words, count * sizeof *words);
+        atomic_store(&note->busy, 0);
+    }
+    return count;
+}
+
+void exec_remember(const struct exec *x, u32 step_no, const u64 *words, u32 count) {
+    struct past_note *note = x->past ? x->past->notes[step_no] : NULL;
+    ASSERT(count <= NOTE_WORDS);
+    if (note && !atomic_exchange(&note->busy, 1)) {
+        note->count = count;
+        memcpy(note->words, words, count * sizeof *words);
+        atomic_store(&note->busy, 0);
+    }
 }

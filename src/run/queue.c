@@ -55,7 +55,8 @@ static bool has_loops(const struct program *program) {
 }
 
 static bool is_queued_kind(const struct step *step) {
-    return step->kind == STEP_PIPELINE || step->kind == STEP_BUILD;
+    return step->kind == STEP_PIPELINE || step->kind == STEP_BUILD || step->kind == STEP_SORT ||
+           step->kind == STEP_LIMIT;
 }
 
 bool queue_may(const struct exec *x, const struct step *step) {
@@ -95,6 +96,10 @@ static void touch_output(void *arg, u32 var) {
     struct touching *t = arg;
     touch_input(arg, var);
     t->unknown = t->unknown || exec_expects(t->x, var) < 0;
+}
+
+static bool in_place(const struct step *step) {
+    return step->kind == STEP_SORT;
 }
 
 static void note_unsettled(void *arg, u32 var) {
@@ -161,7 +166,7 @@ static bool fits(struct exec *x, const struct run_devices *devices, const struct
     step_inputs(x->program, step, touch_input, &t);
     t.unsettled = false; /* that is what it is about */
     step_outputs(step, touch_output, &t);
-    return !t.away && !t.unsettled && !t.unknown;
+    return !t.away && (!t.unsettled || in_place(step)) && !t.unknown;
 }
 
 wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step_no,
@@ -321,6 +326,12 @@ wf_status queue_settle(struct exec *x, const struct run_devices *devices, u32 st
             auto_left(x, q->items[i].step_no);
         } else {
             auto_ran(x, devices, number, q->items[i].step_no, ns);
+        }
+    }
+    for (u32 i = count; i-- > 0;) { /* what a variable had before it was sorted */
+        const struct queued *item = &q->items[i];
+        if (in_place(item->step)) {
+            past_made(x->past, item->step->src, x->metrics[item->step_no].rows_in);
         }
     }
     refresh_dicts(x);

@@ -144,9 +144,11 @@ static void test_surprises(void **state) {
         "select t.a / (w.k - $1) from t join (select k from u where v < 40) w on t.g = w.k",
         "select sum(s)::bigint from (select a / 3 q, sum(100 / (a + 50 - $1))::bigint s from t group by 1) x",
         "select a from t where a > (select avg(k) from u where k < $1 * 5)",
-        "select a from t where case when g = 1 then a > (select 900 / (count(*) - $1) from u where k < 60) else a < 9 end",
+        "select a from t where case when g = 1 then a > (select 900 / (count(*) - $1) from u where k < 60) "
+        "else a < 9 end",
         "select count(*) from t where a > (select k from u where k = 60 or v between 64 and $1 + 62)",
-        "select a from t where g in (select h from (select g h, count(*) c from t where a < $1 * 4 group by g) x where c > 2)"};
+        "select a from t where g in (select h from (select g h, count(*) c from t where a < $1 * 4 group by g) x "
+        "where c > 2)"};
     static const int64_t values[] = {3, 3, 3, 3, 7, 1, 60, 60, 3, 2, 5, 5, 5, 100};
     enum { VALUES = sizeof values / sizeof *values, TEXTS = sizeof texts / sizeof *texts };
     int64_t sums[TEXTS][VALUES], counts[TEXTS][VALUES];
@@ -183,7 +185,8 @@ static void test_few(void **state) {
         "select count(*) from t where a > (select avg(a) from t where g < 5)",
         "select count(*) from t where k in (select h from (select k h, sum(a) c from t group by k) x where c > 5100)",
         "select a from t where a < (select min(s) from (select g, max(a) - 90 s from t group by g) x) and g = 2",
-        "select t.a, y.s from t join (select k h, sum(a)::bigint s from t group by k having sum(a) > 5400) y on t.k = y.h"};
+        "select t.a, y.s from t join (select k h, sum(a)::bigint s from t group by k having sum(a) > 5400) y "
+        "on t.k = y.h"};
     open_db("0", "vm");
     run("set device = cpu");
     run("create table t as select i a, i * 7 % 101 k, i % 13 g from generate_series(0::bigint, 999) s(i)");

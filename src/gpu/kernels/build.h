@@ -831,7 +831,8 @@ KERNEL(k_relay, struct krelay, 32) {
         struct kqueue *queue = args.queue;
         struct kqueue_slot *slot = &queue->slots[args.slot];
         const u64 *report = args.report;
-        u64 rows = args.rows ? *args.rows : 0u;
+        u64 rows = args.rows ? *args.rows : args.known;
+        rows = rows > args.skip ? rows - args.skip : 0u;
         rows = rows < args.limit ? rows : args.limit;
         u32 fails = (args.faults && ~report[REPORT_FAULT]) || (report[REPORT_RETRY] & args.retry) ||
                     (args.distinct && report[REPORT_ROWS] != report[REPORT_COUNTS]) || rows > args.most;
