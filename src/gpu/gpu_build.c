@@ -40,6 +40,13 @@ static const f64 DIRECT_FILTER_SHARE = 0.25;
  * most tiles to find none of theirs set. */
 #define FOLDED_ORDER_SLOTS (1LL << 26)
 
+struct build_note { /* what a build found when it ran last: a program that runs again most likely finds it so */
+    i64 set_count;  /* bits of a bitmap */
+    i64 most_matches;
+    b8 known, guessed;
+    b8 repeats, filter; /* keys are repeated; a bitmap before the table was worth it */
+};
+
 struct build {
     struct gpu *g;
     struct exec *x;
@@ -64,6 +71,7 @@ struct build {
     i64 event_base;
     struct step_metric *metric;
     const struct step *step;
+    u32 step_no;
 };
 
 static FALLIBLE zeroed(struct build *b, i64 bytes, struct gpu_block **out) {
@@ -503,33 +511,30 @@ static FALLIBLE build_runs(struct build *b) {
     return ERR_OK;
 }
 
-/* The place where the card notes what the step found. NULL: the program is not known again. */
-static struct build_note *note_at(struct build *b, const struct step *step, u64 *out_key) {
-    u64 id = b->x->program->id;
-    *out_key = hash_u64(id + ((u64)step->dst << 40)) | 1;
-    return id ? &b->g->card->builds[*out_key / 2 % BUILDS_NOTED] : NULL;
-}
+enum { NOTE_REPEATS = 1, NOTE_FILTER = 2, NOTE_COUNT = 3 };
 
-static void find_note(struct build *b, const struct step *step) {
-    u64 key;
-    mutex_lock(&b->g->card->lock);
-    const struct build_note *at = note_at(b, step, &key);
-    b->before = at && at->key == key ? *at : (struct build_note){0};
-    mutex_unlock(&b->g->card->lock);
-}
-
-static void leave_note(struct build *b, const struct step *step) {
-    u64 key;
-    mutex_lock(&b->g->card->lock);
-    struct build_note *at = note_at(b, step, &key);
-    if (at) {
-        *at = (struct build_note){.key = key,
-                                  .set_count = b->set_count,
-                                  .most_matches = b->most_matches,
-                                  .repeats = b->most_matches > 1,
-                                  .filter = b->filter.bits != NULL};
+/* What there is of a build that ran before. One that the host made, of keys each of which was there once, is expected
+ * to be as simple here. */
+static void find_note(struct build *b) {
+    u64 words[NOTE_WORDS];
+    struct build_note *before = &b->before;
+    if (exec_recall(b->x, b->step_no, words) == NOTE_COUNT) {
+        *before = (struct build_note){.known = 1,
+                                      .set_count = (i64)words[0],
+                                      .most_matches = (i64)words[1],
+                                      .repeats = (words[2] & NOTE_REPEATS) != 0,
+                                      .filter = (words[2] & NOTE_FILTER) != 0};
+    } else if (exec_expects_unique(b->x, b->step->dst)) {
+        *before = (struct build_note){
+            .known = 1, .guessed = 1, .set_count = b->rows, .most_matches = 1, .filter = 1};
     }
-    mutex_unlock(&b->g->card->lock);
+}
+
+static void leave_note(const struct build *b) {
+    bool repeats = b->most_matches > 1;
+    u64 words[NOTE_COUNT] = {(u64)b->set_count, (u64)b->most_matches,
+                             (repeats ? NOTE_REPEATS : 0u) | (b->filter.bits ? NOTE_FILTER : 0u)};
+    exec_remember(b->x, b->step_no, words, NOTE_COUNT);
 }
 
 /* The index as kernels find it. */
@@ -620,7 +625,7 @@ static FALLIBLE build_and_wait(struct build *b) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
     TRY(build_all(b));
-    leave_note(b, b->step);
+    leave_note(b);
     if (!b->waited) {
         CU(gpu_sync(g, g->streams[0]));
     }
@@ -638,15 +643,19 @@ static const char *build_name(const struct build *b) {
     return names[b->args.form][b->filter.bits != NULL];
 }
 
-static FALLIBLE build_open(struct gpu *g, struct exec *x, struct step_metric *metric,
+static FALLIBLE build_open(struct gpu *g, struct exec *x, struct step_metric *metric, u32 step_no,
                            const struct step *step, struct build *out) {
-    *out = (struct build){
-        .g = g, .x = x, .rows = x->vars[step->src].rows, .metric = metric, .step = step};
+    *out = (struct build){.g = g,
+                          .x = x,
+                          .rows = x->vars[step->src].rows,
+                          .metric = metric,
+                          .step = step,
+                          .step_no = step_no};
     if (out->rows >= 0xffffffffLL) { /* nor has the host one */
         FAIL(x->err, PROGRAM_LIMIT, "an index over 2^32 rows or more");
     }
     variable_reset(&x->vars[step->dst]); /* in a loop the host may have the last round's index */
-    find_note(out, step);
+    find_note(out);
     return ERR_OK;
 }
 
@@ -671,10 +680,10 @@ void gpu_build_close(struct build *b, wf_status status) {
     }
 }
 
-static FALLIBLE build_now(struct gpu *g, struct exec *x, struct step_metric *metric,
+static FALLIBLE build_now(struct gpu *g, struct exec *x, struct step_metric *metric, u32 step_no,
                           const struct step *step) {
     struct build b;
-    TRY(build_open(g, x, metric, step, &b));
+    TRY(build_open(g, x, metric, step_no, step, &b));
     wf_status status = build_and_wait(&b);
     gpu_build_close(&b, status);
     return status;
@@ -691,10 +700,10 @@ static u32 part_count(const struct gpu *g, const struct exec *x, const struct st
 }
 
 /* An index without a table: each part's is made when its rows are looked up. */
-static FALLIBLE build_later(struct gpu *g, struct exec *x, struct step_metric *metric,
+static FALLIBLE build_later(struct gpu *g, struct exec *x, struct step_metric *metric, u32 step_no,
                             const struct step *step) {
     struct build b;
-    TRY(build_open(g, x, metric, step, &b));
+    TRY(build_open(g, x, metric, step_no, step, &b));
     const struct gpu_parts parts = ((const struct gpu_var *)x->vars[step->src].copy)->parts;
     i64 most = 1;
     for (u32 p = 0; p < parts.count; p++) {
@@ -721,7 +730,8 @@ wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct
     if (step->grow) {
         return gpu_run_grow(g, x, step_no, step);
     }
-    return part_count(g, x, step) ? build_later(g, x, metric, step) : build_now(g, x, metric, step);
+    return part_count(g, x, step) ? build_later(g, x, metric, step_no, step)
+                                  : build_now(g, x, metric, step_no, step);
 }
 
 /* All parts have a table of the same form, whatever their keys: one kernel serves all. */
@@ -782,7 +792,7 @@ wf_status gpu_build_whole(struct gpu *g, struct exec *x, u32 index, i64 *moved) 
     if (!step) {
         FAIL(x->err, INTERNAL, "variable %u has no index", index);
     }
-    TRY(build_now(g, x, &metric, step));
+    TRY(build_now(g, x, &metric, step_no, step));
     *moved += metric.bytes_moved;
     return ERR_OK;
 }
@@ -794,8 +804,8 @@ wf_status gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const stru
     struct build *b = NEW(x->arena, struct build);
     *out = NULL;
     TRY(arena_check(x->arena, x->err));
-    TRY(build_open(g, x, &x->metrics[step_no], step, b));
-    if (!b->before.key || step->grow || walked(b, step) ||
+    TRY(build_open(g, x, &x->metrics[step_no], step_no, step, b));
+    if (!b->before.known || step->grow || walked(b, step) ||
         part_count(g, x, step)) {
         /* it may be otherwise than one would think */
         return ERR_OK;
@@ -823,5 +833,8 @@ struct krelay gpu_build_relay(const struct build *b) {
 wf_status gpu_build_settle(struct build *b) {
     b->rows = b->args.rows_at ? b->x->vars[b->step->src].rows : b->rows;
     b->gv->rows = b->rows;
+    if (b->before.guessed) {
+        leave_note(b);
+    }
     return add_time(b);
 }

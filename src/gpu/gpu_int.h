@@ -356,13 +356,6 @@ struct gpu_fit { /* how many blocks of a launch a multiprocessor holds */
     i64 shared_bytes;
 };
 
-enum { BUILDS_NOTED = 1024 };
-struct build_note { /* what a build found when it ran last: a program that runs again most likely finds it so */
-    u64 key;            /* of the program and its step; 0 = none */
-    i64 set_count;      /* bits of a bitmap */
-    i64 most_matches;
-    b8 repeats, filter; /* keys are repeated; a bitmap before the table was worth it */
-};
 /* What the workers of one card share. */
 struct gpu_card {
     const struct cu_api *api;
@@ -392,7 +385,6 @@ struct gpu_card {
     struct gpu_codes codes;
     struct gpu_host *host;
     struct gpu_moves moves;
-    struct build_note builds[BUILDS_NOTED]; /* by hash: gpu_build.c */
 };
 
 struct gpu_grid { /* of a launch */

@@ -625,6 +625,10 @@ void auto_left(struct exec *x, u32 step_no) {
     if (x->past || x->placed) {
         step_outputs(step, look_at_rows, &looking);
     }
+    if (step->kind == STEP_BUILD) {
+        const struct index *index = x->vars[step->dst].index;
+        past_indexed(x->past, step->dst, index && index->unique);
+    }
 }
 
 void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no, i64 ns) {

@@ -90,6 +90,7 @@ void past_shared(struct past *past, u32 step_no, u32 place, f64 share);
 i64 past_rows(const struct past *past, u32 var); /* -1 = not known */
 void past_had(struct past *past, u32 var, i64 rows);
 void past_made(struct past *past, u32 var, i64 rows); /* by a pipeline or a build: a sort may leave less */
+void past_indexed(struct past *past, u32 var, bool unique); /* the host made the index; false: nobody knows */
 f64 past_rounds(const struct past *past, u32 block); /* of the loop that ends with it */
 void past_went_round(struct past *past, u32 block, i64 rounds);
 
