@@ -406,7 +406,8 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     i64 code = j->x->settings->gpu_code;
     *out = sig->function;
     if (code == CODE_AUTO) {
-        bool machine = j->g->card->codes.has_machine && !j->plan.woven_op;
+        /* The machine goes round as often as a row has matches: longer than a compiler in a hurry takes. */
+        bool machine = j->g->card->codes.has_machine && !j->plan.woven_op && !j->heavy_least;
         ask.how = machine ? WOVEN_LATER : WOVEN_QUICKLY;
         i64 rows = MAX_OF(j->source_rows, j->range_rows);
         ask.gain = is_worth_weaving(j) ? rows * j->pipe->op_count : 0;
