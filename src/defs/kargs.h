@@ -226,6 +226,15 @@ struct kout {
                   * mask: see keys_add */
 };
 
+/* One of several sinks of rows: its columns among all outs, the report that counts its variable's rows, and
+ * how many of them fit; the first report's variable has args.capacity. */
+struct ksink {
+    i64 capacity;
+    u32 first, count;
+    u32 report;
+    u32 pad;
+};
+
 enum agg_form { AGG_DENSE, AGG_HASH };
 /* A group's state: `head` words of its own, then those of the aggregates. HASH: the head is the key
  * (AGG_EMPTY = free); the group whose key is AGG_EMPTY lives in slot slot_count, and its head is
@@ -343,10 +352,11 @@ struct kargs {
     /* Virtual machine: which of several aggregations it makes; it is the first of aggs. Of rows: 1 where they add their
      * keys to a bitmap, which is one more of outs, and are dropped where it has them */
     u32 emit;
+    const struct ksink *sinks; /* 0 = one */
     i64 capacity; /* rows that fit */
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg aggs[KAGGS];
-    u64 *report; /* one for every aggregation; the first one's is everybody's */
+    u64 *report; /* one for every aggregation, or variable of rows; the first one's is everybody's */
     /* Bytes of strings that the kernel makes: their number in the first word, which may run past what
      * there is; the bytes behind HEAP_HEAD. */
     u8 *heap;

@@ -561,7 +561,12 @@ struct gpu_plan_ahead {
 struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
-    const struct sink *sink; /* the only one besides marks, or the first aggregation */
+    const struct sink *sink; /* the only one besides marks, or the first of several */
+    const struct sink *rows[PIPE_AGGS];
+    u32 rows_count;
+    u32 rows_at[PIPE_AGGS];   /* their first columns among all */
+    u32 rows_into[PIPE_AGGS]; /* the number of the variable; branches of a union have one */
+    u32 into_count;
     const struct sink *aggs[PIPE_AGGS];
     u32 agg_count;
     struct plan_keeps { /* groups out of these bounds are dropped */

@@ -74,26 +74,18 @@ static FALLIBLE relay(struct gpu *g, struct exec *x, struct krelay args, u32 slo
 
 /* --- pipelines --- */
 
-static u32 made_count(const struct job *j) {
-    return MAX_OF(j->plan.agg_count, 1u);
-}
-
-static u32 made_var(const struct job *j, u32 number) {
-    return j->plan.agg_count ? j->plan.aggs[number]->var : j->plan.sink->var;
-}
-
 /* What the pipeline gave, to those behind it; variables are as expected from now on. */
 static FALLIBLE relay_rows(struct job *j, u32 slot) {
     struct gpu *g = j->g;
     u64 reports = g->args_block->addr + (u64)j->reports_at;
-    for (u32 k = 0; k < made_count(j); k++) {
-        u32 var = made_var(j, k);
+    for (u32 k = 0; k < gpu_job_made_count(j); k++) {
+        u32 var = gpu_job_maker(j, k)->var;
         i64 expected = exec_expects(j->x, var);
         bool rows = !j->plan.agg_count;
         bool full = rows || j->aggs[0].shape.run_rows;
         u64 report = reports + 8 * (u64)k * REPORT_WORDS;
         u64 counted = rows ? report + 8 * REPORT_ROWS : gpu_agg_rows_at(j, k);
-        i64 most = full ? MIN_OF(expected, j->capacity) : expected;
+        i64 most = full ? MIN_OF(expected, gpu_job_room(j, rows ? k : 0)) : expected;
         i64 limit = rows ? j->plan.sink->limit : -1;
         struct krelay args = {.report = DEV(const u64 *, report),
                               .rows = DEV(const u64 *, counted),
@@ -116,7 +108,7 @@ static FALLIBLE queue_pipeline(struct gpu *g, struct exec *x, struct gpu_queued 
     gpu_job_init(g, x, item->step_no, item->step, j);
     j->event_base = q->event_count;
     wf_status status = gpu_job_queue(j, out_done);
-    item->slot_count = made_count(j);
+    item->slot_count = gpu_job_made_count(j);
     if (!status && *out_done && q->slot_count + item->slot_count > QUEUE_SLOTS) {
         *out_done = false;
     }
@@ -258,7 +250,7 @@ static bool comes_anyway(const struct gpu_queue *q, u32 var) {
     for (i32 n = 0; n < q->count; n++) {
         const struct job *j = q->items[n].job;
         for (u32 k = 0; j && k < j->plan.agg_count; k++) {
-            comes = comes || (made_var(j, k) == var && gpu_agg_comes_early(j, k));
+            comes = comes || (gpu_job_maker(j, k)->var == var && gpu_agg_comes_early(j, k));
         }
     }
     return comes;
@@ -326,8 +318,8 @@ static FALLIBLE settle_one(struct gpu *g, const struct gpu_queued *item) {
         gpu_limit_settle(item->limit, rows[0]);
         return ERR_OK;
     }
-    for (u32 k = 0; k < made_count(item->job); k++) {
-        struct gpu_var *out = item->job->x->vars[made_var(item->job, k)].copy;
+    for (u32 k = 0; k < gpu_job_made_count(item->job); k++) {
+        struct gpu_var *out = item->job->x->vars[gpu_job_maker(item->job, k)->var].copy;
         out->count_at = 0;
     }
     return gpu_job_settle(item->job, rows);

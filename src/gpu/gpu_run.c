@@ -33,9 +33,9 @@ static i64 take(i64 *bytes, i64 more) {
     return at;
 }
 
-/* One for every batch whose rows go to the host, or for every aggregation. */
+/* One for every batch whose rows go to the host, or for every variable. */
 static i64 report_count(const struct job *j) {
-    return MAX_OF(j->to_host ? j->batch_count : (i64)j->plan.agg_count, 1);
+    return MAX_OF(j->to_host ? j->batch_count : (i64)gpu_job_made_count(j), 1);
 }
 
 /* As many more for tables that are read out at once. */
@@ -96,6 +96,7 @@ static void lay_out(struct job *j) {
     j->texts_in_at = take(bytes, gpu_job_text_room(j, NULL));
     i64 outs = gpu_job_out_places(j);
     j->outs_at = take(bytes, outs * j->slot_count * (i64)sizeof(struct kout));
+    j->sinks_at = take(bytes, plan->rows_count * (i64)sizeof(struct ksink));
     j->heavy_at = j->heavy_least ? take(bytes, HEAVY_BYTES * j->slot_count) : 0;
     j->reports_at = take(bytes, report_bytes(j) + count_bytes(j) * (plan->agg_count > 1 ? 2 : 1));
     j->counts_at = j->reports_at + report_bytes(j);
@@ -174,6 +175,7 @@ static void fill_sink(struct job *j) {
     for (i32 s = 0; s < j->slot_count; s++) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
+    gpu_job_sinks(j, (struct ksink *)(void *)(j->blob + j->sinks_at));
     gpu_agg_early_cols(j, (u64 *)(void *)j->blob);
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         gpu_agg_keeps(j, k, (struct kkeep *)(void *)(j->blob + j->aggs[k].keeps_at));
@@ -181,7 +183,7 @@ static void fill_sink(struct job *j) {
     u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
-        reports[r * REPORT_WORDS + REPORT_ROWS] = (u64)j->old_rows;
+        reports[r * REPORT_WORDS + REPORT_ROWS] = r == 0 ? (u64)j->old_rows : 0;
         /* The virtual machine's launches for further aggregations count the same rows again. */
         i64 counts_at = j->counts_at + (r && j->plan.agg_count ? count_bytes(j) : 0);
         reports[r * REPORT_WORDS + REPORT_COUNTS] = j->g->args_block->addr + (u64)counts_at;
@@ -404,7 +406,8 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     i64 code = j->x->settings->gpu_code;
     *out = sig->function;
     if (code == CODE_AUTO) {
-        bool machine = j->g->card->codes.has_machine && !j->plan.woven_op;
+        /* The machine goes round as often as a row has matches: longer than a compiler in a hurry takes. */
+        bool machine = j->g->card->codes.has_machine && !j->plan.woven_op && !j->heavy_least;
         ask.how = machine ? WOVEN_LATER : WOVEN_QUICKLY;
         i64 rows = MAX_OF(j->source_rows, j->range_rows);
         ask.gain = is_worth_weaving(j) ? rows * j->pipe->op_count : 0;
@@ -501,6 +504,9 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count},
         .heavy_least = j->heavy_least};
+    if (j->plan.rows_count > 1) {
+        args.sinks = AT(const struct ksink *, j->sinks_at);
+    }
     if (j->heavy_least) {
         args.heavy = AT(u32 *, j->heavy_at + HEAVY_BYTES * (i % j->slot_count));
     }
@@ -741,7 +747,7 @@ static bool has_enough(const struct job *j) {
     u64 report[REPORT_WORDS];
     const struct sink *sink = j->plan.sink;
     memcpy(report, j->g->reports.host, sizeof report);
-    for (u32 k = 1; k < j->plan.agg_count; k++) {
+    for (u32 k = 1; k < gpu_job_made_count(j); k++) {
         u64 more[REPORT_WORDS];
         memcpy(more, j->g->reports.host + k * sizeof more, sizeof more);
         report[REPORT_RETRY] |= more[REPORT_RETRY];
