@@ -995,6 +995,8 @@ FALLIBLE gpu_run_rank(struct gpu *g, struct exec *x, u32 step_no, const struct s
 FALLIBLE gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r);
+/* Whether the steps of the block are such that it would queue rounds of them. */
+bool gpu_queues_loop(struct gpu *g, struct exec *x, const struct block *block, u32 first_step);
 FALLIBLE gpu_run_split(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);

@@ -828,11 +828,21 @@ static void close_loop(struct looping *l) {
     gpu_heap_free(l->g->card, l->block);
 }
 
-wf_status gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r) {
+static struct looping *looping_new(struct gpu *g, struct exec *x, struct rounds *r) {
     struct looping *l = NEW(x->arena, struct looping);
     *l = (struct looping){.g = g, .x = x, .r = r};
     l->pipes = NEW_ARRAY(x->arena, struct loop_pipe, r->block->step_count + 1);
     l->growths = NEW_ARRAY(x->arena, struct gpu_growth, r->block->step_count + 1);
+    return l;
+}
+
+bool gpu_queues_loop(struct gpu *g, struct exec *x, const struct block *block, u32 first_step) {
+    struct rounds r = {.block = block, .first_step = first_step};
+    return fits(looping_new(g, x, &r));
+}
+
+wf_status gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r) {
+    struct looping *l = looping_new(g, x, r);
     TRY(arena_check(x->arena, x->err));
     if (!fits(l)) {
         r->cannot = 1;

@@ -282,6 +282,10 @@ struct device {
      * step by step, which may read rows of the last one again. Fills metrics but for times. NULL where
      * a device runs only steps. */
     FALLIBLE (*rounds)(struct device *dev, struct exec *x, struct rounds *r);
+    /* Whether it would, as far as the loop's steps tell; and what a step takes in such a round, where nobody waits for
+     * it. `first_step` is the number of the block's first one. NULL where there is no `rounds`. */
+    bool (*queues)(struct device *dev, struct exec *x, const struct block *block, u32 first_step);
+    f64 (*round_ns)(struct device *dev, struct exec *x, const struct step *step, const struct expected *vars);
     /* Queues a step without waiting for what it gives: until `settle` the variables that it makes have as
      * many rows as exec_expects says, and nothing that it reads may change or go. `first`: nothing is
      * queued yet; from then to `settle` the device is this execution's. *out_done = false: the step has to

@@ -74,6 +74,11 @@ void auto_resume(struct exec *x, f64 running_ns);
 bool auto_places_away(const struct exec *x, u32 step_no);
 /* A device ran rounds of the loop by itself. */
 void auto_went_round(struct exec *x, const struct block *block);
+/* Device `number` ran `count` rounds of the loop whose first step has this number. */
+void auto_queued_rounds(struct exec *x, const struct run_devices *devices, u32 number,
+                        const struct rounds *r, i64 ns);
+/* A loop has had all its rounds. */
+void auto_loop_ended(struct exec *x, const struct block *block, u32 first_step, i64 rounds);
 /* All steps ran, in x->run_ns. */
 void auto_ended(struct exec *x);
 /* What is to be said of columns that the statement missed on a device; NULL = nothing. */
