@@ -154,6 +154,12 @@ struct kcol { /* a column of a relation variable or a lookup table */
     const u8 *data;
     const b8 *nulls;
     i64 len;
+    /* mask: the column is bits of what an index has in place of row numbers: lo + (number >> shift & mask), and
+     * bit null_bit - 1 (null_bit 0: none are NULL) */
+    i64 lo;
+    u64 mask;
+    u32 shift;
+    u32 null_bit;
 };
 
 /* Which keys may be there: bit ((key >> shift) & mask) - lo, of `count`. A key of several columns may have
@@ -382,6 +388,7 @@ struct kbuild {
     const b8 *nulls; /* or 0; rows with a NULL key are left out */
     i64 row_count;
     i64 key_lo;
+    const u32 *packed; /* or 0; what the index has in place of row numbers */
     u64 slot_count; /* RANK: keys */
     u64 *slots;
     u32 *heads;
@@ -391,6 +398,26 @@ struct kbuild {
     const i64 *values; /* or 0; of rows in the order of their key: column 1, in order within a key */
     u64 *report;       /* REPORT_ROWS: the longest run; REPORT_GROUPS: rows that have the value of the one before */
     const i64 *rows_at; /* how many there are, known to the device alone; 0 = row_count */
+};
+
+/* Columns of few bits, side by side, for every row. */
+#define KPACK_FIELDS 8u
+struct kpack_field {
+    const u8 *data;
+    const b8 *nulls; /* or 0 */
+    i64 lo;
+    u32 bytes; /* 0 = it has NULL flags only */
+    u32 shift, bits;
+    u32 null_bit; /* as of kcol */
+};
+struct kbuild_pack {
+    i64 row_count;
+    const i64 *rows_at; /* as those of kbuild */
+    u32 *out;
+    u64 *report; /* REPORT_RETRY: RETRY_TABLE where a value is out of its range */
+    u32 count;
+    u32 pad;
+    struct kpack_field fields[KPACK_FIELDS];
 };
 
 #define RANK_WORDS 2048u

@@ -54,8 +54,9 @@ struct build {
     struct kbuild args;
     i64 rows;
     i64 blocks;
-    struct gpu_block *temps[7]; /* report, slot_of, cursor, the scan's workspace, bits, their sums,
-                                 * the workspace of a scan before */
+    struct gpu_block *temps[8]; /* report, slot_of, cursor, the scan's workspace, bits, their sums,
+                                 * the workspace of a scan before, what is packed */
+    struct gpu_pack pack; /* of columns, in place of row numbers; count 0: none are */
     u64 span;      /* DIRECT, BITS, RANK: of the keys */
     struct kfilter filter;
     struct weave_field field; /* that it is of */
@@ -395,6 +396,81 @@ static FALLIBLE scan(struct build *b, u32 *data, i64 count) {
     return ERR_OK;
 }
 
+/* --- columns in place of row numbers --- */
+
+/* Picoseconds: of a place that the second-level cache has, of one that it has not, of a launch (decisions 0036,
+ * 0056). */
+enum { NEAR_PS = 5, FAR_PS = 24, LAUNCH_PS = 4000000, BYTES_PER_PS = 3 };
+
+/* Whether what lookups save is more than what it takes: a pass over the columns, and a launch. */
+static bool pack_pays(const struct build *b) {
+    const struct var *var = &b->x->program->vars[b->step->dst];
+    i64 rows = b->rows;
+    i64 bytes = 4;
+    f64 saved = 0;
+    for (u32 i = 0; i < b->pack.count; i++) {
+        const struct pack_field *field = &b->pack.fields[i];
+        i64 width = field->loaded ? kind_bytes[b->x->program->vars[b->step->src].kinds[field->col]] : 0;
+        bool far = rows * width > (i64)b->g->card->l2_bytes / 2;
+        bytes += width + field->nulls;
+        saved += (far ? FAR_PS : NEAR_PS) * (1.0 + field->nulls);
+    }
+    f64 found = (f64)var->asked * MIN_OF(gpu_var_share(b->x, b->step->dst, rows, 1.0), 1.0);
+    return found * saved > LAUNCH_PS + 2.0 * (f64)rows * (f64)bytes / BYTES_PER_PS;
+}
+
+/* Whether lookups may get columns instead of row numbers. A slot of two words holds rows while it is made. */
+static void choose_pack(struct build *b) {
+    i64 setting = b->x->settings->gpu_payload;
+    bool may = setting != PAYLOAD_OFF && !b->args.set && !b->before.repeats &&
+               b->args.form != KINDEX_RUNS;
+#ifdef WF_HARD
+    setting = PAYLOAD_ON;
+#endif
+    if (!may || !gpu_pack_find(b->x->program, b->step->dst, &b->pack) ||
+        (setting == PAYLOAD_AUTO && !pack_pays(b))) {
+        b->pack.count = 0;
+    }
+}
+
+/* Every row's, if there is room. */
+static FALLIBLE pack_rows(struct build *b) {
+    struct gpu *g = b->g;
+    struct kbuild_pack args = {.row_count = b->rows,
+                               .rows_at = b->args.rows_at,
+                               .report = b->args.report,
+                               .count = b->pack.count};
+    if (!b->pack.count) {
+        return ERR_OK;
+    }
+    for (u32 i = 0; i < b->pack.count; i++) {
+        const struct pack_field *field = &b->pack.fields[i];
+        struct kcol col;
+        TRY(gpu_var_col(g, b->x, b->step->src, field->col, &col, &b->metric->bytes_moved));
+        u32 bytes = kind_bytes[b->x->program->vars[b->step->src].kinds[field->col]];
+        args.fields[i] = (struct kpack_field){.data = col.data,
+                                              .nulls = field->nulls ? col.nulls : NULL,
+                                              .lo = (i64)field->lo,
+                                              .bytes = field->loaded ? bytes : 0,
+                                              .shift = field->shift,
+                                              .bits = field->bits,
+                                              .null_bit = field->nulls ? 1u + field->null_shift : 0};
+        b->metric->bytes_read += b->rows * args.fields[i].bytes;
+    }
+    b->temps[7] = gpu_alloc_try(g, MAX_OF(b->rows, 1) * 4);
+    if (!b->temps[7]) {
+        return g->card->broken ? gpu_alloc(g, MAX_OF(b->rows, 1) * 4, &b->temps[7], b->x->err) : ERR_OK;
+    }
+    args.out = DEV(u32 *, b->temps[7]->addr);
+    b->args.packed = args.out;
+    return start(b, KERNEL_BUILD_PACK, b->blocks, &args);
+}
+
+static FALLIBLE start_unique(struct build *b) {
+    TRY(pack_rows(b));
+    return start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args);
+}
+
 /* A bitmap with counts, and whether keys are repeated: then it has fewer bits than there are rows. */
 static FALLIBLE build_ranks(struct build *b, bool *out_duplicate) {
     struct gpu *g = b->g;
@@ -429,7 +505,7 @@ static FALLIBLE build_ranks(struct build *b, bool *out_duplicate) {
     b->args.heads = DEV(u32 *, b->gv->heads->addr);
     b->temps[6] = b->temps[3]; /* the scan may still be using it */
     b->temps[3] = NULL;
-    return *out_duplicate ? ERR_OK : start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args);
+    return *out_duplicate ? ERR_OK : start_unique(b);
 }
 
 static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
@@ -454,7 +530,7 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
         return ERR_OK;
     }
     if (b->args.form != KINDEX_BITS) {
-        TRY(start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args));
+        TRY(start_unique(b));
     }
     TRY(build_bits(b));
     if (b->queued) {
@@ -464,6 +540,9 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
     }
     TRY(read_report(b, report));
     *out_duplicate = (report[REPORT_RETRY] & RETRY_DUPLICATE) != 0;
+    if (report[REPORT_RETRY] & RETRY_TABLE) {
+        FAIL(b->x->err, INTERNAL, "a column of variable %u is out of its range", b->step->src);
+    }
     bool full = report[REPORT_ROWS] > FILTER_MOST_SET(b->filter.count);
     bool alike = b->folded && !*out_duplicate && (i64)report[REPORT_ROWS] < b->rows / 4;
     if (b->filter.bits && (full || alike)) {
@@ -539,6 +618,10 @@ static void leave_note(const struct build *b) {
 
 /* The index as kernels find it. */
 static void describe_index(struct build *b) {
+    b->gv->packed = b->args.packed && !b->duplicate;
+    if (b->gv->packed) {
+        b->metric->how = arena_printf(b->x->arena, "%u bits of columns in place of rows", b->pack.bits);
+    }
     b->gv->rows = b->rows;
     b->gv->most_matches = b->most_matches;
     b->gv->share = expected_share(b, b->step->dst);
@@ -600,6 +683,7 @@ static FALLIBLE build_all(struct build *b) {
     b->args.rows_at = b->queued && from->count_at ? DEV(const i64 *, from->count_at) : NULL;
     set_size(b);
     TRY(choose_form(b, step));
+    choose_pack(b);
     choose_filter(b, step);
     if (b->queued && !b->before.filter) {
         b->filter.count = 0;
@@ -826,7 +910,7 @@ wf_status gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const stru
 struct krelay gpu_build_relay(const struct build *b) {
     bool numbered = b->args.form == KINDEX_RANK;
     return (struct krelay){.report = b->args.report,
-                           .retry = b->duplicate ? 0 : RETRY_DUPLICATE,
+                           .retry = b->duplicate ? 0 : RETRY_DUPLICATE | RETRY_TABLE,
                            .distinct = numbered && !b->duplicate};
 }
 

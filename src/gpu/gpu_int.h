@@ -548,6 +548,23 @@ struct u32_list {
 struct gpu_plan_col {
     u32 var, col;
 };
+#define PACK_BITS 31 /* that index and lookup have for a row's number, less one */
+#define PACK_FIELDS 8
+/* Columns of few bits that an index has in place of row numbers (gpu_pack.c). */
+struct gpu_pack {
+    u32 index; /* variable */
+    u32 bits, count;
+    struct pack_field {
+        u32 col;
+        b8 loaded, nulls; /* what is asked of it */
+        u8 shift, bits, null_shift;
+        i128 lo, hi;
+    } fields[PACK_FIELDS];
+};
+struct plan_pack { /* of a column of a plan */
+    u32 index; /* + 1; 0 = it cannot be packed */
+    struct pack_field field;
+};
 struct plan_limbs { /* words that are limbs of one exact sum: see struct klimbs */
     u16 reg, lsb;   /* registers */
     u32 word, count;
@@ -577,6 +594,7 @@ struct gpu_plan {
     VEC(struct gpu_plan_ahead) patterns; /* worked out ahead: their numbers follow */
     struct u32_list luts;                /* variables */
     VEC(struct gpu_plan_col) cols;
+    struct plan_pack *packed_by; /* per column of those */
     struct u32_list indexes; /* variables */
     struct u32_list interns; /* variables */
     b8 adds_interns;         /* not only finds */
@@ -609,6 +627,11 @@ enum gpu_refusal {
 #undef X
 };
 const char *gpu_refusal(struct arena *arena, enum gpu_refusal reason, const char *what);
+/* gpu_pack.c: whether an index may have columns in place of row numbers. */
+bool gpu_pack_find(const struct program *program, u32 index, struct gpu_pack *out);
+void gpu_pack_cols(struct arena *arena, struct gpu_plan *plan);
+bool gpu_pack_is(const struct exec *x, const struct gpu_plan *plan, i64 col); /* whether it has, now */
+struct kcol gpu_pack_col(const struct plan_pack *by);
 /* NULL, or why the GPU cannot run it; texts live in `arena`. counts: rows are
  * counted at places, for EXPLAIN ANALYZE. */
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
@@ -737,6 +760,7 @@ struct weave { /* what the text depends on besides the opcodes */
     b8 ranged;           /* which rows of it are read, the device knows: struct krange */
     b8 lists;            /* there is shared memory for lists of rows */
     b8 heavy;            /* rows may have so many matches that all blocks share them */
+    u64 packed;          /* of the plan's first 64 columns of variables, those that indexes have */
     u64 pieces;          /* opcodes, by number, whose pattern is literals between %s: gpu_weave_pieces */
     i32 rows_per_thread; /* out */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
@@ -847,6 +871,7 @@ struct gpu_var {
     f64 share;        /* of lookups that are expected to find their key */
     struct gpu_parts parts; /* ROWS, INDEX */
     struct weave_field field; /* that the filter is of */
+    b8 packed;        /* INDEX: in place of row numbers it has what gpu_pack_find says */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */

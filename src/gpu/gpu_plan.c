@@ -1225,6 +1225,7 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     for (u32 i = 0; i < pipe->op_count; i++) {
         number_op(&p, i);
     }
+    gpu_pack_cols(arena, out);
     find_lives(&p);
     out->first = p.first;
     out->last = p.last;

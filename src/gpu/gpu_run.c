@@ -132,6 +132,10 @@ static FALLIBLE fill_operands(struct job *j) {
         TRY(gpu_var_lut(j->g, x, plan->luts.items[i], &luts[i], moved));
     }
     for (i64 i = 0; i < plan->cols.count; i++) {
+        if (gpu_pack_is(x, plan, i)) {
+            cols[i] = gpu_pack_col(&plan->packed_by[i]);
+            continue;
+        }
         TRY(gpu_var_col(j->g, x, plan->cols.items[i].var, plan->cols.items[i].col, &cols[i],
                         moved));
     }
@@ -378,6 +382,9 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.plan = &j->plan;
     sig->weave.cols = sig->cols;
     sig->weave.indexes = indexes;
+    for (i64 i = 0; i < MIN_OF(j->plan.cols.count, 64); i++) {
+        sig->weave.packed |= (u64)gpu_pack_is(j->x, &j->plan, i) << i;
+    }
     sig->weave.gone = gpu_job_gone_bits(j) != NULL;
     sig->weave.ranged = j->ranged;
     sig->weave.pieces = gpu_weave_pieces(j->x, j->pipe);

@@ -89,6 +89,37 @@ FN u64 build_slot(const struct kbuild *b, i64 key) {
     return slot;
 }
 
+FN u64 pack_field(const struct kpack_field *f, i64 i, u32 *bad) {
+    const i64 value = f->bytes == 8   ? ((const i64 *)f->data)[i]
+                      : f->bytes == 4 ? ((const i32 *)f->data)[i]
+                      : f->bytes      ? f->data[i]
+                                      : f->lo;
+    const u64 above = (u64)value - (u64)f->lo;
+    const u64 null = f->null_bit && f->nulls && f->nulls[i];
+    *bad |= above >> f->bits != 0 && !null;
+    return (above & ((1ULL << f->bits) - 1u)) << f->shift | (f->null_bit ? null << (f->null_bit - 1u) : 0u);
+}
+
+KERNEL(k_build_pack, struct kbuild_pack, 256) {
+    const i64 row_count = BUILD_COUNT(args);
+    u32 bad = 0;
+    BUILD_ROWS(i, row_count) {
+        u64 packed = 0;
+        for (u32 k = 0; k < args.count; k++) {
+            packed |= pack_field(&args.fields[k], i, &bad);
+        }
+        args.out[i] = (u32)packed;
+    }
+    if (bad) {
+        atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_TABLE);
+    }
+}
+
+/* What the index says of row i. */
+FN u32 build_value(const struct kbuild *b, i64 i) {
+    return b->packed ? b->packed[i] : (u32)i;
+}
+
 /* Direct addressing, four rows a thread: all their keys, then all their places are on the way at once.
  * Whether a key was there. */
 FN u32 build_direct(const struct kbuild *b, i64 row_count) {
@@ -111,8 +142,8 @@ FN u32 build_direct(const struct kbuild *b, i64 row_count) {
         }
         UNROLL for (u32 k = 0; k < 4; k++) {
             if (there >> k & 1u) {
-                u32 row = (u32)(first + (i64)k * step);
-                duplicate |= atom_cas_u32(&b->heads[number[k]], 0, row + 1u);
+                const u32 value = build_value(b, first + (i64)k * step);
+                duplicate |= atom_cas_u32(&b->heads[number[k]], 0, value + 1u);
             }
         }
     }
@@ -135,11 +166,11 @@ KERNEL(k_build_unique, struct kbuild, 256) {
             if (args.form == KINDEX_PAIRS) {
                 u64 slot = hash_32((u32)number) & (args.slot_count - 1);
                 duplicate |= pair_put_4(args.slots, args.slot_count - 1, 0, (u32)number,
-                                        args.set ? 1u : (u32)i + 1u, args.set, slot);
+                                        args.set ? 1u : build_value(&args, i) + 1u, args.set, slot);
             } else if (args.form == KINDEX_RUNS) {
                 duplicate |= build_claim(&args, i);
             } else { /* RANK: that keys are unique is known */
-                args.heads[rank_of(args.slots[number >> 5], number)] = (u32)i;
+                args.heads[rank_of(args.slots[number >> 5], number)] = build_value(&args, i);
             }
         }
     }
