@@ -60,6 +60,7 @@ const struct cell cells[] = {
     WITHOUT("literals"),
     WITHOUT("arms"),
     WITHOUT("to_semi"),
+    WITHOUT("agg_once"),
     WITHOUT("early_agg"),
     WITHOUT("extremes"),
     WITHOUT("group_keys"),
