@@ -210,7 +210,8 @@ static void test_orders(void **state) {
         "select a from t where a >= $1 * 4 order by n desc nulls last, a limit 5",
         "select a from t order by g, a limit $1 offset 2",
         "select 900 / ($1 - 60) + a from t order by g, 1 limit 3",
-        "select t.a from t join (select k, v from u order by v * (50 - $1) desc, k limit 6) w on t.g = w.k order by t.a",
+        "select t.a from t join (select k, v from u order by v * (50 - $1) desc, k limit 6) w on t.g = w.k "
+        "order by t.a",
         "select 600 / (w.c - $1) from (select g, count(*) c from t group by g order by 2, 1 limit 10) w order by 1",
         "select a from t order by a / $1 % 2, g, n, a limit 40"};
     static const int64_t values[] = {3, 3, 3, 3, 7, 1, 60, 60, 3, 2, 5, 5, 5, 100, 23, 3, 3, 3};
