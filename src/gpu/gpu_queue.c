@@ -244,9 +244,12 @@ wf_status gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struc
     return status;
 }
 
-/* Whether the groups come with the reports of the step that makes them. */
+/* Whether the rows are on their way, or are groups that come with the reports of the step that makes them. */
 static bool comes_anyway(const struct gpu_queue *q, u32 var) {
     bool comes = false;
+    for (i32 n = 0; n < q->wanted_count; n++) {
+        comes = comes || q->wanted[n].var == var;
+    }
     for (i32 n = 0; n < q->count; n++) {
         const struct job *j = q->items[n].job;
         for (u32 k = 0; j && k < j->plan.agg_count; k++) {

@@ -277,19 +277,37 @@ static void want_input(void *arg, u32 var) {
     }
 }
 
+/* Whether the rows of the answer stay where they are. */
+static bool stays(const struct exec *x, const struct step *step) {
+    return step->kind == STEP_RESULT && setting_keeps_result(x->settings);
+}
+
+/* Of the step that is next, and, where all behind it is the host's, of those, too. */
 static FALLIBLE want_inputs(struct exec *x, const struct run_devices *devices, u32 step_no,
                             const struct step *step) {
     struct device *device = devices->list[x->queue->number];
     struct wanting w = {x, device, ERR_OK};
     struct chosen chosen = {.number = 1};
-    bool stays = step && step->kind == STEP_RESULT && setting_keeps_result(x->settings);
-    if (step && !stays && device->want) {
+    if (!step || !device->want) {
+        return ERR_OK;
+    }
+    if (!stays(x, step)) {
         wf_status status = choose_device(x, devices, step_no, step, &chosen);
         (void)auto_pause(x);
         if (status) { /* whoever runs it meets it again */
             error_reset(x->err);
         } else if (!chosen.number && !chosen.shares) {
             step_inputs(x->program, step, want_input, &w);
+        }
+    }
+    u32 no = 0;
+    bool all = !chosen.number && !chosen.shares && !goes_on(x, step_no);
+    for (u32 b = 0; all && b < x->program->block_count; b++) {
+        const struct block *block = &x->program->blocks[b];
+        for (u32 s = 0; s < block->step_count; s++, no++) {
+            if (no > step_no && !stays(x, &block->steps[s])) {
+                step_inputs(x->program, &block->steps[s], want_input, &w);
+            }
         }
     }
     return w.status;
