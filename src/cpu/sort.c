@@ -5,7 +5,8 @@
  * word of every row is sorted together with the row's place, both in one 64-bit word when they fit;
  * runs of equal words are then told apart by the next word, run by run. Rows are gathered once, at
  * the end, by all workers, straight from the chunks of the input: nothing is flattened first. Ties
- * keep the order of the input. Only the first `limit` rows are put in order when a limit is known.
+ * keep the order of the input, and rows whose first words ascend as they come are not sorted. Only the
+ * first `limit` rows are put in order when a limit is known.
  */
 #include "cpu/sort_int.h"
 
@@ -293,7 +294,36 @@ static void make_levels(struct sort *s) {
     }
 }
 
-/* the first word of every row */
+/* the first word of every row, and whether rows are in order as they come */
+
+static bool is_ascending(const u64 *key, i64 n) {
+    u32 less = 0;
+    for (i64 i = 1; i < n; i++) {
+        less |= key[i] < key[i - 1];
+    }
+    return !less;
+}
+
+/* Of neighbours in a chunk; io_edges: the first word and the last one, as far as it was gone through. */
+static void look_at_order(struct sort *s, const u64 *key, i64 n, i64 at, u64 *io_edges) {
+    if (atomic_load_explicit(&s->moves, memory_order_relaxed)) {
+        return;
+    }
+    if ((at && key[0] < io_edges[1]) || !is_ascending(key, n)) {
+        atomic_store_explicit(&s->moves, 1, memory_order_relaxed);
+    }
+    io_edges[0] = at ? io_edges[0] : key[0];
+    io_edges[1] = key[n - 1];
+}
+
+/* Whether the first words of rows, which are all that counts, are in order: then so are the rows. */
+static bool are_in_order(const struct sort *s) {
+    bool fine = s->level_count == 1 && !s->levels[0].text && !atomic_load(&s->moves);
+    for (i64 c = 1; fine && c < s->chunk_count; c++) {
+        fine = s->edges[2 * c] >= s->edges[2 * c - 1];
+    }
+    return fine;
+}
 
 static void fill_task(void *arg, i64 c, i32 worker) {
     UNUSED(worker);
@@ -310,6 +340,7 @@ static void fill_task(void *arg, i64 c, i32 worker) {
             const u8 *data = (const u8 *)col->data + at * kind_bytes[col->kind];
             part_fill(part, data, col->nulls ? col->nulls + at : NULL, n, key);
         }
+        look_at_order(s, key, n, at, &s->edges[2 * c]);
         u64 row = (u64)c << s->idx_bits | (u64)at;
         if (s->words) {
             u64 *out = s->words + s->starts[c] + at;
@@ -491,6 +522,9 @@ static FALLIBLE sort_rows(struct sort *s) {
     tasks_run(s->x, s->chunk_count, fill_task, s);
     work_rows(s->x, s->n);
     TRY(exec_check(s->x));
+    if (are_in_order(s)) {
+        return ERR_OK;
+    }
     if (s->words) {
         return radix_sort_words(s->x, s->words, s->temp, s->n, s->row_bits,
                                 s->row_bits + level->bits, s->want);
@@ -645,6 +679,7 @@ void sort_list(struct sort *s, struct chunk **chunks, i64 count) {
     struct arena *arena = s->x->arena;
     s->chunks = NEW_ARRAY(arena, struct chunk *, count + 1);
     s->starts = NEW_ARRAY(arena, i64, count + 1);
+    s->edges = NEW_ARRAY(arena, u64, 2 * count + 1);
     i64 longest = 1;
     for (i64 c = 0; c < count; c++) {
         if (chunks[c]->rows > 0) {

@@ -34,6 +34,8 @@ struct sort {
     struct prim_pair *pairs;
     void *temp;
     i64 bytes;
+    _Atomic b8 moves; /* rows are not all in order as they come */
+    u64 *edges;       /* 2 per chunk: the first word of its first row, and of its last */
     /* runs of equal words: which level they share */
     u32 level;
     VEC(struct large_run) large;
