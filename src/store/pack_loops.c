@@ -7,7 +7,7 @@
 #include "base/level.h"
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 enum {
@@ -379,8 +379,12 @@ static u64 spaces_of_64(const u8 *text, u64 *io_zero) {
 }
 #endif
 
-static inline u32 word_hash(u64 low, u64 high) {
-    return (u32)((low ^ high * 0x9e3779b97f4a7c15ULL) * 0xd6e8feb86659fd93ULL >> 32);
+/* Its upper bits say where a word is; its products lie in one vector. */
+#define HASH_BY 0x9e3779b1u, 0x85ebca77u, 0xc2b2ae3du, 0x27d4eb2fu
+static inline u32 word_hash(struct word word) {
+    static const u32 by[] = {HASH_BY};
+    return (u32)word.low * by[0] + (u32)(word.low >> 32) * by[1] + (u32)word.high * by[2] +
+           (u32)(word.high >> 32) * by[3];
 }
 
 static void flush_codes(struct wording *w) {
@@ -390,14 +394,14 @@ static void flush_codes(struct wording *w) {
     }
 }
 
-static inline bool is_word(const struct word *there, u64 low, u64 high) {
-    return !((there->low ^ low) | (there->high ^ high));
+static inline bool is_same(const struct word *there, struct word word) {
+    return !((there->low ^ word.low) | (there->high ^ word.high));
 }
 
 /* Where the word's code is, or would be. */
-static u16 *find_word(struct wording *w, u64 low, u64 high) {
-    u32 at = word_hash(low, high) >> w->shift, mask = ~0u >> w->shift;
-    while (w->slots[at] != NOBODY && !is_word(&w->words[w->slots[at]], low, high)) {
+static u16 *find_word(struct wording *w, struct word word) {
+    u32 at = word_hash(word) >> w->shift, mask = ~0u >> w->shift;
+    while (w->slots[at] != NOBODY && !is_same(&w->words[w->slots[at]], word)) {
         at = (at + 1) & mask;
     }
     return &w->slots[at];
@@ -407,18 +411,18 @@ static void lay_slots(struct wording *w, u32 shift) {
     w->shift = shift;
     memset(w->slots, 0xff, sizeof *w->slots << (32 - shift));
     for (u32 i = 0; i < w->count; i++) {
-        *find_word(w, w->words[i].low, w->words[i].high) = (u16)i;
+        *find_word(w, w->words[i]) = (u16)i;
     }
 }
 
 /* The code of a word that is not where it would be at first, or new; NOBODY: there are too many. */
-static __attribute__((noinline)) u32 add_word(struct wording *w, u64 low, u64 high, i64 len) {
-    u16 *slot = find_word(w, low, high);
+static u32 add_word(struct wording *w, struct word word, i64 len) {
+    u16 *slot = find_word(w, word);
     if (*slot != NOBODY || w->count == WORDS_MADE) {
         return *slot;
     }
     u32 code = w->count++;
-    w->words[code] = (struct word){low, high};
+    w->words[code] = word;
     w->word_lens[code] = (u8)len;
     w->word_bytes += len;
     *slot = (u16)code;
@@ -428,33 +432,99 @@ static __attribute__((noinline)) u32 add_word(struct wording *w, u64 low, u64 hi
     return code;
 }
 
-/* The codes of n words from `text` on, of 1 to WORD_BYTES bytes each. Where they end; NULL: there are
- * too many that differ. */
-static const u8 *put_codes(struct wording *w, const u8 *text, const u16 *lens, i64 n) {
+static inline struct word word_at(const u8 *text, i64 len) {
+    struct word word;
+    memcpy(&word, text, sizeof word);
+    word.low &= own_bytes[len][0];
+    word.high &= own_bytes[len][1];
+    return word;
+}
+
+#if defined(__AVX512BW__) && defined(__AVX512DQ__)
+static inline __m512i four_words(const void *a, const void *b, const void *c, const void *d) {
+    __m256i ab = _mm256_castsi128_si256(_mm_loadu_si128(a));
+    __m256i cd = _mm256_castsi128_si256(_mm_loadu_si128(c));
+    ab = _mm256_inserti128_si256(ab, _mm_loadu_si128(b), 1);
+    cd = _mm256_inserti128_si256(cd, _mm_loadu_si128(d), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(ab), cd, 1);
+}
+
+#define ONES 0x0001000100010001ULL
+/* Four at once; where each of them would be at first, into `at`. */
+static inline __m512i hash_four(const u8 *text, const u16 *starts, const u16 *lens, u32 shift,
+                                u32 at[16]) {
+    static const u32 factors[] = {HASH_BY};
+    static const u8 places[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static const u64 lanes[] = {0, 0, ONES, ONES, 2 * ONES, 2 * ONES, 3 * ONES, 3 * ONES};
+    __m512i spread = _mm512_loadu_si512(lanes);
+    __m128i len = _mm_loadl_epi64((const void *)lens);
+    len = _mm_mullo_epi16(len, _mm_set1_epi16(0x0101)); /* in each byte */
+    __m512i own = _mm512_permutexvar_epi16(spread, _mm512_castsi128_si512(len));
+    __m512i words = four_words(text + starts[0], text + starts[1], text + starts[2], text + starts[3]);
+    __m512i place = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)places));
+    words = _mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(place, own), words);
+    __m512i by = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)factors));
+    __m512i hash = _mm512_mullo_epi32(words, by);
+    hash = _mm512_add_epi32(hash, _mm512_shuffle_epi32(hash, 0xb1));
+    hash = _mm512_add_epi32(hash, _mm512_shuffle_epi32(hash, 0x4e));
+    _mm512_storeu_si512(at, _mm512_srl_epi32(hash, _mm_cvtsi32_si128((int)shift)));
+    return words;
+}
+
+/* The codes of up to n words of `text`, until one is not where it would be at first. How many. */
+static i64 find_codes(const struct wording *w, const u8 *text, const u16 *starts, const u16 *lens,
+                      i64 n, u32 *codes) {
+    const struct word *words = w->words;
+    i64 i = 0;
+    for (; i + 4 <= n; i += 4) {
+        u32 at[16];
+        __m512i four = hash_four(text, starts + i, lens + i, w->shift, at);
+        u32 a = w->slots[at[0]], b = w->slots[at[4]], c = w->slots[at[8]], d = w->slots[at[12]];
+        codes[i] = a;
+        codes[i + 1] = b;
+        codes[i + 2] = c;
+        codes[i + 3] = d;
+        u32 differ = _mm512_cmpneq_epi64_mask(
+            four, four_words(&words[a], &words[b], &words[c], &words[d]));
+        if (differ) {
+            return i + __builtin_ctz(differ) / 2;
+        }
+    }
+    return i;
+}
+#else
+static i64 find_codes(const struct wording *w, const u8 *text, const u16 *starts, const u16 *lens,
+                      i64 n, u32 *codes) {
+    i64 i = 0;
+    for (; i < n; i++) {
+        struct word word = word_at(text + starts[i], lens[i]);
+        codes[i] = w->slots[word_hash(word) >> w->shift];
+        if (!is_same(&w->words[codes[i]], word)) {
+            break;
+        }
+    }
+    return i;
+}
+#endif
+
+/* The codes of n words of `text`, of 1 to WORD_BYTES bytes each. False: there are too many that differ. */
+static bool put_codes(struct wording *w, const u8 *text, const u16 *starts, const u16 *lens, i64 n) {
     u32 *codes = w->codes + w->waiting;
-    for (i64 i = 0; i < n; i++) {
-        u64 low, high;
-        i64 len = lens[i];
-        memcpy(&low, text, 8);
-        memcpy(&high, text + 8, 8);
-        low &= own_bytes[len][0];
-        high &= own_bytes[len][1];
-        text += len;
-        u32 code = w->slots[word_hash(low, high) >> w->shift];
-        if (!is_word(&w->words[code], low, high)) {
-            code = add_word(w, low, high, len);
-            if (code == NOBODY) {
-                return NULL;
+    for (i64 i = 0; i < n;) {
+        i += find_codes(w, text, starts + i, lens + i, n - i, codes + i);
+        if (i < n) {
+            codes[i] = add_word(w, word_at(text + starts[i], lens[i]), lens[i]);
+            if (codes[i++] == NOBODY) {
+                return false;
             }
         }
-        codes[i] = code;
     }
     w->waiting += n;
     w->total += n;
     if (w->waiting == PACK_ROWS) {
         flush_codes(w);
     }
-    return text;
+    return true;
 }
 
 /* The places behind the bits that are set, eight at a time: how many there are nobody can foresee. */
@@ -473,11 +543,11 @@ static i32 list_cuts(const u64 *cuts, i32 words, u16 *out) {
     return (i32)(out - start);
 }
 
-/* How long words are, and the longest. */
-static i32 list_lens(const u16 *restrict ends, i32 count, u16 *restrict lens) {
-    u16 most = lens[0] = ends[0];
-    for (i32 i = 1; i < count; i++) {
-        lens[i] = (u16)(ends[i] - ends[i - 1]);
+/* How long words are, and the longest. The first begins at 0. */
+static i32 list_lens(const u16 *restrict starts, i32 count, u16 *restrict lens) {
+    u16 most = 0;
+    for (i32 i = 0; i < count; i++) {
+        lens[i] = (u16)(starts[i + 1] - starts[i]);
         most = MAX_OF(most, lens[i]);
     }
     return most;
@@ -485,26 +555,30 @@ static i32 list_lens(const u16 *restrict ends, i32 count, u16 *restrict lens) {
 
 /* Longer words are several. */
 static i32 split_words(struct wording *w, i32 count) {
+    u16 starts[PIECE_BYTES + 1];
     i32 n = 0;
+    memcpy(starts, w->starts, (size_t)(count + 1) * sizeof *starts);
     for (i32 i = 0, at = 0; i < count; i++) {
-        for (; at < w->ends[i]; n++) {
-            w->lens[n] = (u16)MIN_OF(w->ends[i] - at, WORD_BYTES);
+        for (; at < starts[i + 1]; n++) {
+            w->starts[n] = (u16)at;
+            w->lens[n] = (u16)MIN_OF(starts[i + 1] - at, WORD_BYTES);
             at += w->lens[n];
         }
     }
     return n;
 }
 
-/* Words of a piece, which end where w->ends says. */
+/* Words of a piece, which begin where w->starts says. */
 static bool put_words(struct wording *w, const u8 *text, i32 count) {
-    if (list_lens(w->ends, count, w->lens) > WORD_BYTES) {
+    if (list_lens(w->starts, count, w->lens) > WORD_BYTES) {
         count = split_words(w, count);
     }
-    for (i64 i = 0, n; i < count && text; i += n) {
+    bool fine = true;
+    for (i64 i = 0, n; i < count && fine; i += n) {
         n = MIN_OF(count - i, PACK_ROWS - w->waiting);
-        text = put_codes(w, text, w->lens + i, n);
+        fine = put_codes(w, text, w->starts + i, w->lens + i, n);
     }
-    return text;
+    return fine;
 }
 
 /* A piece is cut wherever words end before any of them is looked at, so that none waits for the one
@@ -512,7 +586,8 @@ static bool put_words(struct wording *w, const u8 *text, i32 count) {
 static bool put_rows(struct wording *w, const u8 *text, const u32 *ends, i64 rows, i64 bytes) {
     u8 last[PIECE_BYTES + WORD_BYTES];
     i64 row = 0;
-    for (i64 at = 0; at < bytes; at += w->ends[0]) {
+    w->starts[0] = 0;
+    for (i64 at = 0, used; at < bytes; at += used) {
         i64 n = MIN_OF(bytes - at, PIECE_BYTES);
         u64 zero = 0;
         const u8 *from = text + at;
@@ -531,15 +606,15 @@ static bool put_rows(struct wording *w, const u8 *text, const u32 *ends, i64 row
             i64 end = (i64)ends[row] - at - 1; /* an empty row ends where the one before it does */
             w->cuts[MAX_OF(end, 0) / 64] |= end >= 0 ? 1ULL << end % 64 : 0;
         }
-        i32 count = list_cuts(w->cuts, (i32)((n + 63) / 64), w->ends);
+        i32 count = list_cuts(w->cuts, (i32)((n + 63) / 64), w->starts + 1);
         if (count == 0) {
-            w->ends[count++] = (u16)n;
+            w->starts[++count] = (u16)n;
         }
+        used = w->starts[count];
         bool many = w->count > WORDS_FREE && w->word_bytes * 8 > at;
         if (zero || many || !w->p.at || !put_words(w, from, count)) {
             return false;
         }
-        w->ends[0] = w->ends[count - 1];
     }
     return true;
 }

@@ -44,7 +44,7 @@ struct wording {
     u32 codes[PACK_ROWS];
     i64 waiting; /* of codes */
     u64 cuts[PIECE_BYTES / 64];
-    u16 ends[PIECE_BYTES + 64], lens[PIECE_BYTES]; /* of the words of a piece */
+    u16 starts[PIECE_BYTES + 64], lens[PIECE_BYTES]; /* of the words of a piece; where the last ends */
     u32 shift;   /* of a hash, to a slot */
     u32 count;
     i64 total, word_bytes;

@@ -16,6 +16,7 @@
 
 enum {
     PACK_HEAD = 24, /* bytes before the blocks */
+    PAGE = 4096,
     ZSTD_LEVEL = 1,
     TRIAL_BYTES = 1 << 16, /* of text, to see whether it pays */
     TEXT_PLAIN = 0,
@@ -52,25 +53,42 @@ static i64 pack_text(const u8 *text, i64 bytes, u8 *to, i64 room) {
     return ZSTD_isError(made) ? 0 : (i64)made;
 }
 
+/* Of the block, for so many bytes. */
+static i64 desk_block_bytes(i64 bytes) {
+    return bytes + 2 * PAGE;
+}
+
+void desk_lose(struct desk *desk) {
+    desk->at = desk->block = NULL;
+    desk->bytes = 0;
+}
+
+static void desk_clear(struct desk *desk) {
+    mem_free(desk->mem, desk->block, desk_block_bytes(desk->bytes));
+    desk_lose(desk);
+}
+
 void desk_fini(struct desk *desk) {
-    mem_free(desk->mem, desk->at, desk->bytes);
+    desk_clear(desk);
     mem_free(desk->mem, desk->words, (i64)sizeof *desk->words);
-    *desk = (struct desk){.mem = desk->mem};
+    desk->words = NULL;
 }
 
 bool desk_reserve(struct desk *desk, i64 bytes, i64 kept) {
     if (bytes <= desk->bytes) {
         return true;
     }
-    u8 *at = mem_alloc(desk->mem, bytes);
-    if (!at) {
+    u8 *block = mem_alloc(desk->mem, desk_block_bytes(bytes));
+    if (!block) {
         return false;
     }
+    u8 *at = (u8 *)ALIGN_UP((size_t)block, (size_t)PAGE);
     if (kept) {
         memcpy(at, desk->at, (size_t)kept);
     }
-    mem_free(desk->mem, desk->at, desk->bytes);
+    desk_clear(desk);
     desk->at = at;
+    desk->block = block;
     desk->bytes = bytes;
     return true;
 }
