@@ -5,7 +5,7 @@
  * are the last that know the codes, texts take their place: rows still come in the order of the codes
  * then, and the runs of the sort have their texts beside them. The result's rows get new codes,
  * counted as they come, and the texts are a new dictionary in that order. A text has several codes there unless its
- * rows follow each other; so only the answer may come later, which asks for nothing but the text of a code. See decision 0065. */
+ * rows follow each other; so only the answer may come later, which asks for nothing but the text of a code. */
 #include "cpu/sort_int.h"
 
 enum {

@@ -22,7 +22,7 @@ enum {
 #ifdef WF_HARD
     WINDOW_LEAST = 64,
     WINDOW_MOST = 64,
-    PIECE_TEXTS = 4096,
+    PIECE_TEXTS = 64 << 10,
     RUN_LEAST = 256,
     RUN_MOST = 4096,
     PARALLEL_ROWS = 512
