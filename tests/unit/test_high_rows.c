@@ -1,6 +1,6 @@
-/* test_high_rows.c: relations of more than 2^32 rows, of which few are there: a chunk whose pages nobody touches
- * stands before them. Parts of it, its row numbers and what is appended count in 64 bits; an index and a set, which number
- * rows by 32 bits, say so. */
+/* test_high_rows.c: relations of more than 2^32 rows, of which few are there: a chunk whose pages
+ * nobody touches stands before them. Parts of it, its row numbers and what is appended count in 64
+ * bits; an index and a set, which number rows by 32 bits, say so. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 
