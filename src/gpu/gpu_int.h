@@ -958,8 +958,13 @@ struct intern_size {
 /* The table on the card, with everything the host's holds. */
 FALLIBLE gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text,
                          struct intern_size size, struct kintern *out, i64 *moved);
-/* After a step that adds: how much there is. */
-FALLIBLE gpu_intern_close(struct gpu *g, struct exec *x, u32 var, struct intern_size *out);
+/* Nobody has added to it. Then, of what a step has added that nobody asked for: nothing is left of it. */
+bool gpu_intern_is_new(const struct exec *x, u32 var);
+void gpu_intern_forget(struct gpu *g, struct exec *x, u32 var);
+/* Behind what adds to it: queues a copy of how much there is, INTERN_COUNTS words; then, when they are there, that is
+ * what it holds. */
+FALLIBLE gpu_intern_send(struct gpu *g, const struct gpu_var *gv, u8 *to, struct error *err);
+void gpu_intern_close(struct exec *x, u32 var, const u8 *sent, struct intern_size *out);
 /* Those of `count` numbers, to the host's dictionary, which is empty: entry i is that of codes[i]. */
 FALLIBLE gpu_intern_show(struct gpu *g, struct exec *x, u32 var, const i32 *codes, i64 count);
 bool gpu_has_fetch(const struct gpu_card *card); /* the kernels of fetching need no compiler */

@@ -184,6 +184,7 @@ struct job {
     struct job_agg aggs[PIPE_AGGS];
     i64 early_bytes; /* of all columns that small tables are read out to at once; 0 = not so */
     i64 early_at;    /* behind the reports on the host */
+    i64 held_at;     /* behind those: what interners hold */
     struct gpu_block *bounds; /* of tiles, where rows are expected in order, and of blocks */
     u64 tile_total;           /* tiles of all parts */
     u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */

@@ -251,7 +251,8 @@ static FALLIBLE reserve_args(struct job *j) {
     TRY(gpu_pinned_reserve(g, &g->args, all, err));
     j->early_at = ALIGN_UP(report_bytes(j) + count_bytes(j), 64);
     i64 behind = MAX_OF(j->early_bytes, gpu_room_bytes(j));
-    TRY(gpu_pinned_reserve(g, &g->reports, j->early_at + behind, err));
+    j->held_at = ALIGN_UP(j->early_at + behind, 64);
+    TRY(gpu_pinned_reserve(g, &g->reports, j->held_at + j->plan.interns.count * INTERN_COUNTS * 8, err));
     if (g->args_block && g->args_block->bytes < here + 64) {
         gpu_heap_free(g->card, g->args_block);
         g->args_block = NULL;
@@ -736,6 +737,39 @@ static FALLIBLE add_times(struct job *j) {
     return ERR_OK;
 }
 
+/* How the pipeline uses an interner. */
+struct intern_use {
+    bool text, adds, best;
+};
+static struct intern_use intern_use(const struct job *j, i64 number) {
+    struct intern_use use = {0};
+    for (u32 i = 0; i < j->pipe->op_count; i++) {
+        const struct op *op = &j->pipe->ops[i];
+        bool names = op_infos[op->code].roles[OPERAND_IMM] == ROLE_interner;
+        if (names && j->plan.op_imm[i] == number) {
+            use.text = use.text || op->code == OP_INTERN;
+            use.adds = use.adds || gpu_op_adds(op);
+            use.best = use.best || (op->code == OP_INTERN && op->b > 1);
+        }
+    }
+    return use;
+}
+
+static i64 held_at(const struct job *j, i64 number) {
+    return j->held_at + number * INTERN_COUNTS * 8;
+}
+
+/* Queues copies of what interners hold. */
+static FALLIBLE send_held(struct job *j) {
+    for (i64 i = 0; i < j->plan.interns.count; i++) {
+        const struct gpu_var *gv = j->x->vars[j->plan.interns.items[i]].copy;
+        if (intern_use(j, i).adds) {
+            TRY(gpu_intern_send(j->g, gv, j->g->reports.host + held_at(j, i), j->x->err));
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE read_report(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -744,6 +778,7 @@ static FALLIBLE read_report(struct job *j) {
     }
     CU(g->api->copy_to_host(g->reports.host, g->args_block->addr + (u64)j->reports_at,
                             (size_t)report_bytes(j), g->streams[0]));
+    TRY(send_held(j));
     CU(gpu_sync(g, g->streams[0]));
     return add_times(j);
 }
@@ -891,24 +926,6 @@ static FALLIBLE collect(struct job *j) {
     return gpu_job_counts(j);
 }
 
-/* How the pipeline uses an interner. */
-struct intern_use {
-    bool text, adds, best;
-};
-static struct intern_use intern_use(const struct job *j, i64 number) {
-    struct intern_use use = {0};
-    for (u32 i = 0; i < j->pipe->op_count; i++) {
-        const struct op *op = &j->pipe->ops[i];
-        bool names = op_infos[op->code].roles[OPERAND_IMM] == ROLE_interner;
-        if (names && j->plan.op_imm[i] == number) {
-            use.text = use.text || op->code == OP_INTERN;
-            use.adds = use.adds || gpu_op_adds(op);
-            use.best = use.best || (op->code == OP_INTERN && op->b > 1);
-        }
-    }
-    return use;
-}
-
 /* As much as it held when the step ran last; before that, keys of as many groups as the plan expects. */
 static struct intern_size intern_size(const struct job *j, i64 number, struct intern_use use) {
     struct intern_size size = {.grows = use.adds && j->interns_full};
@@ -954,19 +971,27 @@ static FALLIBLE clear_bests(struct job *j) {
     return ERR_OK;
 }
 
-static FALLIBLE close_interns(struct job *j) {
+/* Numbers that a queue gave in vain. */
+static void forget_interns(struct job *j) {
+    for (i64 i = 0; j->interns && i < j->plan.interns.count; i++) {
+        if (intern_use(j, i).adds) {
+            gpu_intern_forget(j->g, j->x, j->plan.interns.items[i]);
+        }
+    }
+}
+
+static void close_interns(struct job *j) {
     for (i64 i = 0; i < j->plan.interns.count; i++) {
         struct intern_size held;
         if (!intern_use(j, i).adds) {
             continue;
         }
-        TRY(gpu_intern_close(j->g, j->x, j->plan.interns.items[i], &held));
+        gpu_intern_close(j->x, j->plan.interns.items[i], j->g->reports.host + held_at(j, i), &held);
         if (i < STEP_INTERNS) {
             atomic_store(&j->kept->interned[i].entries, held.entries);
             atomic_store(&j->kept->interned[i].bytes, held.bytes);
         }
     }
-    return ERR_OK;
 }
 
 /* All that comes before the first launch. */
@@ -994,7 +1019,7 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
         TRY(gpu_agg_early(j));
     }
     TRY(collect(j));
-    TRY(close_interns(j));
+    close_interns(j);
     TRY(gpu_job_made_end(j, out_again));
     if (!*out_again) { /* else rows, groups and faults may come from strings that were not made */
         TRY(gpu_job_sink_end(j, out_again));
@@ -1174,6 +1199,9 @@ void gpu_job_close(struct job *j, wf_status status) {
     if (status) { /* nothing may still be reading what is freed below */
         gpu_wait(g);
     }
+    if (status && j->queued) {
+        forget_interns(j);
+    }
     gpu_parts_close(j);
     gpu_job_sink_drop(j);
     gpu_job_texts_drop(j);
@@ -1223,8 +1251,13 @@ static bool may_queue(const struct job *j) {
     const struct gpu_plan *plan = &j->plan;
     const struct sink *sink = plan->sink;
     u8 source = j->pipe->source.kind;
-    return (source == SOURCE_TABLE || source == SOURCE_VAR) && !plan->adds_interns && !plan->makes &&
-           !plan->interns.count && !plan->best_count && !sink->append && !sink->set_var &&
+    for (i64 i = 0; i < plan->interns.count; i++) { /* else it could not be as if nothing had been added */
+        if (intern_use(j, i).adds && !gpu_intern_is_new(j->x, plan->interns.items[i])) {
+            return false;
+        }
+    }
+    return (source == SOURCE_TABLE || source == SOURCE_VAR) && !plan->makes && !plan->best_count &&
+           !sink->append && !sink->set_var &&
            !atomic_load(&j->kept->elsewhere);
 }
 
@@ -1242,6 +1275,7 @@ static FALLIBLE queue_launches(struct job *j) {
         } while (l.tile);
         progress(j, &j->batches[b]);
     }
+    TRY(send_held(j));
     return j->plan.agg_count ? gpu_agg_queue(j) : ERR_OK;
 }
 
@@ -1281,5 +1315,6 @@ wf_status gpu_job_settle(struct job *j, const i64 *rows) {
         j->source_rows = j->x->vars[j->pipe->source.ref].rows;
     }
     TRY(add_times(j));
+    close_interns(j);
     return gpu_job_sink_settle(j, rows);
 }

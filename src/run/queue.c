@@ -107,6 +107,44 @@ static void note_unsettled(void *arg, u32 var) {
     q->unsettled[var] = 1;
 }
 
+/* Of its variables, and of interners that it may add to: how many they hold is not known. */
+static void note_queued(struct exec *x, const struct step *step) {
+    const struct pipeline *pipe = step->pipeline;
+    step_outputs(step, note_unsettled, x->queue);
+    for (u32 i = 0; step->kind == STEP_PIPELINE && i < pipe->op_count; i++) {
+        u32 var = op_variable(&pipe->ops[i]);
+        if (var != NO_VAR && x->vars[var].kind == VAR_INTERN) {
+            note_unsettled(x->queue, var);
+        }
+    }
+}
+
+static bool is_unsettled_dict(const struct exec *x, u32 dict) {
+    u32 var = dict ? program_interner(x->program, dict - 1) : NO_VAR;
+    return var != NO_VAR && x->queue->unsettled[var];
+}
+
+/* Whether the step names an interner whose texts or pairs are still to be counted, or has numbers of its. */
+static bool numbers_unsettled(const struct exec *x, const struct step *step) {
+    const struct pipeline *pipe = step->pipeline;
+    bool found = false;
+    if (step->kind != STEP_PIPELINE) {
+        const u32 *dicts = x->program->vars[step->src].dicts;
+        for (u32 c = 0; dicts && c < x->program->vars[step->src].col_count; c++) {
+            found = found || is_unsettled_dict(x, dicts[c]);
+        }
+        return found;
+    }
+    for (u32 r = 0; r < pipe->reg_count; r++) {
+        found = found || is_unsettled_dict(x, pipe->regs[r].dict);
+    }
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        u32 var = op_variable(&pipe->ops[i]);
+        found = found || (var != NO_VAR && x->vars[var].kind == VAR_INTERN && x->queue->unsettled[var]);
+    }
+    return found;
+}
+
 /* Whether the step reads what is queued. */
 static bool reads_queued(const struct exec *x, const struct step *step) {
     struct touching t = {.x = x};
@@ -166,7 +204,7 @@ static bool fits(struct exec *x, const struct run_devices *devices, const struct
     step_inputs(x->program, step, touch_input, &t);
     t.unsettled = false; /* that is what it is about */
     step_outputs(step, touch_output, &t);
-    return !t.away && (!t.unsettled || in_place(step)) && !t.unknown;
+    return !t.away && (!t.unsettled || in_place(step)) && !t.unknown && !numbers_unsettled(x, step);
 }
 
 wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step_no,
@@ -215,7 +253,7 @@ wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step
         q->first = step_no;
     }
     q->last = step_no;
-    step_outputs(step, note_unsettled, q);
+    note_queued(x, step);
     q->items[q->count++] = (struct queued){step_no, step, clock_ns() - start, auto_pause(x), kept_away};
     return arena_check(x->arena, x->err);
 }

@@ -26,6 +26,8 @@ static const struct {
     {"select count(*), sum(t.a + w.a)::bigint from t join t w on t.g = w.k where w.a < 60", 1},
     {"select count(*) from t where k in (select k from u where v % 5 = 1)", 1},
     {"select count(*) from t where not exists (select 1 from u where u.k = t.a and u.v > 60)", 1},
+    {"select max(a), count(*) from t group by substr(s, 3, 9)", 1},
+    {"select max(a), count(*) from t group by a % 7 * 9000000000007, k * 9000000000011", 1},
     {"select a, rank() over (partition by g order by k) from t where a < 90", 4},
 };
 
@@ -213,7 +215,12 @@ static void test_orders(void **state) {
         "select t.a from t join (select k, v from u order by v * (50 - $1) desc, k limit 6) w on t.g = w.k "
         "order by t.a",
         "select 600 / (w.c - $1) from (select g, count(*) c from t group by g order by 2, 1 limit 10) w order by 1",
-        "select a from t order by a / $1 % 2, g, n, a limit 40"};
+        "select a from t order by a / $1 % 2, g, n, a limit 40",
+        "select max(a) from t where a % 60 < $1 group by substr(s, 12) order by 1",
+        "select min(a) from t where a % 50 < $1 group by a % 7 * 9000000000007, n order by 1",
+        "select 500 / (count(*) - $1) + min(a) from t group by substr(s, 1, 12), n % 3 order by 1 limit 5",
+        "select max(a) from (select a, substr(s, 2, 5) x from t where a >= $1 union all select v, 'yyyy' from u) w "
+        "group by x order by 1 desc"};
     static const int64_t values[] = {3, 3, 3, 3, 7, 1, 60, 60, 3, 2, 5, 5, 5, 100, 23, 3, 3, 3};
     open_db("0", "vm");
     run("set device = cpu");
