@@ -406,7 +406,8 @@ enum { NEAR_PS = 5, FAR_PS = 24, LAUNCH_PS = 4000000, BYTES_PER_PS = 3 };
 static bool pack_pays(const struct build *b) {
     const struct var *var = &b->x->program->vars[b->step->dst];
     i64 rows = b->rows;
-    i64 bytes = 4;
+    bool wide = b->args.form == KINDEX_RUNS; /* rows are swapped for what they have, slot by slot */
+    i64 bytes = wide ? 4 + 32 * (i64)b->args.slot_count / MAX_OF(rows, 1) : 4;
     f64 saved = 0;
     for (u32 i = 0; i < b->pack.count; i++) {
         const struct pack_field *field = &b->pack.fields[i];
@@ -416,14 +417,14 @@ static bool pack_pays(const struct build *b) {
         saved += (far ? FAR_PS : NEAR_PS) * (1.0 + field->nulls);
     }
     f64 found = (f64)var->asked * MIN_OF(gpu_var_share(b->x, b->step->dst, rows, 1.0), 1.0);
-    return found * saved > LAUNCH_PS + 2.0 * (f64)rows * (f64)bytes / BYTES_PER_PS;
+    f64 swaps = wide ? LAUNCH_PS + (f64)rows * (rows * 4 > (i64)b->g->card->l2_bytes / 2 ? FAR_PS : NEAR_PS) : 0;
+    return found * saved > LAUNCH_PS + swaps + 2.0 * (f64)rows * (f64)bytes / BYTES_PER_PS;
 }
 
-/* Whether lookups may get columns instead of row numbers. A slot of two words holds rows while it is made. */
+/* Whether lookups may get columns instead of row numbers. */
 static void choose_pack(struct build *b) {
     i64 setting = b->x->settings->gpu_payload;
-    bool may = setting != PAYLOAD_OFF && !b->args.set && !b->before.repeats &&
-               b->args.form != KINDEX_RUNS;
+    bool may = setting != PAYLOAD_OFF && !b->args.set && !b->before.repeats;
 #ifdef WF_HARD
     setting = PAYLOAD_ON;
 #endif
@@ -464,6 +465,13 @@ static FALLIBLE pack_rows(struct build *b) {
     args.out = DEV(u32 *, b->temps[7]->addr);
     b->args.packed = args.out;
     return start(b, KERNEL_BUILD_PACK, b->blocks, &args);
+}
+
+/* Keys of two words are told apart by the rows that have them, until all are there. */
+static FALLIBLE swap_rows(struct build *b) {
+    bool swaps = b->args.packed && b->args.form == KINDEX_RUNS;
+    i64 blocks = MIN_OF((i64)b->args.slot_count / BLOCK_THREADS + 1, b->g->card->sm_count * 8LL);
+    return swaps ? start(b, KERNEL_BUILD_SWAP, blocks, &b->args) : ERR_OK;
 }
 
 static FALLIBLE start_unique(struct build *b) {
@@ -536,7 +544,7 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
     if (b->queued) {
         b->set_count = b->before.set_count;
         *out_duplicate = b->before.repeats;
-        return ERR_OK;
+        return *out_duplicate ? ERR_OK : swap_rows(b);
     }
     TRY(read_report(b, report));
     *out_duplicate = (report[REPORT_RETRY] & RETRY_DUPLICATE) != 0;
@@ -551,7 +559,7 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
         b->filter.bits = NULL;
     }
     b->set_count = (i64)report[REPORT_ROWS];
-    return ERR_OK;
+    return *out_duplicate ? ERR_OK : swap_rows(b);
 }
 
 static FALLIBLE build_runs(struct build *b) {

@@ -179,6 +179,17 @@ KERNEL(k_build_unique, struct kbuild, 256) {
     }
 }
 
+/* Slots of two words, whose rows have told keys apart, get what the index says of these. */
+KERNEL(k_build_swap, struct kbuild, 256) {
+    BUILD_ROWS(slot, (i64)args.slot_count) {
+        const u64 run = args.slots[2 * slot + 1];
+        if (run) {
+            const u32 value = args.packed[(u32)run];
+            args.slots[2 * slot + 1] = (u64)(value + 1u) << 32 | value;
+        }
+    }
+}
+
 /* Adds what the lanes of a warp counted. */
 FN void w_report(u64 *report, u32 word, u32 count) {
     NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
