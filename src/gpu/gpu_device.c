@@ -132,11 +132,14 @@ static f64 places_of(const struct gpu *g, const struct exec *x, const struct pip
 /* A step of a program that ran before and has no loops is queued behind those before it, most likely. */
 static bool expects_queue(const struct exec *x, const struct step *step) {
     bool pipe = step->kind == STEP_PIPELINE;
-    bool may = x->settings->gpu_queue > 0 && (pipe || step->kind == STEP_BUILD);
+    bool sorts = step->kind == STEP_SORT;
+    bool may = x->settings->gpu_queue > 0 &&
+               (pipe || sorts || step->kind == STEP_BUILD || step->kind == STEP_LIMIT);
     for (u32 b = 0; may && b < x->program->block_count; b++) {
         may = !x->program->blocks[b].loop_count;
     }
-    return may && exec_expects(x, pipe ? step->pipeline->sinks[0].var : step->dst) >= 0;
+    u32 made = pipe ? step->pipeline->sinks[0].var : sorts ? step->src : step->dst;
+    return may && exec_expects(x, made) >= 0;
 }
 
 /* Where one could not be measured: those of a card of today. */

@@ -435,6 +435,7 @@ struct gpu_wanted { /* rows of a variable that come when all is settled */
     u32 var;
     i64 at; /* behind those of others */
     struct kfetch fetch;
+    i64 entries, bytes; /* of an interner: as many of each, one behind the other */
 };
 struct gpu_queue {
     i32 count;
@@ -878,6 +879,7 @@ struct gpu_var {
     struct kintern intern;     /* INTERN */
     struct gpu_block *intern_blocks[4];
     i64 intern_count, intern_bytes; /* in use */
+    i64 intern_most, intern_most_bytes; /* that it is expected to hold; 0 = no idea */
 };
 /* The variable's record on the card, made when missing. */
 FALLIBLE gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out);
@@ -967,6 +969,11 @@ FALLIBLE gpu_intern_send(struct gpu *g, const struct gpu_var *gv, u8 *to, struct
 void gpu_intern_close(struct exec *x, u32 var, const u8 *sent, struct intern_size *out);
 /* Those of `count` numbers, to the host's dictionary, which is empty: entry i is that of codes[i]. */
 FALLIBLE gpu_intern_show(struct gpu *g, struct exec *x, u32 var, const i32 *codes, i64 count);
+/* Queues its entries and texts as far as they are expected, where they take at most so many bytes, to `to`; then, when
+ * they are there, they are the host's, unless there are more. *out_bytes = 0: they are many, or nobody knows. */
+FALLIBLE gpu_intern_send_all(struct gpu *g, struct gpu_var *gv, i64 most, u8 *to, struct gpu_wanted *out,
+                             i64 *out_bytes, struct error *err);
+FALLIBLE gpu_intern_take_all(struct exec *x, u32 var, u8 *sent, const struct gpu_wanted *as);
 bool gpu_has_fetch(const struct gpu_card *card); /* the kernels of fetching need no compiler */
 FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 

@@ -223,6 +223,8 @@ wf_status gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text,
         TRY(resize(g, x, gv, is_text, (i64)gv->intern.entry_limit * 4,
                    (i64)gv->intern.heap_bytes * (is_text ? 4 : 1)));
     }
+    gv->intern_most = size.entries;
+    gv->intern_most_bytes = is_text ? size.bytes : 0;
     *out = gv->intern;
     return ERR_OK;
 }
@@ -398,6 +400,42 @@ wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
         *moved += entry_bytes + heap_bytes;
         TRY(status);
     }
+    v->on_host = 1;
+    return ERR_OK;
+}
+
+wf_status gpu_intern_send_all(struct gpu *g, struct gpu_var *gv, i64 most, u8 *to, struct gpu_wanted *out,
+                              i64 *out_bytes, struct error *err) {
+    i64 entries = MIN_OF(gv->intern_most, (i64)gv->intern.entry_limit);
+    i64 bytes = ALIGN_UP(MIN_OF(gv->intern_most_bytes, (i64)gv->intern.heap_bytes), 8);
+    *out_bytes = 0;
+    if (!gv->intern_blocks[BLOCK_COUNTS] || entries < 1 || entries > most / ENTRY_BYTES ||
+        entries * ENTRY_BYTES + bytes > most) {
+        return ERR_OK;
+    }
+    out->entries = entries;
+    out->bytes = MIN_OF(bytes, (i64)gv->intern.heap_bytes / 8 * 8);
+    CU(g->api->copy_to_host(to, gv->intern_blocks[BLOCK_ENTRIES]->addr, (size_t)(entries * ENTRY_BYTES),
+                            g->streams[0]));
+    if (out->bytes) {
+        CU(g->api->copy_to_host(to + entries * ENTRY_BYTES, gv->intern_blocks[BLOCK_HEAP]->addr,
+                                (size_t)out->bytes, g->streams[0]));
+    }
+    *out_bytes = entries * ENTRY_BYTES + out->bytes;
+    return ERR_OK;
+}
+
+wf_status gpu_intern_take_all(struct exec *x, u32 var, u8 *sent, const struct gpu_wanted *as) {
+    struct variable *v = &x->vars[var];
+    const struct gpu_var *gv = v->copy;
+    i64 have = v->dict ? dict_len(v->dict) : v->pairs ? pair_map_len(v->pairs) : -1;
+    if (have != 0 || gv->intern_count > as->entries || (v->dict && gv->intern_bytes > as->bytes)) {
+        return ERR_OK;
+    }
+    u64 *entries = (u64 *)(void *)sent;
+    u64 *heap = entries + as->entries * INTERN_WORDS;
+    TRY(v->dict ? add_texts(x, v->dict, 0, gv->intern_count, entries, heap, as->bytes / 8)
+                : add_pairs(x, v->pairs, 0, gv->intern_count, entries));
     v->on_host = 1;
     return ERR_OK;
 }

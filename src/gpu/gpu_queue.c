@@ -271,6 +271,14 @@ wf_status gpu_queue_want(struct gpu *g, struct exec *x, u32 var) {
     }
     struct gpu_wanted *w = &q->wanted[q->wanted_count];
     *w = (struct gpu_wanted){.var = var, .at = q->wanted_bytes};
+    if (x->vars[var].kind == VAR_INTERN) {
+        i64 bytes = 0;
+        TRY(gpu_intern_send_all(g, x->vars[var].copy, QUEUE_WANTED_BYTES - w->at, q->fetched.host + w->at, w, &bytes,
+                                x->err));
+        q->wanted_bytes += ALIGN_UP(bytes, 64);
+        q->wanted_count += bytes > 0;
+        return ERR_OK;
+    }
     TRY(gpu_var_send_few(g, x, var, QUEUE_WANTED_BYTES - w->at, q->fetched.addr + (u64)w->at, &w->fetch,
                          &sent));
     if (sent) {
@@ -287,7 +295,9 @@ static FALLIBLE take_wanted(struct gpu *g, struct exec *x) {
     for (i32 n = 0; n < q->wanted_count; n++) {
         const struct gpu_wanted *w = &q->wanted[n];
         const struct variable *v = &x->vars[w->var];
-        if (v->copy && !v->on_host) {
+        if (v->copy && !v->on_host && v->kind == VAR_INTERN) {
+            TRY(gpu_intern_take_all(x, w->var, q->fetched.host + w->at, w));
+        } else if (v->copy && !v->on_host) {
             TRY(gpu_var_take_sent(g, x, w->var, v->rows, &w->fetch, q->fetched.host + w->at));
         }
     }

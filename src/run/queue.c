@@ -310,7 +310,8 @@ static void want_input(void *arg, u32 var) {
     struct wanting *w = arg;
     const struct variable *v = &w->x->vars[var];
     bool away = v->copy && v->copy_space == w->device->space && !v->on_host;
-    if (!w->status && away && (v->kind == VAR_ROWS || v->kind == VAR_AGG)) {
+    bool interned = v->kind == VAR_INTERN && w->x->queue->unsettled[var];
+    if (!w->status && away && (v->kind == VAR_ROWS || v->kind == VAR_AGG || interned)) {
         w->status = w->device->want(w->device, w->x, var);
     }
 }
