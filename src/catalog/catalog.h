@@ -272,6 +272,7 @@ struct file_request {
     const char *const *names; /* of the first columns */
     i32 name_count;
     i32 position;
+    b8 trie; /* a trie file: of all the others only its path and position count */
 };
 struct file_reader {
     /* A table whose provider reads the file; the caller closes it. */

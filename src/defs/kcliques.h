@@ -16,6 +16,8 @@ enum {
     CLIQUE_TINY = 8,       /* neighbours: a thread an edge */
     CLIQUE_WARP = 80,      /* a warp a node; a block for more */
     CLIQUE_WARP_SLOTS = 256,
+    CLIQUE_UNIT = 8,       /* neighbours of a block's node that a warp takes at once */
+    CLIQUE_LONG = 24,      /* so much to look at for a neighbour is not laid end to end with others' */
     CLIQUE_DEPTH = 16
 };
 /* What edges are; then how they are packed to be sorted. */

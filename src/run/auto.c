@@ -669,7 +669,7 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
 struct looking {
     struct exec *x;
     struct placed *p; /* NULL: nothing was placed */
-    b8 makes;         /* the step is a pipeline, or builds an index */
+    b8 makes;         /* the step makes them, rather than to change what another made */
 };
 
 static void look_at_rows(void *arg, u32 var) {
@@ -687,20 +687,31 @@ static void look_at_rows(void *arg, u32 var) {
     }
 }
 
+static const struct step *step_at(const struct program *program, u32 step_no) {
+    const struct step *step = NULL;
+    for (u32 b = 0; !step; b++) {
+        const struct block *block = &program->blocks[b];
+        step = step_no < block->step_count ? &block->steps[step_no] : NULL;
+        step_no -= step ? 0 : block->step_count;
+    }
+    return step;
+}
+
+void auto_left(struct exec *x, u32 step_no) {
+    const struct step *step = step_at(x->program, step_no);
+    struct looking looking = {x, x->placed, step->kind != STEP_SORT && step->kind != STEP_SPLIT};
+    if (x->past || x->placed) {
+        step_outputs(step, look_at_rows, &looking);
+    }
+    if (step->kind == STEP_BUILD) {
+        const struct index *index = x->vars[step->dst].index;
+        past_indexed(x->past, step->dst, index && index->unique);
+    }
+}
+
 void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no, i64 ns) {
     struct placed *p = x->placed;
-    if (!x->past && !p) {
-        return;
-    }
-    const struct step *step = NULL;
-    u32 left = step_no;
-    for (u32 b = 0; !step; b++) {
-        const struct block *block = &x->program->blocks[b];
-        step = left < block->step_count ? &block->steps[left] : NULL;
-        left -= step ? 0 : block->step_count;
-    }
-    struct looking looking = {x, p, step->kind == STEP_PIPELINE || step->kind == STEP_BUILD};
-    step_outputs(step, look_at_rows, &looking);
+    auto_left(x, step_no);
     if (!p) {
         return;
     }
@@ -718,7 +729,7 @@ void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32
         f64 moved = over((f64)(m->bytes_moved - m->bytes_fetched), rates->bus_bytes_per_ns) +
                     over((f64)m->bytes_fetched, rates->bus_down_bytes_per_ns);
         f64 took = MAX_OF((f64)ns - moved, (f64)ns / 10);
-        if (place && m->device_ns && queue_may(x, step)) { /* nobody will wait for it */
+        if (place && m->device_ns && queue_may(x, step_at(x->program, step_no))) { /* nobody will wait for it */
             took = MIN_OF(took, (f64)m->device_ns + QUEUE_NS);
         }
         past_took(x->past, step_no, place, p->running_ns, took);
@@ -758,6 +769,10 @@ f64 auto_pause(struct exec *x) {
     f64 running_ns = x->placed ? x->placed->running_ns : 0;
     auto_resume(x, 0);
     return running_ns;
+}
+
+bool auto_places_away(const struct exec *x, u32 step_no) {
+    return !x->placed || x->placed->places[step_no] != 0;
 }
 
 void auto_resume(struct exec *x, f64 running_ns) {
