@@ -172,6 +172,7 @@ struct db_file *catalog_file(struct catalog *catalog); /* NULL: in memory */
 struct rows_input {
     struct object *object;
     struct table_version *version;
+    b8 is_earlier;    /* to be saved: than the edition's */
     b8 is_derived;    /* it is rows of an item before it: */
     u32 item, member; /* which */
 };

@@ -11,6 +11,7 @@
 #include "store/saved.h"
 
 enum { RULES = 1 }; /* what rules mean; rows of another number are not taken */
+enum input_kind { INPUT_SAVED, INPUT_DERIVED, INPUT_EARLIER };
 #define LOADED_BIT (1ULL << 63)
 
 /* --- lists --- */
@@ -84,9 +85,12 @@ static FALLIBLE item_save(struct state_out *out, const struct rows_item *item, s
     for (i64 i = 0; i < item->input_count; i++) {
         const struct rows_input *input = &item->inputs[i];
         blob_u32(to, input->object->oid);
-        blob_u8(to, input->is_derived);
+        blob_u8(to, input->is_derived ? INPUT_DERIVED : input->is_earlier ? INPUT_EARLIER : INPUT_SAVED);
         blob_u32(to, input->item);
         blob_u32(to, input->member);
+        if (input->is_earlier) {
+            version_earlier_save(to, input->version);
+        }
     }
     return ERR_OK;
 }
@@ -186,10 +190,11 @@ static FALLIBLE member_load(struct rows_reader *r, struct rows_item *item, i64 m
     return ERR_OK;
 }
 
-static void input_load(struct rows_reader *r, struct rows_item *item, i64 i) {
+static FALLIBLE input_load(struct rows_reader *r, struct rows_item *item, i64 i, struct error *err) {
     struct rows_input *input = &item->inputs[i];
     u32 oid = read_u32(r->from);
-    input->is_derived = read_u8(r->from) & 1;
+    u8 kind = read_u8(r->from);
+    input->is_derived = kind == INPUT_DERIVED;
     input->item = read_u32(r->from);
     input->member = read_u32(r->from);
     struct table_version *version = NULL;
@@ -201,11 +206,22 @@ static void input_load(struct rows_reader *r, struct rows_item *item, i64 i) {
         fits = (i64)input->item < before && (i64)input->member < other->member_count && !other->fault;
         version = fits ? other->rows[input->member] : NULL;
     }
+    if (kind == INPUT_EARLIER) {
+        struct table_version *then = NULL;
+        if (!version) { /* how long it is only the table's versions tell */
+            return bad_rows(r, err);
+        }
+        TRY(version_earlier_load(r->from, object->table, version, &then, err));
+        input->version = then;
+        fits = fits && then;
+    } else {
+        input->version = version ? version_retain(version) : NULL;
+    }
     input->object = object ? object_retain(object) : NULL;
-    input->version = version ? version_retain(version) : NULL;
     if (!fits || !version) {
         item->fault = item->fault ? item->fault : "what it follows from is not there";
     }
+    return ERR_OK;
 }
 
 /* What cannot be read is left out: only the list itself must be whole. */
@@ -227,7 +243,7 @@ static FALLIBLE item_load(struct rows_reader *r, struct rows_list *list, struct 
     item->input_count = r->from->bad ? 0 : inputs;
     TRY(arena_check(&list->arena, err));
     for (i64 i = 0; i < item->input_count; i++) {
-        input_load(r, item, i);
+        TRY(input_load(r, item, i, err));
     }
     return r->from->bad ? bad_rows(r, err) : ERR_OK;
 }

@@ -71,9 +71,8 @@ static FALLIBLE database_init(struct wf_database *db, const char *path, const wf
     }
     struct db_file *file;
     TRY(db_file_open(&db->mem, path, db->defaults.readonly, &file, err));
-    TRY(catalog_attach(db->catalog, file, db->defaults.checkpoint_size, err));
     catalog_set_rows(db->catalog, kept_collect, db);
-    return ERR_OK;
+    return catalog_attach(db->catalog, file, db->defaults.checkpoint_size, err);
 }
 
 FALLIBLE database_open(const char *path, const wf_option *options, struct wf_database **out,

@@ -1,12 +1,15 @@
 /* kept_file.c: kept rows to the database file and out of it.
  *
- * Whenever a state of the database is saved, those kept rows go with it that follow from exactly the
- * versions that are saved: of each component the rows, and what they follow from by OID. After the file
+ * Whenever a state of the database is saved, those kept rows go with it that follow from the
+ * versions that are saved, or from earlier ones that can be said beside these (store/earlier.c): of
+ * each component the rows, and what they follow from by OID. After the file
  * was opened, a component that is the same by its objects begins with the rows that the file has, and
  * with the versions that they follow from; what the log had besides is a change like any other. See decision 0058.
  *
  * Rows of the file that nobody has asked for are saved again with the next state, as long as they follow from it. */
 #include "session/kept.h"
+
+#include "store/saved.h"
 
 /* --- to the file --- */
 
@@ -44,12 +47,18 @@ static bool is_there(const struct collecting *c, const struct object *object) {
     return entry && entry->object == object;
 }
 
-/* Whether rows that follow from this version of a table follow from the one that is saved. */
+/* Whether the version that rows follow from can be said beside the one that is saved: the same, or earlier. */
 static bool is_saved_version(const struct collecting *c, const struct object *object,
                              const struct table_version *version) {
     const struct edition_entry *entry = edition_find_oid(c->edition, object->oid);
     return entry && entry->object == object && !object->temp && entry->version &&
-           entry->version->content_no == version->content_no;
+           (entry->version->content_no == version->content_no ||
+            version_is_earlier(entry->version, version));
+}
+
+static bool is_earlier(const struct collecting *c, const struct object *object,
+                       const struct table_version *version) {
+    return edition_find_oid(c->edition, object->oid)->version->content_no != version->content_no;
 }
 
 static bool shape_fits(const struct collecting *c, const struct candidate *one) {
@@ -84,6 +93,8 @@ static void list_shape(struct collecting *c, struct candidate *one) {
         if (input->shape) {
             item->inputs[i].item = (u32)find_listed(c, one->state->input_states[i]);
             item->inputs[i].member = (u32)input->member;
+        } else {
+            item->inputs[i].is_earlier = is_earlier(c, input->object, one->state->inputs[i]);
         }
     }
     one->at = c->list->items.count;
@@ -124,6 +135,8 @@ static void list_item(struct collecting *c, struct candidate *one) {
         item->inputs[i].version = version_retain(from->inputs[i].version);
         if (item->inputs[i].is_derived) {
             item->inputs[i].item = (u32)find_listed(c, input_item(from, i)->number);
+        } else {
+            item->inputs[i].is_earlier = is_earlier(c, from->inputs[i].object, from->inputs[i].version);
         }
     }
     one->at = c->list->items.count;

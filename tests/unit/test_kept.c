@@ -316,6 +316,17 @@ static void test_file_states(void **state) {
     compare(conn, "path", "kept");
     compare(conn, "ways", "kept");
     compare(conn, "word", "kept");
+    (void)run(conn, "insert into edge values (62, 63, 'more'), (63, 64, 'more')"); /* rows stay behind */
+    (void)run(conn, "delete from edge where x = 60");
+    open_again(&db, &conn, false, false);
+    expect_kept(conn, "path", "updated");
+    compare(conn, "path", "kept");
+    (void)run(conn, "insert into edge values (64, 65, 'more')");
+    open_again(&db, &conn, false, false);
+    (void)run(conn, "insert into edge values (65, 66, 'more')"); /* twice, and in the log */
+    open_again(&db, &conn, true, false);
+    expect_kept(conn, "path", "updated");
+    compare(conn, "path", "kept");
     (void)run(conn, "checkpoint");
     (void)run(conn, "delete from edge where x = 59");
     open_again(&db, &conn, true, false);
