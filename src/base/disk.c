@@ -50,6 +50,18 @@ static i64 system_open_unnamed(const char *folder) {
     return named;
 }
 
+static i64 system_direct(i64 file) {
+#ifdef O_DIRECT
+    char name[64]; /* the path may lead to another file by now */
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", (int)file);
+    int mode = fcntl((int)file, F_GETFL) & O_ACCMODE;
+    return result_of(open(name, mode | O_DIRECT | O_CLOEXEC));
+#else
+    UNUSED(file);
+    return -EINVAL;
+#endif
+}
+
 static i64 system_read(i64 file, void *to, i64 bytes, i64 at) {
     return result_of(pread((int)file, to, (size_t)bytes, (off_t)at));
 }
@@ -164,6 +176,7 @@ static i64 system_sync_folder(const char *path) {
 
 const struct disk disk_system = {.open = system_open,
                                  .open_unnamed = system_open_unnamed,
+                                 .direct = system_direct,
                                  .read = system_read,
                                  .write = system_write,
                                  .expect = system_expect,

@@ -15,6 +15,9 @@ struct disk {
     /* A file, by number; -EISDIR, or -EMEDIUMTYPE of what else is no file. */
     i64 (*open)(const char *path, enum disk_mode mode);
     i64 (*open_unnamed)(const char *folder);            /* gone when it is closed */
+    /* The same file past the system's cache, where memory, places and bytes are whole pages; negative where
+     * that cannot be. */
+    i64 (*direct)(i64 file);
     i64 (*read)(i64 file, void *to, i64 bytes, i64 at); /* fewer at the end, or any time */
     i64 (*write)(i64 file, const void *from, i64 bytes, i64 at);
     /* Bytes will be read soon: the disk may begin. Advice. */

@@ -1,7 +1,7 @@
 /* vec.c: which loops run an opcode on this processor. */
 #include "cpu/vec.h"
 
-#include "base/thread.h"
+#include "base/level.h"
 #include "codes/op.h"
 #include "defs/op_loop.def"
 #include "defs/real.def"
@@ -29,12 +29,5 @@ struct vec_loops vec_loops_of(const struct vec_table *table, u16 code) {
 }
 
 const struct vec_table *vec_table_best(void) {
-#if defined(__x86_64__)
-    enum cpu_level level = cpu_level();
-    return level == CPU_AVX512 ? &vec_table_avx512
-           : level == CPU_AVX2 ? &vec_table_avx2
-                               : &vec_table_baseline;
-#else
-    return &vec_table_baseline;
-#endif
+    return LEVEL_BEST(vec_table);
 }

@@ -6,6 +6,7 @@
 #define WF_CPU_VEC_LOOP_H
 
 #include "base/base.h"
+#include "base/level.h"
 
 /* n dense rows. May-fail opcodes write one fault byte per row and return the OR of them. */
 typedef u8 vec_fn(void *restrict dst, const void *restrict a, const void *restrict b,
@@ -25,10 +26,6 @@ struct vec_loops {
 #define X(A, part) LOOPS_##part,
 enum loop_part { WF_LOOP_PARTS(X, ) LOOP_PARTS };
 #undef X
-
-#define LEVEL_NAME_(what, level) what##_##level
-#define LEVEL_NAME__(what, level) LEVEL_NAME_(what, level)
-#define LEVEL_NAME(what) LEVEL_NAME__(what, WF_LEVEL)
 
 #define X_PART(level, part) extern const struct vec_loops vec_ops_##part##_##level[]; /* op_loop.def */
 #define X(level)                                                                                   \

@@ -555,6 +555,7 @@ static FALLIBLE run_rounds_on(struct exec *x, const struct run_devices *devices,
     TRY(device->rounds(device, x, r));
     i64 ns = clock_ns() - start;
     u32 pipes = 0;
+    auto_queued_rounds(x, devices, number, r, ns);
     for (u32 s = 0; s < r->block->step_count; s++) {
         pipes += r->block->steps[s].kind == STEP_PIPELINE;
     }
@@ -776,6 +777,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
             rounds_end(x, &loop, r.rounds[b], began);
         }
         if (loop.count && (!goes_round(x, block) || has_enough(x, block))) {
+            auto_loop_ended(x, block, r.first_step[b], r.rounds[b]);
             past_went_round(x->past, b, r.rounds[b]);
             again = false;
             b = block->next;
@@ -786,6 +788,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
         r.rounds[b]++;
         x->rounds += block->loop_count > 0;
         if (!again && block->loop_count) {
+            auto_loop_ended(x, block, r.first_step[b], r.rounds[b]);
             past_went_round(x->past, b, r.rounds[b]);
         }
         b = again ? block->loop : block->next;

@@ -9,6 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "store/behind.h"
 #include "store/frames_int.h"
 
 #include <errno.h>
@@ -366,6 +367,10 @@ static FALLIBLE open_parts(struct db_file *file, struct error *err) {
     if (code) {
         return disk_failed(err, "lock", file->path, code);
     }
+    file->behind = file->read_only ? NULL : behind_open(file->mem, file);
+    if (!file->behind && !file->read_only) {
+        return memory_refused(file->mem, err, PAGE_BYTES);
+    }
     TRY(log_open(file, err));
     TRY(read_headers(file, err));
     TRY(log_look(file, err));
@@ -412,6 +417,7 @@ void db_file_close(struct db_file *file) {
     if (!file) {
         return;
     }
+    behind_close(file->behind);
     frames_close(file->frames);
     mem_free(file->mem, file->log_read, file->log_read_bytes);
     if (file->log >= 0) {

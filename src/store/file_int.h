@@ -7,7 +7,7 @@
 #include "store/file.h"
 
 enum {
-    FILE_FORMAT = 4,
+    FILE_FORMAT = 5,
     FORMAT_LEAST = 1, /* that is read. 1: the log is of the header's generation, from the start; 2: no column is
                        * packed; 3: no text lies in words, no tablet has parts of keys */
     PAGE_BYTES = 4096,
@@ -62,6 +62,7 @@ struct db_file {
     _Atomic u64 second_written, second_synced; /* how often the second slot was */
     u64 stamp;
     struct frames *frames; /* columns in memory */
+    struct behind *behind; /* columns on their way */
     struct spans used; /* by the header in force: whole pages, in order once noted */
     u64 frame_stamp;   /* of extents that a frame names: they are there as long as it lives */
     /* Free pages (space.c). */

@@ -16,12 +16,15 @@ struct packed_form {
 /* Where columns are packed, one after the other. {mem} is an empty one. */
 struct desk {
     struct memory *mem;
-    u8 *at;
+    u8 *at;    /* at a page; the last one can be filled, too */
     i64 bytes;
+    u8 *block; /* it lies in */
+    struct wording *words; /* what text is put in words with (pack_loops.h), once it was */
 };
 /* Room for so many bytes, of which the first `kept` stay as they are; false when memory is short. */
 bool desk_reserve(struct desk *desk, i64 bytes, i64 kept);
 void desk_fini(struct desk *desk);
+void desk_lose(struct desk *desk); /* somebody else frees what is on it */
 
 /* How much a column that packs well needs there. */
 i64 packed_room(const struct packed_form *form);

@@ -5,6 +5,7 @@
  * TABLE shares columns. The open tail is written in the form of a sealed tablet. */
 #include "store/saved.h"
 
+#include "store/behind.h"
 #include "store/frames_int.h"
 #include "store/key_int.h"
 #include "store/packed.h"
@@ -339,8 +340,8 @@ static FALLIBLE tablet_save(struct save *save, struct table *table,
 /* loads */
 
 /* One column to free pages of the file. */
-static void column_write(struct db_file *file, struct tablet *tablet, u32 c, struct desk *desk) {
-    struct extent *place = &tablet->place->cols[c], none = {0};
+static void column_write(struct db_file *file, struct tablet *tablet, u32 c, struct desk *desk,
+                         i32 *left) {
     struct error ignored;
     struct image image;
     error_reset(&ignored);
@@ -348,19 +349,16 @@ static void column_write(struct db_file *file, struct tablet *tablet, u32 c, str
         return;
     }
     if (image.bytes >= WRITE_LEAST) {
-        struct extent made = {.bytes = image.bytes,
-                              .sum = bytes_sum(image.from, image.bytes, 0),
-                              .stamp = file->frame_stamp,
-                              .packed = image.packed};
-        bool taken = space_take_frame(file, tablet->buffers[c], &made);
-        bool fine =
-            taken && !disk_write_all(file->file, image.from, image.bytes, made.at);
-        if (fine) {
-            *place = made;
-            disk_now->hurry(file->file, made.at, made.bytes);
-            frame_saved(tablet->buffers[c]);
-        } else if (taken) {
-            frame_place(tablet->buffers[c], &none);
+        struct column_write write = {.frame = tablet->buffers[c],
+                                     .made = {.bytes = image.bytes,
+                                              .sum = bytes_sum(image.from, image.bytes, 0),
+                                              .stamp = file->frame_stamp,
+                                              .packed = image.packed},
+                                     .place = &tablet->place->cols[c],
+                                     .from = image.from,
+                                     .left = left};
+        if (space_take_frame(file, tablet->buffers[c], &write.made)) {
+            column_put(file->behind, &write, desk);
         }
     }
 }
@@ -373,16 +371,16 @@ void tablet_write_early(struct table *table, struct tablet *tablet) {
         return;
     }
     struct desk desk = {.mem = tablet->mem};
-    i64 room = 0;
-    for (u32 c = 0; c < tablet->col_count; c++) {
-        struct packed_form form = form_of(tablet, c);
-        room = MAX_OF(room, packed_room(&form));
-    }
-    (void)desk_reserve(&desk, room, 0); /* once for all; else for each */
+    i32 left = 0;
     tablet->place = tablet_place_new(tablet->mem, tablet->col_count);
-    for (u32 c = 0; tablet->place && c < tablet->col_count; c++) {
-        column_write(file, tablet, c, &desk);
+    for (i32 pass = 0; pass < 2 && tablet->place; pass++) { /* nobody waits for the long ones, then */
+        for (u32 c = 0; c < tablet->col_count; c++) {
+            if ((tablet->cols[c].encoding == ENC_STR) == (pass == 0)) {
+                column_write(file, tablet, c, &desk, &left);
+            }
+        }
     }
+    write_wait(file->behind, &left);
     desk_fini(&desk);
 }
 

@@ -117,6 +117,10 @@ static i64 paper_open(const char *path, enum disk_mode mode) {
     return FILE_NUMBERS + (p - disk.files);
 }
 
+static i64 paper_direct(i64 file) {
+    return file;
+}
+
 static i64 paper_read(i64 file, void *to, i64 bytes, i64 at) {
     const struct paper *p = paper_of(file);
     i64 n = MAX_OF(MIN_OF(bytes, p->size - at), 0);
@@ -241,6 +245,7 @@ static void paper_advice(i64 file, i64 at, i64 bytes) {
 }
 
 static const struct disk disk_paper = {.open = paper_open_alone,
+                                       .direct = paper_direct,
                                        .read = paper_read_alone,
                                        .write = paper_put_alone,
                                        .expect = paper_advice,

@@ -1,5 +1,6 @@
 /* test_packed.c: columns packed for the disk come back as they were; bytes that were not packed do no
  * harm. */
+#define _POSIX_C_SOURCE 200809L
 #include "test_store_rows.h"
 
 #include "store/packed.h"
@@ -35,6 +36,27 @@ static void lay_out(u8 encoding, u8 width, u32 rows, bool nulls, i64 text_bytes)
     col.seg.bytes = text_bytes ? col.block + col.form.lay.bytes_at : NULL;
 }
 
+/* Every processor level packs to the same bytes, and takes them. */
+static void same_at_all_levels(const u8 *bytes, i64 count) {
+    static const char *const levels[] = {"baseline", "avx2", "avx512"};
+    u8 *back = malloc((size_t)col.form.lay.total + 64);
+    u8 *scratch = malloc((size_t)packed_scratch_bytes(&col.form) + 1);
+    for (u32 i = 0; i < COUNT_OF(levels); i++) {
+        struct desk desk = {.mem = &mem};
+        setenv("WARPFOX_CPU", levels[i], 1);
+        assert_int_equal(column_pack(&col.seg, &col.form, &desk), count);
+        if (count) {
+            assert_memory_equal(desk.at, bytes, (size_t)count);
+            assert_true(column_unpack(bytes, count, &col.form, scratch, back));
+            assert_memory_equal(back, col.block, (size_t)col.form.lay.total);
+        }
+        desk_fini(&desk);
+    }
+    unsetenv("WARPFOX_CPU");
+    free(scratch);
+    free(back);
+}
+
 /* Packed bytes, 0: it does not pay. What comes back is what was there, whatever is damaged is noticed or
  * harmless. */
 static i64 there_and_back(u8 *out_form) {
@@ -51,6 +73,7 @@ static i64 there_and_back(u8 *out_form) {
         assert_memory_equal(back, col.block, (size_t)total);
         assert_false(column_unpack(to, bytes - 1, &col.form, scratch, back));
     }
+    same_at_all_levels(to, bytes);
     for (i32 i = 0; bytes && i < 200; i++) { /* the sanitizers look on */
         u64 at = i < 60 ? (u64)i % (u64)bytes : roll() % (u64)bytes;
         u8 was = to[at];
@@ -137,7 +160,7 @@ static void test_texts(void **state) {
     }
 }
 
-/* Words of any length, empty rows, bytes of 0, and text without a space for long. */
+/* Words of any length, empty rows, and text without a space for long; bytes of 0 are in no word. */
 static void test_long_words(void **state) {
     UNUSED(state);
     enum { WORDS = 2 };
@@ -150,14 +173,12 @@ static void test_long_words(void **state) {
             text[len] = ' ';
             lay_out(ENC_STR, 4, (u32)rows, false, shift + (rows - 1) * (len + (shift < 2)));
             for (i64 row = 0; row < rows; row++) {
-                i64 bytes = row ? len + (shift < 2) : shift; /* the first row is a few bytes */
-                end = put_text(row, end, text, row ? bytes : 0);
-                end += row ? 0 : shift;
-                put_number(4, row, (u64)end);
+                end = put_text(row, end, row ? text : "yy", row ? len + (shift < 2) : shift);
             }
             u8 form;
             i64 made = there_and_back(&form);
-            assert_true(!made || form == WORDS || len == 0 || len > 16);
+            bool has_zero = shift == 1 && len > 0;
+            assert_true(!made || (form == WORDS) != has_zero || len == 0 || len > 16);
         }
     }
 }
