@@ -3,7 +3,8 @@
  * Whether edges are all turned one way, or there in both directions, is counted; that none is repeated,
  * and that every one has its opposite, is seen once they are sorted. Then nodes may be renamed: by
  * ascending degree, of which a sample is enough, so that few edges lead away from any. Graphs that are
- * neither are counted as they come, by a thread an edge. A graph that the card has no room for is counted
+ * neither are counted as they come, by a thread an edge. Where degrees are few and even nodes keep their order
+ * (decision 0061). A graph that the card has no room for is counted
  * in boxes (gpu_boxes.c). What a node's neighbours are is found by what
  * suits their number; the heaviest nodes have a matrix of bits among each other, as large as edges make
  * worth while. */

@@ -376,8 +376,8 @@ struct clique_set { /* in shared memory */
     u32 *slots;
     u32 *places; /* by slot: where in the list; or 0 */
     u32 count, mask;
-    /* Words of the matrix' rows that hold any of it, with their bits, or 0; by place: which is the first
-     * of a heavy neighbour. */
+    /* Of a block's: words of the matrix' rows that hold any of it, with their bits; by place: which is the
+     * first of a heavy neighbour. */
     u32 *word_bits;
     u16 *word_at, *entry;
     u32 entries;
@@ -450,14 +450,14 @@ FN void clique_note(const struct clique_rows *into, u32 p, u32 place) {
 
 /* What `unit` neighbours from place p0 on have to look at: where that is much one after the other, else laid
  * end to end over the warp. Counts pairs that are edges, or notes them. */
-FN u64 clique_chunk(const struct kcliques *a, const struct clique_set *set,
+FN u32 clique_chunk(const struct kcliques *a, const struct clique_set *set,
                     const struct clique_rows *into, u32 p0, u32 unit) {
     const u32 p = p0 + t_lane();
     u32 length = 0;
     u32 start = 0;
     u32 way = WAY_OWN;
     u32 v = 0;
-    u64 found = 0;
+    u32 found = 0;
     if (t_lane() < unit && p + 1u < set->count) {
         v = set->list[p];
         way = clique_choose(a, set, p, &start, &length);
@@ -468,6 +468,13 @@ FN u64 clique_chunk(const struct kcliques *a, const struct clique_set *set,
         const u32 from = w_from_u32(start, lane);
         const u32 how = w_from_u32(way, lane);
         const u32 of = w_from_u32(v, lane);
+        if (how == WAY_WORDS) {
+            const u32 *row = a->matrix + (u64)(of - a->heavy) * a->row_words;
+            for (u32 k = from + t_lane(); k < set->entries; k += 32u) {
+                found += bits_set_u32(row[set->word_at[k]] & set->word_bits[k]);
+            }
+            continue;
+        }
         NO_UNROLL for (u32 k = t_lane(); k < all; k += 32u) {
             u32 place = p0 + lane + 1u + k;
             const u32 is = clique_look(a, set, how, of, from + k, &place);
@@ -648,9 +655,7 @@ KERNEL(k_clique_blocks, struct kcliques, 256) {
             break;
         }
         struct clique_set set = b_clique_set(&args, args.listed_block[no], (u32 *)s_bytes, 0);
-        if (args.matrix) {
-            b_clique_words(&args, &set, s_sums);
-        }
+        b_clique_words(&args, &set, s_sums);
         for (;;) {
             const u32 p = w_clique_take(&s_ticket[1], CLIQUE_UNIT);
             if (p + 1u >= set.count) {
