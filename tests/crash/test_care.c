@@ -1,5 +1,5 @@
 /* test_care.c: what keeps a database file well: files of older versions, logs that are lost, full disks, VACUUM,
- * copies, exports.
+ * copies, exports, loads past the cache.
  *
  * tests/crash/fixtures has a file of every format there was, with the log that a kill left, made by `made.sql`;
  * each opens and answers alike. */
@@ -566,6 +566,69 @@ static void test_export(void **state) {
     close_both(f);
 }
 
+/* Loads past the system's cache: a disk that has no such door, or one that takes part of what it is given. */
+enum door { DOOR_OPEN, DOOR_NONE, DOOR_REFUSES, DOOR_SHORT, DOOR_FAILS, DOORS };
+static struct disk door_disk;
+static enum door door;
+static _Atomic i64 door_file, door_bytes;
+
+static i64 door_direct(i64 file) {
+    i64 direct = door == DOOR_NONE ? -EINVAL : disk_system.direct(file);
+    atomic_store(&door_file, direct);
+    return direct;
+}
+
+static i64 door_write(i64 file, const void *from, i64 bytes, i64 at) {
+    if (file != atomic_load(&door_file)) {
+        return disk_system.write(file, from, bytes, at);
+    }
+    bool whole = (size_t)from % 4096 == 0 && bytes % 4096 == 0 && at % 4096 == 0;
+    if (!whole || door == DOOR_REFUSES || door == DOOR_FAILS) {
+        return door == DOOR_FAILS ? -EIO : -EINVAL;
+    }
+    atomic_fetch_add(&door_bytes, bytes);
+    return disk_system.write(file, from, door == DOOR_SHORT ? MIN_OF(bytes, 1000) : bytes, at);
+}
+
+static void test_loads_past_the_cache(void **state) {
+    UNUSED(state);
+    static const char sums[] = "select count(*), sum(a), sum(length(s)), max(s), sum(b) from t";
+    static const char *const loads[] = {
+        "create table t (a bigint, s text, b bigint)",
+        "insert into t select i, 'words of row ' || i % 1000, i % 5000 * 7919 from generate_series(1, 300000) i",
+        "insert into t select a, s || ' again', b from t",
+    };
+    door_disk = disk_system;
+    door_disk.direct = door_direct;
+    door_disk.write = door_write;
+    disk_now = &door_disk;
+    char *right = NULL;
+    for (door = DOOR_OPEN; door < DOORS; door++) {
+        const char *path = in_scratch("door.wf");
+        static char text[1000];
+        atomic_store(&door_bytes, 0);
+        struct fault_db f = must_open(path);
+        run(f.conn, "set tablet_rows = 131072");
+        for (size_t i = 0; i < COUNT_OF(loads); i++) {
+            run(f.conn, loads[i]);
+        }
+        close_both(f);
+        assert_true((atomic_load(&door_bytes) > 0) == (door == DOOR_OPEN || door == DOOR_SHORT));
+        f = must_open(path);
+        wf_result *result = NULL;
+        assert_int_equal(wf_query(f.conn, sums, &result), WF_OK);
+        flatten(result, text, sizeof text);
+        wf_result_close(result);
+        right = right ? right : strdup(text);
+        assert_string_equal(text, right);
+        check_clean(f.conn);
+        close_both(f);
+        assert_int_equal(unlink(path), 0);
+    }
+    free(right);
+    disk_now = &disk_system;
+}
+
 static int make_scratch(void **state) {
     UNUSED(state);
     (void)snprintf(scratch, sizeof scratch, "/tmp/warpfox-care-XXXXXX");
@@ -586,7 +649,7 @@ int main(void) {
         cmocka_unit_test(test_full_after_crash), cmocka_unit_test(test_lazy),
         cmocka_unit_test(test_vacuum_opened),
         cmocka_unit_test(test_vacuum),    cmocka_unit_test(test_copy_of_memory), cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_export),
+        cmocka_unit_test(test_export), cmocka_unit_test(test_loads_past_the_cache),
     };
     return cmocka_run_group_tests_name("care", tests, make_scratch, drop_scratch);
 }
