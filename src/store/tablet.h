@@ -53,7 +53,7 @@ struct tablet {
     /* Every append publishes a new tablet, with a new id, for the tail's rows so far; it shares the
      * column data with its predecessors and never changes either. */
     b8 tail;
-    b8 filed;  /* insiders: it was read from the database file */
+    b8 filed;  /* insiders: it was read from the database file, or came with very many rows */
     b8 framed; /* some column lies in the database file, and may not be in memory: frames.h */
     struct segment *cols;
     /* What cols point into. Sealed: all of column i lies in buffers[i] (NULL when it has no data).
