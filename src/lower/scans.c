@@ -320,13 +320,13 @@ static bool same_prunes(const struct pipeline *a, const struct pipeline *b) {
     return same;
 }
 
-/* A bound that is known before the program runs, or false. */
+/* A bound that is known before the program runs (prune.c notes whole numbers as i128), or false. */
 static bool bound_of(const struct lower *l, const struct prune *p, u32 lit, i128 *out) {
-    bool known = lit != NO_LIT && (p->kind == KIND_I32 || p->kind == KIND_I64);
+    bool known = lit != NO_LIT && p->kind == KIND_I128;
     for (u32 i = 0; known && i < l->program->param_count; i++) {
         known = l->program->param_lits[i] != lit;
     }
-    *out = !known ? 0 : p->kind == KIND_I32 ? l->lits.items[lit].i32 : l->lits.items[lit].i64;
+    *out = known ? l->lits.items[lit].i128 : 0;
     return known;
 }
 
