@@ -11,9 +11,10 @@
  * of its opcodes may raise: errors keep their order. Branches of a union follow each other, so that
  * its rows keep theirs. Parts stay apart where one makes groups and the other rows; where their
  * conditions leave few rows, as zone maps or a list of what is left save more than a column that is
- * read once; where they look keys up, which tests bitmaps before anything else; where no column is
- * read by both; where both together need more registers than there are; and where their rows are
- * the answer as it is, which is computed as it is read. */
+ * read once; for the same reason where bounds of rows exclude each other; where they look keys up,
+ * which tests bitmaps before anything else; where no column is read by both; where both together
+ * need more registers than there are; and where their rows are the answer as it is, which is
+ * computed as it is read. */
 #include "lower/lower_int.h"
 
 #include "codes/op.h"
@@ -319,6 +320,34 @@ static bool same_prunes(const struct pipeline *a, const struct pipeline *b) {
     return same;
 }
 
+/* A bound that is known before the program runs (prune.c notes whole numbers as i128), or false. */
+static bool bound_of(const struct lower *l, const struct prune *p, u32 lit, i128 *out) {
+    bool known = lit != NO_LIT && p->kind == KIND_I128;
+    for (u32 i = 0; known && i < l->program->param_count; i++) {
+        known = l->program->param_lits[i] != lit;
+    }
+    *out = known ? l->lits.items[lit].i128 : 0;
+    return known;
+}
+
+/* Whether no row is wanted by both: each then reads the zones that have rows of its own. */
+static bool exclude_each_other(const struct lower *l, const struct pipeline *a, const struct pipeline *b) {
+    for (u32 i = 0; i < a->prune_count; i++) {
+        for (u32 k = 0; k < b->prune_count; k++) {
+            const struct prune *x = &a->prunes[i];
+            const struct prune *y = &b->prunes[k];
+            i128 lo, hi;
+            bool same = a->source.cols[x->col] == b->source.cols[y->col];
+            bool below = bound_of(l, x, x->hi_lit, &hi) && bound_of(l, y, y->lo_lit, &lo) && hi <= lo;
+            bool above = !below && bound_of(l, y, y->hi_lit, &hi) && bound_of(l, x, x->lo_lit, &lo) && hi <= lo;
+            if (same && (below || above)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* One pipeline of two. */
 static struct pipeline *merge_pipes(struct lower *l, const struct pipeline *a, const struct pipeline *b) {
     struct arena *arena = l->arena;
@@ -388,7 +417,8 @@ static struct pipeline *try_merge(struct lower *l, i64 earlier, i64 later) {
     bool same = a->source.kind == b->source.kind && a->source.ref == b->source.ref &&
                 a->sinks[0].kind == b->sinks[0].kind;
     if (!same || a->sink_count + b->sink_count > PIPE_AGGS || a->reg_count + b->reg_count >= NO_REG ||
-        word_count(a) + word_count(b) > WORDS_MOST || !pipe_may_share(l, b) || may_raise(b) ||
+        word_count(a) + word_count(b) > WORDS_MOST ||
+        (a->sinks[0].kind == SINK_ROWS && exclude_each_other(l, a, b)) || !pipe_may_share(l, b) || may_raise(b) ||
         !share_column(&a->source, &b->source) || !may_move(l, earlier, later)) {
         return NULL;
     }
