@@ -221,9 +221,11 @@ static void write_gpu_queue(FILE *out) {
     fputs("\n## Steps that nobody waits for\n\n"
           "A statement that ran before is expected to find as many rows as it did then. Its steps are queued on\n"
           "the card one behind the other, up to `gpu_queue` of them, and the host waits once for what they gave:\n"
-          "the card itself tells each step how many rows the one before it made. Where something is otherwise\n"
-          "(more rows, a repeated key, an error), those steps run again, one at a time. EXPLAIN ANALYZE waits for\n"
-          "every step, since it tells how long each takes. Sorts, windows, steps that make text or number it, and\n"
+          "the card itself tells each step how many rows the one before it made. Sorts and first rows are expected\n"
+          "to have keys like those of the time before, within wider bounds. Where something is otherwise (more rows,\n"
+          "a repeated key, a key out of bounds, an error), those steps run again, one at a time. Steps over few rows,\n"
+          "which otherwise are the calling thread's, stay on the card between others that are queued. EXPLAIN ANALYZE\n"
+          "waits for every step, since it tells how long each takes. Windows, steps that make text or number it, and\n"
           "scans whose columns have to be brought first are waited for.\n",
           out);
 }

@@ -196,6 +196,14 @@ void file_view_close(struct file_view *view) {
     view->bytes = 0;
 }
 
+void file_view_pass(const struct file_view *view, i64 at, i64 bytes) {
+    enum { PAGE = 4096 };
+    i64 first = ALIGN_UP(at, PAGE), end = (at + bytes) / PAGE * PAGE;
+    if (view->bytes > SMALL_BYTES && first < end) { /* a smaller one is a copy */
+        (void)madvise((void *)(size_t)(view->data + first), (size_t)(end - first), MADV_DONTNEED);
+    }
+}
+
 /* --- files read once ---------------------------------------------------------------------- */
 
 enum { WAIT_MS = 50 };

@@ -14,6 +14,8 @@ struct file_view { /* a whole file, mapped read-only */
  */
 FALLIBLE file_view_open(struct file_view *out, const char *path, struct error *err);
 void file_view_close(struct file_view *view);
+/* Pages that lie in these bytes as a whole leave memory; read again, they are back. */
+void file_view_pass(const struct file_view *view, i64 at, i64 bytes);
 /* Another process cut the file short while it was mapped, and bytes behind its new end were read:
  * as zeros, instead of the signal that would end the program. */
 bool file_view_torn(const struct file_view *view);

@@ -166,6 +166,42 @@ struct checked {
 FALLIBLE catalog_check(struct catalog *catalog, struct arena *arena, struct checked **out,
                        i64 *out_count, struct error *err);
 struct db_file *catalog_file(struct catalog *catalog); /* NULL: in memory */
+
+/* rows.c: rows of derived predicates, component by component, with the versions that they follow from. All
+ * that a list names is retained. */
+struct rows_input {
+    struct object *object;
+    struct table_version *version;
+    b8 is_earlier;    /* to be saved: than the edition's */
+    b8 is_derived;    /* it is rows of an item before it: */
+    u32 item, member; /* which */
+};
+struct rows_item {
+    struct rows_list *list;
+    const char *path; /* names were looked up by */
+    i64 member_count, input_count;
+    struct object **members;
+    struct table **tables; /* by member */
+    struct table_version **rows;
+    struct rows_input *inputs;
+    u64 number;        /* rows of one number are the same ones */
+    const char *fault; /* why it was left out when the file was opened; NULL = it was not */
+};
+struct rows_list {
+    struct arena arena;
+    VEC(struct rows_item) items; /* each behind those that it follows from */
+};
+struct rows_list *rows_list_new(struct memory *mem); /* NULL: refused */
+struct rows_item *rows_list_add(struct rows_list *list, i64 members, i64 inputs);
+void rows_list_close(struct rows_list *list);
+/* Whoever keeps rows: those that follow from an edition, whenever it goes to the file; NULL = none. */
+typedef struct rows_list *(*rows_collect_fn)(void *arg, struct edition *edition);
+void catalog_set_rows(struct catalog *catalog, rows_collect_fn collect, void *arg);
+/* Those that the file had when it was opened, NULL = none, until the catalog is detached; whoever keeps rows lets go of
+ * an item when it has what it needs of it. */
+struct rows_list *catalog_rows(struct catalog *catalog);
+void rows_item_drop(struct rows_item *item); /* it has no members then */
+
 /* Numbers that sequences handed out outside of any commit are durable. */
 FALLIBLE catalog_keep_sequences(struct catalog *catalog, struct error *err);
 /* The current edition; retained. */
@@ -236,6 +272,7 @@ struct file_request {
     const char *const *names; /* of the first columns */
     i32 name_count;
     i32 position;
+    b8 trie; /* a trie file: of all the others only its path and position count */
 };
 struct file_reader {
     /* A table whose provider reads the file; the caller closes it. */

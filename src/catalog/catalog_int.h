@@ -35,6 +35,12 @@ struct catalog {
     b8 keeper_wanted, keeper_ends;
     i64 log_most;      /* bytes of the log that wake it */
     i64 log_next_most; /* after it failed: not before there are so many */
+    /* rows.c */
+    rows_collect_fn rows_collect;
+    void *rows_arg;
+    struct rows_list *rows; /* that the file had */
+    u64 *rows_numbers;      /* that the file holds */
+    i64 rows_number_count;
 };
 /* saved.c, under the commit lock: `next` goes to the log, or to the file. It is durable once
  * catalog_settle has returned for catalog->last_record. *out_again: the lock was given up, and
@@ -48,12 +54,28 @@ struct state_out {
     bool is_kept; /* nobody can commit meanwhile: sequences are as log and file have them */
     struct dict_list dicts;
     struct blob objects;
+    struct rows_list *rows; /* that it holds; the caller closes it */
 };
 FALLIBLE state_write(struct state_out *out, struct catalog *catalog, struct edition *edition,
                      struct error *err); /* all but the switch */
 /* Under the commit lock, when nobody else saves. */
 FALLIBLE state_save(struct catalog *catalog, struct edition *edition, bool is_last,
                     struct error *err);
+/* rows.c: behind the objects; the state is in the file; whether there are others to be saved. */
+FALLIBLE rows_save(struct state_out *out, struct catalog *catalog, struct edition *edition,
+                   struct error *err);
+void rows_saved(struct catalog *catalog, struct state_out *out);
+bool rows_are_new(struct catalog *catalog);
+/* Out of the root, behind the objects, which `find` finds by their OIDs, with the versions of tables. */
+struct rows_reader {
+    struct catalog *catalog;
+    struct db_file *file;
+    struct blob_reader *from;
+    struct dict_shelf *dicts;
+    struct object *(*find)(void *arg, u32 oid, struct table_version **out_version); /* NULL: none */
+    void *arg;
+};
+FALLIBLE rows_load(struct rows_reader *r, struct error *err);
 /* keeper.c, under the commit lock: a checkpoint in the background, if the log is long enough.
  * Without a thread the log grows until the next try. */
 void keeper_wake(struct catalog *catalog);

@@ -5,6 +5,19 @@
 #include "catalog/catalog_int.h"
 #include "store/saved.h"
 
+/* Rows of a derived predicate, of which the file may have all, some or none. */
+static struct checked check_rows(struct db_file *file, struct arena *arena,
+                                 const struct rows_item *item, i64 m) {
+    struct checked found = {.fault = "fine"};
+    struct error err;
+    error_reset(&err);
+    found.name = arena_printf(arena, "kept rows of %.200s", item->members[m]->name);
+    if (version_check(file, item->tables[m], item->rows[m], &found.extents, &found.bytes, &err)) {
+        found.fault = arena_printf(arena, "damaged: %s", err.message);
+    }
+    return found;
+}
+
 wf_status catalog_check(struct catalog *catalog, struct arena *arena, struct checked **out,
                         i64 *out_count, struct error *err) {
     VEC(struct checked) list = {0};
@@ -29,6 +42,22 @@ wf_status catalog_check(struct catalog *catalog, struct arena *arena, struct che
         }
         VEC_PUSH(arena, &list, item);
     }
+    struct rows_list *rows =
+        catalog->rows_collect ? catalog->rows_collect(catalog->rows_arg, catalog->saved) : NULL;
+    for (i64 i = 0; rows && i < rows->items.count; i++) {
+        const struct rows_item *item = &rows->items.items[i];
+        for (i64 m = 0; m < item->member_count; m++) {
+            struct checked one = check_rows(file, arena, item, m);
+            VEC_PUSH(arena, &list, one);
+        }
+    }
+    for (i64 i = 0; catalog->rows && i < catalog->rows->items.count; i++) {
+        struct checked one = {.name = "kept rows", .fault = catalog->rows->items.items[i].fault};
+        if (one.fault) {
+            VEC_PUSH(arena, &list, one);
+        }
+    }
+    rows_list_close(rows);
     struct checked root = {.name = "", .extents = 1, .bytes = catalog->root.bytes, .fault = "fine"};
     u8 *block = root.bytes ? arena_alloc(arena, root.bytes) : NULL;
     struct error found;

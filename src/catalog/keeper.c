@@ -23,6 +23,9 @@ static FALLIBLE save_beside(struct catalog *catalog, i64 move_from, struct error
     if (!status && !atomic_load(&catalog->save_stops)) {
         status = save_finish(out.save, &out.root, false, err);
         catalog->root = status ? catalog->root : out.root;
+        if (!status) {
+            rows_saved(catalog, &out);
+        }
     }
     save_close(out.save);
     if (atomic_load(&catalog->save_stops) && status == ERR_CANCELLED) {
@@ -33,6 +36,7 @@ static FALLIBLE save_beside(struct catalog *catalog, i64 move_from, struct error
     cond_broadcast(&catalog->save_done);
     mutex_unlock(&catalog->commit_lock);
     edition_release(edition); /* which may free much */
+    rows_list_close(out.rows);
     mutex_lock(&catalog->commit_lock);
     return status;
 }
@@ -162,6 +166,7 @@ static FALLIBLE copy_memory(struct catalog *catalog, const char *path, struct er
         status = status ? status : save_finish(out.save, &root, true, err);
         save_close(out.save);
     }
+    rows_list_close(out.rows);
     edition_release(edition);
     db_file_made(file, status == ERR_OK);
     mutex_lock(&catalog->commit_lock);

@@ -1,1 +1,1 @@
-set(WF_CATALOG_SOURCES catalog.c check.c edition.c keeper.c tree.c object.c saved.c snapshot.c)
+set(WF_CATALOG_SOURCES catalog.c check.c edition.c keeper.c tree.c object.c rows.c saved.c snapshot.c)

@@ -141,6 +141,7 @@ static FALLIBLE write_objects(struct state_out *out, struct catalog *catalog,
         }
         count++;
     }
+    TRY(rows_save(out, catalog, edition, err));
     struct blob root;
     blob_init(&root, catalog->mem);
     blob_u32(&root, atomic_load(&catalog->last_oid));
@@ -178,6 +179,10 @@ wf_status state_save(struct catalog *catalog, struct edition *edition, bool is_l
     wf_status status = state_write(&out, catalog, edition, err);
     status = status ? status : save_finish(out.save, &out.root, is_last, err);
     save_close(out.save);
+    if (!status) {
+        rows_saved(catalog, &out);
+    }
+    rows_list_close(out.rows);
     if (!status) {
         catalog->root = out.root;
         catalog->saved_moves = moves;
@@ -318,12 +323,17 @@ wf_status catalog_detach(struct catalog *catalog, struct error *err) {
     catalog_lock_idle(catalog);
     if (!db_file_is_read_only(file)) {
         bool clean = db_file_is_clean(file) && catalog->saved == catalog->edition &&
-                     catalog->saved_moves == sequence_moves();
+                     catalog->saved_moves == sequence_moves() && !rows_are_new(catalog);
         status = clean ? ERR_OK : state_save(catalog, catalog->edition, true, err);
         log_remove(file);
     }
     mutex_unlock(&catalog->commit_lock);
     edition_release(catalog->saved);
+    rows_list_close(catalog->rows);
+    mem_free(catalog->mem, catalog->rows_numbers, catalog->rows_number_count * (i64)sizeof(u64));
+    catalog->rows = NULL;
+    catalog->rows_numbers = NULL;
+    catalog->rows_number_count = 0;
     db_file_close(file);
     catalog->saved = NULL;
     catalog->file = NULL;
@@ -455,6 +465,15 @@ static FALLIBLE load_object(struct loading *l) {
     return ERR_OK;
 }
 
+static struct object *find_loaded(void *arg, u32 oid, struct table_version **out_version) {
+    i64 at = 0;
+    const struct edit *edit = find_edit(arg, oid, &at);
+    if (edit && out_version) {
+        *out_version = edit->version;
+    }
+    return edit ? edit->object : NULL;
+}
+
 static FALLIBLE load_state(struct loading *l, const struct extent *root) {
     u8 *block = arena_alloc(&l->arena, root->bytes + 1);
     TRY(arena_check(&l->arena, l->err));
@@ -466,6 +485,10 @@ static FALLIBLE load_state(struct loading *l, const struct extent *root) {
     u32 count = read_count(&l->from, 40);
     for (u32 i = 0; i < count && !l->from.bad; i++) {
         TRY(load_object(l));
+    }
+    if (!l->from.bad && l->from.at < l->from.end) { /* not before format 5 */
+        struct rows_reader rows = {l->catalog, l->file, &l->from, &l->dicts, find_loaded, l};
+        TRY(rows_load(&rows, l->err));
     }
     if (l->from.bad || l->from.at != l->from.end) {
         return bad_catalog(l);
@@ -643,6 +666,8 @@ wf_status catalog_attach(struct catalog *catalog, struct db_file *file, i64 log_
     dict_shelf_fini(&l.dicts);
     arena_fini(&l.arena);
     if (status && !catalog->file) {
+        rows_list_close(catalog->rows);
+        catalog->rows = NULL;
         db_file_close(file);
     }
     return status;

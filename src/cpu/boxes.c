@@ -329,7 +329,7 @@ static FALLIBLE count_in(struct exec *x, struct boxes *b) {
 }
 
 bool boxes_wanted(const struct exec *x, const struct step *step) {
-    if (variable_graph(&x->vars[step->src])) {
+    if (variable_graph(&x->vars[step->src]) || x->vars[step->src].levels) {
         return false;
     }
     i64 rows = x->vars[step->src].rows, bytes = BOX_EDGE_BYTES * rows;

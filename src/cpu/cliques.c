@@ -4,6 +4,7 @@
  * does not change the answer; then cliques are counted (cliques_bits.c, cliques_lists.c). */
 #include "cpu/cliques.h"
 #include "run/tries.h"
+#include "store/scan.h"
 
 /* In a graph that has every edge in both directions each clique counts in every order of its nodes. */
 static FALLIBLE in_any_order(struct exec *x, u32 size, u64 *found) {
@@ -87,10 +88,60 @@ static FALLIBLE count_kept(struct exec *x, const struct step *step, const struct
     return count_all(x, step, &kept->graph, out);
 }
 
+/* --- graphs that a provider has sorted --- */
+
+/* Where lists begin, by node; whether all is as it should be: lists ascend, and so do edges. */
+static bool lists_of(const struct scan_levels *l, struct clique_graph *g) {
+    const u32 *nodes = l->levels[0].values, *starts = l->levels[0].starts;
+    i64 node = 0;
+    for (i64 i = 0; i < l->levels[0].count; i++) {
+        i64 from = starts[i], end = starts[i + 1];
+        bool fine = (i64)nodes[i] >= node && (i64)nodes[i] < g->nodes && from < end && end <= l->rows && (i || !from);
+        if (!fine) {
+            return false;
+        }
+        while (node <= (i64)nodes[i]) {
+            g->starts[node++] = from;
+        }
+        for (i64 k = from; k < end; k++) {
+            fine = fine && g->to[k] < g->nodes && g->to[k] > (k > from ? g->to[k - 1] : nodes[i]);
+        }
+        g->longest = MAX_OF(g->longest, end - from);
+        if (!fine) {
+            return false;
+        }
+    }
+    while (node <= g->nodes) {
+        g->starts[node++] = l->rows;
+    }
+    return starts[l->levels[0].count] == l->rows;
+}
+
+static FALLIBLE count_levels(struct exec *x, const struct step *step, struct scan_provider *provider, u64 *out) {
+    const struct scan_levels *l = provider->levels;
+    struct clique_graph g = {.form = CLIQUE_TURNED,
+                             .nodes = (i64)step->key_range.hi + 1,
+                             .edges = l->rows,
+                             .to = (u32 *)(size_t)l->levels[1].values};
+    work_expect(x, CLIQUE_COUNT_READS * l->rows);
+    TRY(provider->levels->check(provider, x->err));
+    g.starts = mem_alloc(x->mem, clique_starts_bytes(&g));
+    if (!g.starts) {
+        return memory_refused(x->mem, x->err, clique_starts_bytes(&g));
+    }
+    wf_status status = lists_of(l, &g) ? ERR_OK
+                                       : error_set(x->err, ERR_DAMAGED, -1, "a trie file holds edges in no order");
+    status = status ? status : count_all(x, step, &g, out);
+    mem_free(x->mem, g.starts, clique_starts_bytes(&g));
+    return status;
+}
+
 wf_status cliques_run(struct exec *x, const struct step *step) {
     const struct kept_graph *kept = variable_graph(&x->vars[step->src]);
     u64 found = 0;
-    if (kept) {
+    if (x->vars[step->src].levels) {
+        TRY(count_levels(x, step, x->vars[step->src].levels, &found));
+    } else if (kept) {
         TRY(count_kept(x, step, kept, &found));
     } else if (x->vars[step->src].rows > 0) {
         TRY(count_anew(x, step, &found));

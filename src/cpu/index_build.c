@@ -476,10 +476,10 @@ wf_status index_build(struct exec *x, const struct step *step) {
     to->on_host = 1;
     to->rows = from->rows;
     work_expect(x, 3 * from->rows);
-    TRY(build_scan(&b, x, from->chunks.items, from->chunks.count, step->col));
-    if (b.rows >= 0xffffffffLL) {
+    if (from->rows >= 0xffffffffLL) {
         FAIL(x->err, PROGRAM_LIMIT, "an index over 2^32 rows or more");
     }
+    TRY(build_scan(&b, x, from->chunks.items, from->chunks.count, step->col));
     b.index = to->index;
     b.index->row_count = b.keys;
     i32 bits = class_bits(&b, step, is_hashed(&b));

@@ -720,6 +720,9 @@ static i64 rows_held(const struct pipe_run *run, bool begun) {
         const struct sink *sink = &pipe->sinks[s];
         bool holds = sink->var != NO_VAR && (sink->kind == SINK_ROWS || sink->kind == SINK_AGG);
         bool kept = begun || (sink->append && !run->sliced);
+        for (u32 before = 0; before < s; before++) { /* branches of one union */
+            holds = holds && pipe->sinks[before].var != sink->var;
+        }
         rows += holds && kept ? run->x->vars[sink->var].rows : 0;
     }
     return rows;

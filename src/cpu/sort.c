@@ -5,7 +5,8 @@
  * word of every row is sorted together with the row's place, both in one 64-bit word when they fit;
  * runs of equal words are then told apart by the next word, run by run. Rows are gathered once, at
  * the end, by all workers, straight from the chunks of the input: nothing is flattened first. Ties
- * keep the order of the input. Only the first `limit` rows are put in order when a limit is known.
+ * keep the order of the input, and rows whose first words ascend as they come are not sorted. Only the
+ * first `limit` rows are put in order when a limit is known.
  */
 #include "cpu/sort_int.h"
 
@@ -17,7 +18,6 @@ enum { SORT_READS = 4 }; /* of radix.c: counted, split, and sorted in parts, whi
 enum {
     PARTS_PER_KEY = 3,
     FILL_ROWS = 1024,
-    GATHER_ROWS = 1 << 15,
     SAMPLE_ROWS = 64,
     FEW_OF = 16, /* a sort of fewer rows than the dictionary's entries over this ranks its own */
     TEXT_BITS_MIN = 8 + TEXT_LEN_BITS,
@@ -55,9 +55,19 @@ static void bounds_task(void *arg, i64 c, i32 worker) {
     struct sort *s = arg;
     cool(s);
     const struct column *col = &s->chunks[c]->cols[s->measured];
-    order_bounds(col->kind, s->rank, col->data, col->nulls, s->chunks[c]->rows, &s->bounds[2 * c],
-                 &s->bounds[2 * c + 1]);
-    mem_pass(s->x->mem, col->data, s->chunks[c]->rows * kind_bytes[col->kind]);
+    i64 rows = s->chunks[c]->rows, width = kind_bytes[col->kind];
+    if (!mem_in_temp(s->x->mem, col->data)) {
+        order_bounds(col->kind, s->rank, col->data, col->nulls, rows, &s->bounds[2 * c],
+                     &s->bounds[2 * c + 1]);
+        return;
+    }
+    for (i64 at = 0; at < rows; at += FILL_ROWS) { /* no page of it is looked at */
+        str piece[FILL_ROWS];                      /* or anything smaller */
+        i64 n = MIN_OF(rows - at, FILL_ROWS);
+        mem_copy(s->x->mem, piece, (const u8 *)col->data + at * width, n * width);
+        order_bounds(col->kind, s->rank, piece, col->nulls ? col->nulls + at : NULL, n,
+                     &s->bounds[2 * c], &s->bounds[2 * c + 1]);
+    }
 }
 
 static void find_bounds(struct sort *s, struct sort_part *part) {
@@ -93,20 +103,27 @@ static u32 common_prefix(struct sv a, struct sv b, u32 most) {
     return i;
 }
 
-static u32 common_of(const struct column *col, i64 rows, struct sv with, u32 most) {
-    const str *text = col->data;
-    for (i64 i = 0; i < rows && most; i++) {
-        if (!col->nulls || !col->nulls[i]) {
+u32 texts_common(const str *text, const b8 *nulls, i64 n, struct sv with, u32 most) {
+    for (i64 i = 0; i < n && most; i++) {
+        if (!nulls || !nulls[i]) {
             most = common_prefix(with, sv_of(text[i]), most);
         }
     }
     return most;
 }
 
+static u32 common_of(const struct column *col, i64 rows, struct sv with, u32 most) {
+    return texts_common(col->data, col->nulls, rows, with, most);
+}
+
 static void common_task(void *arg, i64 c, i32 worker) {
     UNUSED(worker);
     struct sort *s = arg;
     cool(s);
+    if (texts_lie_aside(s, s->chunks[c], s->measured)) {
+        s->common[c] = texts_common_aside(s, s->chunks[c], s->measured, s->common[c]);
+        return;
+    }
     s->common[c] =
         common_of(&s->chunks[c]->cols[s->measured], s->chunks[c]->rows, s->sample, s->common[c]);
 }
@@ -191,6 +208,44 @@ static FALLIBLE few_ranks(struct sort *s, u32 col, const struct dict *dict, i64 
     return ERR_OK;
 }
 
+/* What of a key's column goes into words. */
+static void add_parts(struct sort *s, struct sort_part part) {
+    if (part.kind != KIND_STR) {
+        find_bounds(s, &part);
+        part_measure(&part);
+        if (part.bits <= 64) {
+            add_part(s, part, PART_WHOLE);
+            return;
+        }
+    }
+    if (part.nulls) {
+        add_part(s, part, PART_NULLS);
+        part.nulls = 0;
+    }
+    if (part.kind == KIND_STR) {
+        part.skip = find_common(s, part.col);
+        part.text_bytes = TEXT_BYTES;
+        add_part(s, part, PART_TEXT);
+    } else if (part.kind == KIND_I128) {
+        add_part(s, part, PART_HIGH);
+        add_part(s, part, PART_LOW);
+    } else {
+        add_part(s, part, PART_WHOLE);
+    }
+}
+
+/* Codes that are texts while they are sorted. */
+static void add_decoded(struct sort *s, struct sort_part part) {
+    if (part.nulls) {
+        add_part(s, part, PART_NULLS);
+        part.nulls = 0;
+    }
+    part.kind = KIND_STR;
+    part.skip = recode_common(s, part.col, 1 << 16);
+    part.text_bytes = TEXT_BYTES;
+    add_part(s, part, PART_TEXT);
+}
+
 static FALLIBLE add_key(struct sort *s, u32 var, const struct sort_key *key) {
     struct exec *x = s->x;
     const struct var *def = &x->program->vars[var];
@@ -201,37 +256,18 @@ static FALLIBLE add_key(struct sort *s, u32 var, const struct sort_key *key) {
                              .nulls_first = key->nulls_first,
                              .descending = key->descending};
     bool coded = dict && part.kind == KIND_I32 && x->dicts[dict - 1];
+    if (s->decoded && s->decoded[key->col]) {
+        add_decoded(s, part);
+        return ERR_OK;
+    }
     if (coded && x->program->dicts[dict - 1].table == NO_VAR &&
         s->n < x->dict_lens[dict - 1] / FEW_OF) {
         TRY(few_ranks(s, key->col, x->dicts[dict - 1], x->dict_lens[dict - 1], &part.rank));
     } else if (coded) {
         const i32 *code_at = NULL;
-        if (!dict_ranks(x->dicts[dict - 1], x->dict_lens[dict - 1], &part.rank, &code_at)) {
-            return memory_refused(x->mem, x->err, (i64)x->dict_lens[dict - 1] * 8);
-        }
+        TRY(ranks_find(x, x->dicts[dict - 1], x->dict_lens[dict - 1], &part.rank, &code_at));
     }
-    if (part.kind != KIND_STR) {
-        find_bounds(s, &part);
-        part_measure(&part);
-        if (part.bits <= 64) {
-            add_part(s, part, PART_WHOLE);
-            return ERR_OK;
-        }
-    }
-    if (part.nulls) {
-        add_part(s, part, PART_NULLS);
-        part.nulls = 0;
-    }
-    if (part.kind == KIND_STR) {
-        part.skip = find_common(s, key->col);
-        part.text_bytes = TEXT_BYTES;
-        add_part(s, part, PART_TEXT);
-    } else if (part.kind == KIND_I128) {
-        add_part(s, part, PART_HIGH);
-        add_part(s, part, PART_LOW);
-    } else {
-        add_part(s, part, PART_WHOLE);
-    }
+    add_parts(s, part);
     return ERR_OK;
 }
 
@@ -258,7 +294,36 @@ static void make_levels(struct sort *s) {
     }
 }
 
-/* the first word of every row */
+/* the first word of every row, and whether rows are in order as they come */
+
+static bool is_ascending(const u64 *key, i64 n) {
+    u32 less = 0;
+    for (i64 i = 1; i < n; i++) {
+        less |= key[i] < key[i - 1];
+    }
+    return !less;
+}
+
+/* Of neighbours in a chunk; io_edges: the first word and the last one, as far as it was gone through. */
+static void look_at_order(struct sort *s, const u64 *key, i64 n, i64 at, u64 *io_edges) {
+    if (atomic_load_explicit(&s->moves, memory_order_relaxed)) {
+        return;
+    }
+    if ((at && key[0] < io_edges[1]) || !is_ascending(key, n)) {
+        atomic_store_explicit(&s->moves, 1, memory_order_relaxed);
+    }
+    io_edges[0] = at ? io_edges[0] : key[0];
+    io_edges[1] = key[n - 1];
+}
+
+/* Whether the first words of rows, which are all that counts, are in order: then so are the rows. */
+static bool are_in_order(const struct sort *s) {
+    bool fine = s->level_count == 1 && !s->levels[0].text && !atomic_load(&s->moves);
+    for (i64 c = 1; fine && c < s->chunk_count; c++) {
+        fine = s->edges[2 * c] >= s->edges[2 * c - 1];
+    }
+    return fine;
+}
 
 static void fill_task(void *arg, i64 c, i32 worker) {
     UNUSED(worker);
@@ -275,6 +340,7 @@ static void fill_task(void *arg, i64 c, i32 worker) {
             const u8 *data = (const u8 *)col->data + at * kind_bytes[col->kind];
             part_fill(part, data, col->nulls ? col->nulls + at : NULL, n, key);
         }
+        look_at_order(s, key, n, at, &s->edges[2 * c]);
         u64 row = (u64)c << s->idx_bits | (u64)at;
         if (s->words) {
             u64 *out = s->words + s->starts[c] + at;
@@ -456,6 +522,9 @@ static FALLIBLE sort_rows(struct sort *s) {
     tasks_run(s->x, s->chunk_count, fill_task, s);
     work_rows(s->x, s->n);
     TRY(exec_check(s->x));
+    if (are_in_order(s)) {
+        return ERR_OK;
+    }
     if (s->words) {
         return radix_sort_words(s->x, s->words, s->temp, s->n, s->row_bits,
                                 s->row_bits + level->bits, s->want);
@@ -519,12 +588,16 @@ static void gather_rows(const struct gather *g, u32 c, const u64 *row, i64 first
     const void *const *base = g->base + 2 * c * s->chunk_count;
     u8 *to = s->out->cols[c].data;
     i64 width = kind_bytes[s->out->cols[c].kind];
-    if (!mem_in_temp(s->x->mem, to)) {
+    bool beside = s->beside && s->beside[c];
+    if (!beside && !mem_in_temp(s->x->mem, to)) {
         gather_col(s, to, base, row, first, n, width);
         return;
     }
     str together[FILL_ROWS]; /* or anything smaller */
     gather_col(s, together, base, row, 0, n, width);
+    if (beside) {
+        texts_put(s, c, first / GATHER_ROWS, together, n);
+    }
     mem_copy(s->x->mem, to + first * width, together, n * width);
 }
 
@@ -541,8 +614,7 @@ static void gather_task(void *arg, i64 t, i32 worker) {
     for (i64 at = t * GATHER_ROWS; at < end; at += FILL_ROWS) {
         i64 n = MIN_OF(end - at, FILL_ROWS);
         for (i64 i = 0; i < n; i++) {
-            row[i] =
-                s->words ? s->words[at + i] & ((1ULL << s->row_bits) - 1) : s->pairs[at + i].row;
+            row[i] = sort_place(s, at + i);
         }
         for (u32 c = 0; c < s->col_count; c++) {
             gather_rows(g, c, row, at, n);
@@ -562,8 +634,10 @@ static FALLIBLE open_output(struct sort *s, enum buffer_place place) {
         i64 rows = c < s->col_count ? MAX_OF(s->want, 1) : 0;
         col->kind = s->chunks[0]->cols[c].kind;
         bool flags = rows && sort_has_nulls(s, c);
-        struct buffer *data =
-            buffer_new_at(x->mem, MAX_OF(rows, 1) * kind_bytes[col->kind], place);
+        bool beside = rows && s->beside && s->beside[c];
+        i64 bytes = beside ? texts_offset(rows) + texts_total(s, c)
+                           : MAX_OF(rows, 1) * kind_bytes[col->kind];
+        struct buffer *data = buffer_new_at(x->mem, bytes, place);
         struct buffer *nulls = flags ? buffer_new_at(x->mem, rows, place) : NULL;
         s->out->buffers[2 * c] = data;
         s->out->buffers[2 * c + 1] = nulls;
@@ -580,6 +654,7 @@ static FALLIBLE open_output(struct sort *s, enum buffer_place place) {
 
 static FALLIBLE reorder(struct sort *s, enum buffer_place place) {
     struct exec *x = s->x;
+    TRY(texts_measure(s));
     TRY(open_output(s, place));
     u32 cols = s->col_count;
     i64 bytes = (2 * cols * s->chunk_count + 1) * (i64)sizeof(void *);
@@ -604,6 +679,7 @@ void sort_list(struct sort *s, struct chunk **chunks, i64 count) {
     struct arena *arena = s->x->arena;
     s->chunks = NEW_ARRAY(arena, struct chunk *, count + 1);
     s->starts = NEW_ARRAY(arena, i64, count + 1);
+    s->edges = NEW_ARRAY(arena, u64, 2 * count + 1);
     i64 longest = 1;
     for (i64 c = 0; c < count; c++) {
         if (chunks[c]->rows > 0) {
@@ -638,6 +714,7 @@ wf_status sort_chunks(struct sort *s, enum buffer_place place, bool may_refuse, 
     bool sorted = s->temp && !status;
     mem_free(mem, s->temp, s->bytes);
     status = sorted ? reorder(s, place) : status;
+    texts_measured(s);
     if (status) {
         chunk_release(s->out);
         s->out = NULL;
@@ -662,14 +739,15 @@ static bool lies_aside(const struct sort *s) {
 static FALLIBLE sort_all(struct sort *s, u32 var, i64 *out_runs) {
     struct exec *x = s->x;
     bool spills = x->mem->temp != NULL;
-    bool refused = spills && lies_aside(s);
+    bool refused = spills && (s->decoded || lies_aside(s) || texts_aside(s));
     *out_runs = 0;
     if (!refused) {
         work_expect(x, (SORT_READS + 1) * s->n + 2 * s->want);
         TRY(sort_chunks(s, BUFFER_REST, spills, &refused));
     }
     if (refused) {
-        return sort_in_runs(s, var, out_runs);
+        TRY(sort_in_runs(s, &x->vars[var], out_runs));
+        return s->decoded ? recode_rows(s, var) : ERR_OK;
     }
     struct variable *v = &x->vars[var];
     for (i64 c = 0; c < v->chunks.count; c++) {
@@ -681,17 +759,37 @@ static FALLIBLE sort_all(struct sort *s, u32 var, i64 *out_runs) {
     return ERR_OK;
 }
 
+static void sort_open(struct sort *s, struct variable *v, u32 key_count) {
+    struct arena *arena = s->x->arena;
+    sort_list(s, v->chunks.items, v->chunks.count);
+    s->bounds = NEW_ARRAY(arena, u128, 2 * s->chunk_count + 1);
+    s->common = NEW_ARRAY(arena, u32, s->chunk_count + 1);
+    s->parts = NEW_ARRAY(arena, struct sort_part, key_count * PARTS_PER_KEY);
+    s->want = s->n;
+}
+
+wf_status sort_by_text(struct exec *x, struct variable *v, u32 col_count) {
+    struct sort s = {.x = x, .col_count = col_count};
+    i64 runs;
+    sort_open(&s, v, 1);
+    if (s.n <= 1) {
+        return ERR_OK;
+    }
+    add_parts(&s, (struct sort_part){.kind = KIND_STR});
+    make_levels(&s);
+    TRY(arena_check(x->arena, x->err));
+    return sort_in_runs(&s, v, &runs);
+}
+
 wf_status sort_run(struct exec *x, u32 step_no, const struct step *step) {
     struct sort s = {.x = x};
-    sort_list(&s, x->vars[step->src].chunks.items, x->vars[step->src].chunks.count);
-    s.bounds = NEW_ARRAY(x->arena, u128, 2 * s.chunk_count + 1);
-    s.common = NEW_ARRAY(x->arena, u32, s.chunk_count + 1);
+    sort_open(&s, &x->vars[step->src], MAX_OF(step->key_count, 1));
     s.want = step->limit >= 0 && step->limit_lit == NO_LIT ? MIN_OF(step->limit, s.n) : s.n;
     if (s.n <= 1 || step->key_count == 0) {
         return ERR_OK;
     }
     s.col_count = step->col_count ? step->col_count : x->program->vars[step->src].col_count;
-    s.parts = NEW_ARRAY(x->arena, struct sort_part, step->key_count * PARTS_PER_KEY);
+    recode_open(&s, step_no, step);
     for (u32 k = 0; k < step->key_count; k++) {
         TRY(exec_check(x));
         TRY(add_key(&s, step->src, &step->keys[k]));
@@ -706,6 +804,22 @@ wf_status sort_run(struct exec *x, u32 step_no, const struct step *step) {
     return ERR_OK;
 }
 
+/* Either may lie in temporary space: no page of it is looked at. */
+static void copy_ranks(const struct exec *x, void *to, const void *from, i64 bytes) {
+    u8 piece[1 << 14];
+    bool direct = !mem_in_temp(x->mem, to) || !mem_in_temp(x->mem, from);
+    for (i64 at = 0; at < bytes;) {
+        i64 n = direct ? bytes : MIN_OF(bytes - at, (i64)sizeof piece);
+        const u8 *next = (const u8 *)from + at;
+        if (!direct) {
+            mem_copy(x->mem, piece, next, n);
+            next = piece;
+        }
+        mem_copy(x->mem, (u8 *)to + at, next, n);
+        at += n;
+    }
+}
+
 static FALLIBLE fill_rank(struct exec *x, u32 var, const i32 *from, i64 len) {
     struct variable *v = &x->vars[var];
     variable_reset(v);
@@ -715,7 +829,7 @@ static FALLIBLE fill_rank(struct exec *x, u32 var, const i32 *from, i64 len) {
         return memory_refused(x->mem, x->err, v->lut_bytes);
     }
     if (len) {
-        memcpy(v->lut, from, (size_t)len * sizeof(i32));
+        copy_ranks(x, v->lut, from, (i64)len * (i64)sizeof(i32));
     }
     v->lut_len = len;
     v->rows = len;
@@ -728,8 +842,8 @@ wf_status rank_run(struct exec *x, const struct step *step) {
     const i32 *code_at = NULL;
     struct dict *dict = x->dicts[step->dict];
     i32 len = dict ? x->dict_lens[step->dict] : 0;
-    if (len > 0 && !dict_ranks(dict, len, &rank, &code_at)) {
-        return memory_refused(x->mem, x->err, (i64)len * 8);
+    if (len > 0) {
+        TRY(ranks_find(x, dict, len, &rank, &code_at));
     }
     TRY(fill_rank(x, step->dst, rank, len));
     return step->dst2 == NO_VAR ? ERR_OK : fill_rank(x, step->dst2, code_at, len);

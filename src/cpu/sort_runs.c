@@ -6,6 +6,9 @@
  * runs compare. Then all runs are merged at once, each read from its beginning to its end: a heap
  * of runs by their first row's word; where words tie, by the rest of the keys, and then by the
  * number of the run, since ties keep the order of the input. Of each run a window is in memory.
+ * Texts that lie in temporary space go with their rows: they are copied to memory with the run, lie behind
+ * its rows in their order, come to memory with the window, and are a heap of each piece of the result. So they
+ * are never read in another order than they lie in.
  * Workers merge parts of the order side by side, between rows of one run that are looked up in the
  * others. */
 #include "cpu/sort_int.h"
@@ -15,16 +18,18 @@ enum {
     MERGE_BATCH = 1024,
     PIECE_ROWS = 1 << 16, /* rows of a chunk of the result */
     PARTS_PER_WORKER = 2,
-    WINDOW_SHARE = 2, /* of the memory that is left, for windows of all workers */
+    WINDOW_SHARE = 3, /* of the memory that is left, for windows of all workers */
 #ifdef WF_HARD
-    WINDOW_LEAST = 16,
+    WINDOW_LEAST = 64,
     WINDOW_MOST = 64,
+    PIECE_TEXTS = 64 << 10,
     RUN_LEAST = 256,
     RUN_MOST = 4096,
     PARALLEL_ROWS = 512
 #else
-    WINDOW_LEAST = 512,
+    WINDOW_LEAST = 64,
     WINDOW_MOST = 1 << 14,
+    PIECE_TEXTS = 2 << 20, /* bytes of them in a chunk of the result */
     RUN_LEAST = 4096,
     RUN_MOST = 1 << 30,
     PARALLEL_ROWS = 1 << 16
@@ -35,6 +40,7 @@ struct runs {
     struct sort *s;
     VEC(struct chunk *) list;
     i64 row_bytes;
+    i64 *text_bytes; /* by column: of all runs */
 };
 
 /* one run */
@@ -56,8 +62,10 @@ static void copy_rows(const struct chunk *to, i64 at, const struct chunk *chunk,
     for (u32 c = 0; c < to->col_count; c++) {
         const struct column *col = &chunk->cols[c];
         i64 width = kind_bytes[col->kind];
-        mem_copy(chunk->mem, (u8 *)to->cols[c].data + at * width,
-                 (const u8 *)col->data + from * width, n * width);
+        if (to->cols[c].kind == col->kind) { /* or it is a code, of which the text is wanted */
+            mem_copy(chunk->mem, (u8 *)to->cols[c].data + at * width,
+                     (const u8 *)col->data + from * width, n * width);
+        }
         if (to->cols[c].nulls && col->nulls) {
             memcpy(to->cols[c].nulls + at, col->nulls + from, (size_t)n);
         } else if (to->cols[c].nulls) {
@@ -77,6 +85,7 @@ static FALLIBLE sort_run_rows(struct runs *r, struct chunk *in) {
     one.level_count = r->s->level_count;
     one.want = MIN_OF(r->s->want, one.n);
     one.col_count = in->col_count; /* the merge needs all keys */
+    one.beside = r->s->beside;
     wf_status status = sort_chunks(&one, BUFFER_ASIDE, false, &refused);
     chunk_release(in);
     if (!status) {
@@ -85,20 +94,96 @@ static FALLIBLE sort_run_rows(struct runs *r, struct chunk *in) {
     return status;
 }
 
-static i64 run_rows(const struct runs *r) {
-    i64 left = memory_left(r->s->x->mem) / 4 * 3;
-    i64 rows = left / (WORD_BYTES + r->row_bytes);
-    return MAX_OF(MIN_OF(rows, (i64)RUN_MOST), (i64)RUN_LEAST);
+/* Where the rows that no run has yet begin. */
+struct run_from {
+    struct variable *v;
+    i64 chunk, row, left;
+};
+
+/* Bytes of the texts of rows at..at + n of a chunk, as far as they are to lie beside them. */
+static i64 texts_of(const struct runs *r, const struct chunk *chunk, i64 at, i64 n) {
+    str text[MERGE_BATCH];
+    b8 nulls[MERGE_BATCH];
+    i64 bytes = 0;
+    for (u32 c = 0; c < chunk->col_count; c++) {
+        const struct column *col = &chunk->cols[c];
+        if (!r->s->beside[c]) {
+            continue;
+        }
+        recode_views(r->s, chunk, c, at, n, text);
+        if (col->nulls) {
+            mem_copy(chunk->mem, nulls, col->nulls + at, n);
+        }
+        i64 more = texts_bytes(text, col->nulls ? nulls : NULL, n);
+        r->text_bytes[c] += more;
+        bytes += more;
+    }
+    return bytes;
 }
 
-/* The next run: so many rows of the variable, from chunk *io_chunk, row *io_row on. Chunks that have been
- * read are given back. */
-static FALLIBLE next_run(struct runs *r, struct variable *v, i64 rows, i64 *io_chunk, i64 *io_row) {
+/* How many rows the next run has; *out_texts: with so many bytes of texts. */
+static i64 rows_ahead(const struct runs *r, const struct run_from *from, i64 *out_texts) {
+    i64 room = memory_left(r->s->x->mem) / 4 * 3, row_bytes = WORD_BYTES + r->row_bytes;
+    i64 most = MAX_OF(MIN_OF(room / row_bytes, (i64)RUN_MOST), (i64)RUN_LEAST);
+    most = MIN_OF(most, from->left);
+    *out_texts = 0;
+    if (!r->s->beside) {
+        return most;
+    }
+    i64 rows = 0, chunk = from->chunk, row = from->row;
+    while (rows < most && (rows == 0 || rows * row_bytes + *out_texts < room)) {
+        const struct chunk *at = from->v->chunks.items[chunk];
+        i64 n = MIN_OF(MIN_OF(at->rows - row, most - rows), (i64)MERGE_BATCH);
+        *out_texts += texts_of(r, at, row, n);
+        rows += n;
+        row += n;
+        chunk += row == at->rows;
+        row = row == at->rows ? 0 : row;
+    }
+    return rows;
+}
+
+/* Rows of the variable; chunks that have been read are given back. */
+static FALLIBLE take_run(const struct runs *r, struct run_from *from, const struct chunk *in,
+                         u8 *texts) {
+    for (i64 at = 0; at < in->rows;) {
+        struct chunk *chunk = from->v->chunks.items[from->chunk];
+        i64 n = MIN_OF(chunk->rows - from->row, in->rows - at);
+        n = r->s->decoded ? MIN_OF(n, (i64)MERGE_BATCH) : n;
+        copy_rows(in, at, chunk, from->row, n);
+        for (u32 c = 0; r->s->beside && c < in->col_count; c++) {
+            const struct column *col = &in->cols[c];
+            if (r->s->decoded && r->s->decoded[c]) {
+                recode_views(r->s, chunk, c, from->row, n, (str *)col->data + at);
+            }
+            if (r->s->beside[c]) {
+                texts += texts_bring(in->mem, (str *)col->data + at,
+                                     col->nulls ? col->nulls + at : NULL, n, texts);
+            }
+        }
+        at += n;
+        from->row += n;
+        if (from->row == chunk->rows) {
+            from->v->chunks.items[from->chunk++] = NULL;
+            chunk_release(chunk);
+            from->row = 0;
+        }
+        TRY(exec_check(r->s->x));
+    }
+    from->left -= in->rows;
+    return ERR_OK;
+}
+
+static FALLIBLE next_run(struct runs *r, struct run_from *from) {
     struct exec *x = r->s->x;
     const struct chunk *like = r->s->chunks[0];
+    i64 text_bytes;
+    i64 rows = rows_ahead(r, from, &text_bytes);
     struct chunk *in = chunk_view_new(x, like->col_count);
-    if (!in) {
-        return memory_refused(x->mem, x->err, 256);
+    u8 *texts = in ? mem_alloc(x->mem, MAX_OF(text_bytes, 1)) : NULL;
+    if (!texts) {
+        chunk_release(in);
+        return memory_refused(x->mem, x->err, 256 + text_bytes);
     }
     in->rows = rows;
     wf_status status = ERR_OK;
@@ -106,24 +191,14 @@ static FALLIBLE next_run(struct runs *r, struct variable *v, i64 rows, i64 *io_c
         in->cols[c].kind = like->cols[c].kind;
         status = copy_column(x, in, c, r->s->nulls[c], rows);
     }
-    for (i64 at = 0; at < rows && !status;) {
-        struct chunk *chunk = v->chunks.items[*io_chunk];
-        i64 n = MIN_OF(chunk->rows - *io_row, rows - at);
-        copy_rows(in, at, chunk, *io_row, n);
-        at += n;
-        *io_row += n;
-        if (*io_row == chunk->rows) {
-            v->chunks.items[(*io_chunk)++] = NULL;
-            chunk_release(chunk);
-            *io_row = 0;
-        }
-        status = exec_check(x);
-    }
+    status = status ? status : take_run(r, from, in, texts);
     if (status) {
         chunk_release(in);
-        return status;
+    } else {
+        status = sort_run_rows(r, in);
     }
-    return sort_run_rows(r, in);
+    mem_free(x->mem, texts, MAX_OF(text_bytes, 1));
+    return status;
 }
 
 /* the merge */
@@ -137,13 +212,24 @@ struct merge_part {
     i64 window_rows;
     u8 *memory;     /* of the windows */
     i64 bytes;
+    u8 *texts;      /* ... behind all else: those of a column lie side by side, run by run */
     VEC(struct chunk *) out;
+    VEC(struct buffer *) heaps;
+};
+
+/* A chunk of the result in the making. */
+struct piece {
+    struct chunk *out;
+    u8 *texts;
+    i64 used, cap;
 };
 
 struct merge {
     struct sort s; /* its chunks are the runs */
     const b8 *nulls;
     u32 col_count;
+    i64 piece_rows;
+    i64 *text_row; /* by column: bytes of texts that a row is given room for in a window; 0 = they are not beside */
     struct merge_part *parts;
     _Atomic i32 failed;
 };
@@ -244,8 +330,40 @@ static struct chunk *open_piece(const struct merge *m, i64 rows) {
         }                                                                      \
     } while (0)
 
-static void put_rows(const struct merge *m, const struct merge_part *part, const struct chunk *out,
+/* Texts of a column of the piece leave the windows. */
+static bool put_texts(const struct merge *m, struct piece *piece, u32 c, i64 first, i64 n) {
+    struct memory *mem = m->s.x->mem;
+    const struct column *col = &piece->out->cols[c];
+    str *text = (str *)col->data + first;
+    const b8 *nulls = col->nulls ? col->nulls + first : NULL;
+    i64 bytes = texts_bytes(text, nulls, n);
+    if (piece->used + bytes > piece->cap) {
+        i64 cap = MAX_OF(piece->used + bytes, 2 * piece->cap);
+        u8 *grown = mem_alloc(mem, cap);
+        if (!grown) {
+            return false;
+        }
+        if (piece->used) {
+            memcpy(grown, piece->texts, (size_t)piece->used);
+        }
+        for (u32 k = 0; k < m->col_count; k++) { /* those that are there move */
+            str *moved = piece->out->cols[k].data;
+            i64 rows = m->text_row[k] == 0 ? 0 : k < c ? first + n : first;
+            for (i64 i = 0; i < rows; i++) {
+                moved[i].addr += (u64)(size_t)grown - (u64)(size_t)piece->texts;
+            }
+        }
+        mem_free(mem, piece->texts, piece->cap);
+        piece->texts = grown;
+        piece->cap = cap;
+    }
+    piece->used += texts_bring(mem, text, nulls, n, piece->texts + piece->used);
+    return true;
+}
+
+static bool put_rows(const struct merge *m, const struct merge_part *part, struct piece *piece,
                      i64 first, const u64 *row, i64 n) {
+    const struct chunk *out = piece->out;
     for (u32 c = 0; c < m->col_count; c++) {
         void *to = out->cols[c].data;
         switch (kind_bytes[out->cols[c].kind]) {
@@ -267,9 +385,36 @@ static void put_rows(const struct merge *m, const struct merge_part *part, const
             const struct column *col = sort_column(&part->s, c, row[i], &at);
             out->cols[c].nulls[first + i] = col->nulls ? col->nulls[at] : 0;
         }
+        if (m->text_row[c] && !put_texts(m, piece, c, first, n)) {
+            return false;
+        }
     }
+    return true;
 }
 #undef PUT_ROWS
+
+static i64 texts_room(const struct merge *m, const struct merge_part *part, u32 c) {
+    return m->text_row[c] * part->window_rows;
+}
+
+/* Texts of the window come, too: it ends where there is no room for more of them. */
+static void window_texts(const struct merge *m, struct merge_part *part, i64 run) {
+    struct chunk *to = part->s.chunks[run];
+    u8 *area = part->texts;
+    for (u32 c = 0; c < to->col_count; c++) {
+        if (m->text_row[c]) {
+            to->rows = texts_window(to->cols[c].data, to->rows, texts_room(m, part, c));
+        }
+    }
+    for (u32 c = 0; c < to->col_count; c++) {
+        i64 room = texts_room(m, part, c);
+        const str *text = to->cols[c].data;
+        if (room && !(to->rows == 1 && text->len > room)) { /* a longer one stays aside */
+            (void)texts_bring(to->mem, to->cols[c].data, NULL, to->rows, area + run * room);
+        }
+        area += m->s.chunk_count * room;
+    }
+}
 
 /* The window of a run begins with the row to come. */
 static void window_move(const struct merge *m, struct merge_part *part, i64 run) {
@@ -286,6 +431,7 @@ static void window_move(const struct merge *m, struct merge_part *part, i64 run)
             mem_copy(m->s.x->mem, to->cols[c].nulls, from->cols[c].nulls + at, to->rows);
         }
     }
+    window_texts(m, part, run);
 }
 
 /* Windows of all runs, in as much memory as there is for each worker; false when refused. */
@@ -294,7 +440,7 @@ static bool windows_open(const struct merge *m, struct merge_part *part) {
     i64 runs = m->s.chunk_count, row_bytes = 0;
     u32 cols = m->s.chunks[0]->col_count;
     for (u32 c = 0; c < cols; c++) {
-        row_bytes += kind_bytes[m->s.chunks[0]->cols[c].kind] + 1;
+        row_bytes += kind_bytes[m->s.chunks[0]->cols[c].kind] + 1 + m->text_row[c];
     }
     i64 workers = x->pool ? pool_worker_count(x->pool) : 1;
     i64 most = memory_left(x->mem) / WINDOW_SHARE / workers / (runs * row_bytes);
@@ -326,6 +472,7 @@ static bool windows_open(const struct merge *m, struct merge_part *part) {
             flags += part->window_rows;
         }
     }
+    part->texts = flags;
     return true;
 }
 
@@ -356,15 +503,18 @@ static i64 take_rows(struct merge_part *part, struct heap_item *heap, i64 *io_co
     return n;
 }
 
-/* The rows of a piece of the result. */
-static void merge_piece(const struct merge *m, struct merge_part *part, struct heap_item *heap,
-                        i64 *io_count, const struct chunk *out) {
+/* The rows of a piece of the result, fewer than there is room for where their texts are long. */
+static bool merge_piece(const struct merge *m, struct merge_part *part, struct heap_item *heap,
+                        i64 *io_count, struct piece *piece) {
     u64 row[MERGE_BATCH];
-    for (i64 at = 0; at < out->rows && !exec_check(m->s.x);) {
+    i64 at = 0;
+    while (at < piece->out->rows && piece->used < PIECE_TEXTS && !exec_check(m->s.x)) {
         i64 dry;
-        i64 n = MIN_OF(out->rows - at, (i64)MERGE_BATCH);
+        i64 n = MIN_OF(piece->out->rows - at, (i64)MERGE_BATCH);
         n = take_rows(part, heap, io_count, row, n, &dry);
-        put_rows(m, part, out, at, row, n);
+        if (!put_rows(m, part, piece, at, row, n)) {
+            return false;
+        }
         if (dry >= 0) {
             window_move(m, part, dry);
             heap[0] = item_of(part, dry);
@@ -373,6 +523,28 @@ static void merge_piece(const struct merge *m, struct merge_part *part, struct h
         work_rows(m->s.x, 2 * n);
         at += n;
     }
+    piece->out->rows = at;
+    return true;
+}
+
+/* Texts of a piece become a heap, which their views lead to then. */
+static bool rest_texts(const struct merge *m, struct merge_part *part, const struct piece *piece) {
+    struct exec *x = m->s.x;
+    struct buffer *heap = buffer_new_at(x->mem, MAX_OF(piece->used, 1), BUFFER_REST);
+    if (!heap) {
+        return false;
+    }
+    mem_copy(x->mem, heap->data, piece->texts, piece->used);
+    for (u32 c = 0; c < m->col_count; c++) {
+        str *text = piece->out->cols[c].data;
+        for (i64 i = 0; i < piece->out->rows && m->text_row[c]; i++) {
+            text[i].addr += (u64)(size_t)heap->data - (u64)(size_t)piece->texts;
+        }
+    }
+    mutex_lock(&x->lock);
+    VEC_PUSH(x->arena, &part->heaps, heap);
+    mutex_unlock(&x->lock);
+    return true;
 }
 
 /* It waits for who reads the result. */
@@ -385,12 +557,9 @@ static void rest_piece(const struct chunk *out) {
     }
 }
 
-static bool merge_part(const struct merge *m, struct merge_part *part, struct heap_item *heap) {
-    struct exec *x = m->s.x;
+/* The heap of runs by their next rows. */
+static i64 heap_fill(const struct merge *m, struct merge_part *part, struct heap_item *heap) {
     i64 count = 0;
-    if (!windows_open(m, part)) {
-        return false;
-    }
     for (i64 r = 0; r < m->s.chunk_count; r++) {
         if (part->at[r] < part->end[r]) {
             window_move(m, part, r);
@@ -400,18 +569,31 @@ static bool merge_part(const struct merge *m, struct merge_part *part, struct he
     for (i64 i = count / 2; i-- > 0;) {
         sift_down(&part->s, heap, count, i);
     }
+    return count;
+}
+
+static bool merge_part(const struct merge *m, struct merge_part *part, struct heap_item *heap) {
+    struct exec *x = m->s.x;
+    if (!windows_open(m, part)) {
+        return false;
+    }
+    i64 count = heap_fill(m, part, heap);
     for (i64 done = 0; done < part->rows && !exec_check(x);) { /* whoever waits finds out */
-        i64 rows = MIN_OF(part->rows - done, (i64)PIECE_ROWS);
-        struct chunk *out = open_piece(m, rows);
-        if (!out) {
+        struct piece piece = {.out = open_piece(m, MIN_OF(part->rows - done, m->piece_rows))};
+        if (!piece.out) {
             return false;
         }
         mutex_lock(&x->lock);
-        VEC_PUSH(x->arena, &part->out, out);
+        VEC_PUSH(x->arena, &part->out, piece.out);
         mutex_unlock(&x->lock);
-        merge_piece(m, part, heap, &count, out);
-        rest_piece(out);
-        done += rows;
+        bool fine = merge_piece(m, part, heap, &count, &piece);
+        fine = fine && (!piece.texts || rest_texts(m, part, &piece));
+        mem_free(x->mem, piece.texts, piece.cap);
+        if (!fine) {
+            return false;
+        }
+        rest_piece(piece.out);
+        done += piece.out->rows;
     }
     return true;
 }
@@ -473,51 +655,86 @@ static i64 cut_parts(struct merge *m, i64 want) {
     return count;
 }
 
-static FALLIBLE merge_runs(struct runs *r, u32 var) {
+/* The pieces of all parts, in their order, are the variable's rows; their texts are its heaps. */
+static void take_pieces(const struct merge *m, i64 count, struct variable *v) {
+    struct exec *x = m->s.x;
+    v->chunks.count = 0;
+    for (i64 p = 0; p < count; p++) {
+        for (i64 i = 0; i < m->parts[p].out.count; i++) {
+            m->parts[p].out.items[i]->order = v->chunks.count;
+            VEC_PUSH(exec_arena(x), &v->chunks, m->parts[p].out.items[i]);
+        }
+        for (i64 i = 0; i < m->parts[p].heaps.count; i++) {
+            VEC_PUSH(exec_arena(x), &v->heaps, m->parts[p].heaps.items[i]);
+        }
+    }
+}
+
+static FALLIBLE merge_runs(struct runs *r, struct variable *v) {
     struct sort *s = r->s;
     struct exec *x = s->x;
     struct merge m = {.s = {.x = x}, .nulls = s->nulls, .col_count = s->col_count};
+    u32 cols = s->chunks[0]->col_count;
     sort_list(&m.s, r->list.items, r->list.count);
     m.s.parts = s->parts;
     m.s.levels = s->levels;
     m.s.level_count = s->level_count;
+    m.text_row = NEW_ARRAY(x->arena, i64, cols + 1);
+    i64 texts = 1;
+    for (u32 c = 0; c < cols; c++) {
+        i64 each = r->text_bytes[c] / s->n;
+        m.text_row[c] = s->beside && s->beside[c] ? each + each / 4 + 1 : 0;
+        texts += c < m.col_count ? each : 0;
+    }
+    m.piece_rows = MAX_OF(MIN_OF((i64)PIECE_ROWS, PIECE_TEXTS / texts), 64);
     i64 count = cut_parts(&m, s->want);
     tasks_run(x, count, merge_task, &m);
-    struct variable *v = &x->vars[var];
-    v->chunks.count = 0;
     v->rows = s->want;
-    for (i64 p = 0; p < count; p++) {
-        for (i64 i = 0; i < m.parts[p].out.count; i++) {
-            m.parts[p].out.items[i]->order = v->chunks.count;
-            VEC_PUSH(exec_arena(x), &v->chunks, m.parts[p].out.items[i]);
-        }
-    }
+    take_pieces(&m, count, v);
     TRY(exec_check(x));
     return atomic_load(&m.failed) ? memory_refused(x->mem, x->err, PIECE_ROWS * 8) : ERR_OK;
 }
 
-wf_status sort_in_runs(struct sort *s, u32 var, i64 *out_runs) {
+/* Views of the variable's heaps are gone where all texts went with the rows. */
+static void drop_heaps(const struct sort *s, struct variable *v) {
+    bool all = s->beside != NULL;
+    for (u32 c = 0; c < s->chunks[0]->col_count && all; c++) {
+        all = s->chunks[0]->cols[c].kind != KIND_STR || s->beside[c];
+    }
+    for (i64 i = 0; all && i < v->heaps.count; i++) {
+        buffer_release(v->heaps.items[i]);
+    }
+    v->heaps.count = all ? 0 : v->heaps.count;
+}
+
+wf_status sort_in_runs(struct sort *s, struct variable *v, i64 *out_runs) {
     struct exec *x = s->x;
-    struct variable *v = &x->vars[var];
     struct runs r = {.s = s};
     u32 cols = s->chunks[0]->col_count;
     s->nulls = NEW_ARRAY(x->arena, b8, cols);
+    s->beside = v->view_of && !s->decoded ? NULL : texts_aside(s);
+    r.text_bytes = NEW_ARRAY(x->arena, i64, cols + 1);
     for (u32 c = 0; c < cols; c++) {
         s->nulls[c] = sort_has_nulls(s, c);
         r.row_bytes += kind_bytes[s->chunks[0]->cols[c].kind] + s->nulls[c];
+        r.row_bytes += s->decoded && s->decoded[c] ? (i64)(sizeof(str) - sizeof(i32)) : 0;
     }
     struct chunk like = {.cols = NEW_ARRAY(x->arena, struct column, cols), .col_count = cols};
     memcpy(like.cols, s->chunks[0]->cols, sizeof *like.cols * cols);
+    for (u32 c = 0; c < cols && s->decoded; c++) {
+        like.cols[c].kind = s->decoded[c] ? KIND_STR : like.cols[c].kind;
+    }
     s->chunks[0] = &like; /* its kinds are asked for when it has been given back */
     work_expect(x, 9 * s->n); /* 4 to sort, 2 to gather, 1 for words; 2 to merge */
-    i64 chunk = 0, row = 0, left = s->n;
+    struct run_from from = {.v = v, .left = s->n};
     wf_status status = ERR_OK;
-    while (left > 0 && !status) {
-        i64 rows = MIN_OF(run_rows(&r), left);
-        status = next_run(&r, v, rows, &chunk, &row);
-        left -= rows;
+    while (from.left > 0 && !status) {
+        status = next_run(&r, &from);
     }
-    status = status ? status : merge_runs(&r, var);
+    if (!status) {
+        drop_heaps(s, v);
+        status = merge_runs(&r, v);
+    }
     for (i64 i = 0; i < r.list.count; i++) {
         chunk_release(r.list.items[i]);
     }

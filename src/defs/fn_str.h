@@ -70,6 +70,19 @@ FN b8 fn_str_eq(str a, str b) {
     return (b8)(a.len <= 4 || fn_rest_eq(fn_str_ptr(a), fn_str_ptr(b), a.len));
 }
 
+/* A number for each text of at most seven bytes; -1 for all others. */
+FN i64 fn_short(str a) {
+    u64 word = (u64)a.len << 56 | (u64)a.prefix << 24;
+    if (a.len > 4) {
+        const u8 *p = fn_str_ptr(a);
+        if (a.len > 7) {
+            return -1;
+        }
+        word |= (u64)p[4] << 16 | (a.len > 5 ? (u64)p[5] << 8 : 0) | (a.len > 6 ? (u64)p[6] : 0);
+    }
+    return (i64)word;
+}
+
 FN_TAIL i32 fn_rest_cmp(str a, str b) {
     const u8 *p = fn_str_ptr(a);
     const u8 *q = fn_str_ptr(b);

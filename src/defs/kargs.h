@@ -154,6 +154,12 @@ struct kcol { /* a column of a relation variable or a lookup table */
     const u8 *data;
     const b8 *nulls;
     i64 len;
+    /* mask: the column is bits of what an index has in place of row numbers: lo + (number >> shift & mask), and
+     * bit null_bit - 1 (null_bit 0: none are NULL) */
+    i64 lo;
+    u64 mask;
+    u32 shift;
+    u32 null_bit;
 };
 
 /* Which keys may be there: bit ((key >> shift) & mask) - lo, of `count`. A key of several columns may have
@@ -224,6 +230,15 @@ struct kout {
     u32 is_text; /* views of this device, to be translated */
     u64 turn;    /* of a set with values, which are `nulls`: see set_better; of a table of keys its
                   * mask: see keys_add */
+};
+
+/* One of several sinks of rows: its columns among all outs, the report that counts its variable's rows, and
+ * how many of them fit; the first report's variable has args.capacity. */
+struct ksink {
+    i64 capacity;
+    u32 first, count;
+    u32 report;
+    u32 pad;
 };
 
 enum agg_form { AGG_DENSE, AGG_HASH };
@@ -343,10 +358,11 @@ struct kargs {
     /* Virtual machine: which of several aggregations it makes; it is the first of aggs. Of rows: 1 where they add their
      * keys to a bitmap, which is one more of outs, and are dropped where it has them */
     u32 emit;
+    const struct ksink *sinks; /* 0 = one */
     i64 capacity; /* rows that fit */
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg aggs[KAGGS];
-    u64 *report; /* one for every aggregation; the first one's is everybody's */
+    u64 *report; /* one for every aggregation, or variable of rows; the first one's is everybody's */
     /* Bytes of strings that the kernel makes: their number in the first word, which may run past what
      * there is; the bytes behind HEAP_HEAD. */
     u8 *heap;
@@ -372,6 +388,7 @@ struct kbuild {
     const b8 *nulls; /* or 0; rows with a NULL key are left out */
     i64 row_count;
     i64 key_lo;
+    const u32 *packed; /* or 0; what the index has in place of row numbers */
     u64 slot_count; /* RANK: keys */
     u64 *slots;
     u32 *heads;
@@ -381,6 +398,26 @@ struct kbuild {
     const i64 *values; /* or 0; of rows in the order of their key: column 1, in order within a key */
     u64 *report;       /* REPORT_ROWS: the longest run; REPORT_GROUPS: rows that have the value of the one before */
     const i64 *rows_at; /* how many there are, known to the device alone; 0 = row_count */
+};
+
+/* Columns of few bits, side by side, for every row. */
+#define KPACK_FIELDS 8u
+struct kpack_field {
+    const u8 *data;
+    const b8 *nulls; /* or 0 */
+    i64 lo;
+    u32 bytes; /* 0 = it has NULL flags only */
+    u32 shift, bits;
+    u32 null_bit; /* as of kcol */
+};
+struct kbuild_pack {
+    i64 row_count;
+    const i64 *rows_at; /* as those of kbuild */
+    u32 *out;
+    u64 *report; /* REPORT_RETRY: RETRY_TABLE where a value is out of its range */
+    u32 count;
+    u32 pad;
+    struct kpack_field fields[KPACK_FIELDS];
 };
 
 #define RANK_WORDS 2048u
@@ -441,7 +478,8 @@ struct kloop {
     struct kloop_step steps[LOOP_STEPS];
 };
 /* Between two steps: what the one before made, what the one behind reads. One that adds to an index reads
- * the rows of relation next_source - 1 that its own, the index, has not. */
+ * the rows of relation next_source - 1 that its own, the index, has not; one that reads what the round made for
+ * itself all of them. */
 struct kturn {
     struct kloop *loop;
     const u64 *took; /* the report of the one before; 0 = none */
@@ -455,7 +493,9 @@ struct kturn {
     u32 step_count; /* of those whose counts are kept; 0 = nobody counts */
     u32 loop_count; /* of the relations, those whose new rows make another round */
     u32 next_source;
-    u32 pad;
+    u8 next_all;    /* it reads all rows of that relation instead */
+    u8 next_begins; /* its own relation begins anew */
+    u8 pad[2];
     u8 part_rels[LOOP_PARTS], part_forms[LOOP_PARTS]; /* LOOP_DELTA, … */
 };
 
@@ -502,9 +542,10 @@ struct kqueue {
 struct krelay { /* behind a step, for each of its variables */
     struct kqueue *queue;
     const u64 *report;
-    const u64 *rows; /* where they are counted; 0 = nobody counts them */
+    const u64 *rows; /* where they are counted; 0 = nobody counts them: there are `known` */
+    u64 known;
     u64 most;        /* that those behind it are prepared for */
-    u64 limit;
+    u64 skip, limit;
     u64 retry;       /* bits of REPORT_RETRY that may not be set */
     u32 slot;
     u32 faults;      /* there is a REPORT_FAULT, which may not be set */

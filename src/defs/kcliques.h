@@ -13,9 +13,11 @@ enum {
     CLIQUE_CLASSES = 1024, /* of degrees */
     CLIQUE_RANKS = 16,     /* nodes of a thread that get their place at once */
     CLIQUE_GROUP = 1024,   /* neighbouring edges that a sample of degrees takes together */
-    CLIQUE_TINY = 8,       /* neighbours: a thread an edge */
+    CLIQUE_TINY = 24,      /* neighbours: a thread an edge */
     CLIQUE_WARP = 80,      /* a warp a node; a block for more */
     CLIQUE_WARP_SLOTS = 256,
+    CLIQUE_UNIT = 4,       /* neighbours of a block's node that a warp takes at once */
+    CLIQUE_LONG = 24,      /* so much to look at for a neighbour is not laid end to end with others' */
     CLIQUE_DEPTH = 16
 };
 /* What edges are; then how they are packed to be sorted. */

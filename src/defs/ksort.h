@@ -56,6 +56,15 @@ struct ksort {
     u32 *out_rows; /* or 0 */
     u64 *report;
     struct ktexts texts;
+    /* Of a sort that nobody waits for: where the card knows how many there are, `rows` at most; 0 = they are so
+     * many. Keys that are not within these bounds are reported. */
+    const i64 *rows_at;
+    const struct ksort_part *keys;
+    u32 key_count;
+    u32 cut_shift; /* the first rows: what a word may be at most, without its lowest bits; how many there */
+    u64 cut;       /* is room for, and how many there have to be */
+    i64 room, want;
+    u64 *count;
 };
 
 struct ksort_select { /* by words: counts of a digit, or the rows up to a bound */
@@ -81,6 +90,7 @@ struct ksort_gather {
     u32 pad;
     i64 rows;
     const u32 *order;
+    const i64 *rows_at; /* as of struct ksort */
 };
 
 /* Where rows come to be: out[order[i]] = i; without an order out[i] = i. */

@@ -119,7 +119,9 @@ struct row_mark {
     u32 rel;
 };
 
-/* A pipeline has at most so many AGG sinks; more than one only where it has no ROWS sink. */
+/* A pipeline has at most so many AGG sinks, or so many ROWS sinks, and not both. Several of rows may add to one
+ * variable, those behind the first by `append`: it has the rows of one after the other, or, of a device that
+ * does not keep their order, in any; none has a limit, a set or an order. */
 #define PIPE_AGGS 8
 struct pipeline {
     struct source source;
@@ -142,7 +144,7 @@ struct var {
     u8 kind;         /* enum var_kind */
     b8 in_order;     /* ROWS: their order means something to whoever reads them */
     const char *name; /* for EXPLAIN */
-    const char *relation; /* of a recursion: what it is called; NULL = nothing */
+    const char *relation; /* of a recursion, or rows that its rules share: what it is called; NULL = nothing */
     u32 col_count;   /* ROWS; AGG: 1 + word_count, all i64: key, words */
     struct type *types;
     u8 *kinds;       /* enum kind of every column */

@@ -352,6 +352,12 @@ static wf_status check_regs(struct check *c) {
     return ERR_OK;
 }
 
+/* Whether a sink may take the rows of a branch. */
+static bool may_emit_some(const struct sink *sink) {
+    return sink->kind == SINK_AGG ||
+           (sink->kind == SINK_ROWS && sink->limit < 0 && !sink->set_var && !sink->top_key_count);
+}
+
 static wf_status check_body(struct check *c) {
     u32 depth = 0;
     b8 each = 0;
@@ -361,9 +367,8 @@ static wf_status check_body(struct check *c) {
         NEED(op->code < OP_COUNT, "an opcode of unknown code");
         u16 flags = op_infos[op->code].flags;
         bool shapes = op_shapes(op) || (flags & OP_EMITS);
-        bool groups = op->code == OP_EMIT && op->imm < c->pipe->sink_count &&
-                      c->pipe->sinks[op->imm].kind == SINK_AGG;
-        NEED(!depth || !shapes || groups, "rows change between WHEN and END");
+        bool emits = op->code == OP_EMIT && op->imm < c->pipe->sink_count && may_emit_some(&c->pipe->sinks[op->imm]);
+        NEED(!depth || !shapes || emits, "rows change between WHEN and END");
         NEED(op->code != OP_END || depth > 0, "END without WHEN");
         NEED(!each || op->code == OP_ANY || op->code == OP_FILTER || !shapes,
              "rows change between EACH and ANY");
@@ -382,11 +387,15 @@ static wf_status check_body(struct check *c) {
     NEED(!each, "EACH without ANY");
     NEED(c->pipe->sink_count > 0, "a pipeline without a sink");
     u32 aggs = 0;
+    u32 rows = 0;
     for (u32 i = 0; i < c->pipe->sink_count; i++) {
         const struct sink *sink = &c->pipe->sinks[i];
         NEED(emitted[i], "a sink that receives nothing");
         aggs += sink->kind == SINK_AGG;
-        NEED(aggs <= PIPE_AGGS, "a pipeline with too many aggregations");
+        rows += sink->kind == SINK_ROWS;
+        NEED(aggs <= PIPE_AGGS && rows <= PIPE_AGGS, "a pipeline with too many sinks");
+        NEED(!rows || !aggs, "a pipeline that makes groups and rows");
+        NEED(rows < 2 || sink->kind != SINK_ROWS || may_emit_some(sink), "one of several sinks drops rows");
         for (u32 k = 0; k < sink->top_key_count; k++) {
             NEED(sink->top_keys[k].col < sink->col_count, "a sink's sort key does not exist");
         }

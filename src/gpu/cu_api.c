@@ -1,7 +1,7 @@
 /* cu_api.c: finds the driver's and NVRTC's entry points.
  *
- * WARPFOX_CUDA names one library that provides both (the simt driver of the tests); otherwise the
- * system's libraries are tried under the names NVIDIA ships. A missing driver is a normal state
+ * WARPFOX_CUDA names the driver's library, which may provide both (the simt driver of the tests); what is
+ * not given is looked for under the names NVIDIA ships. A missing driver is a normal state
  * with a reason; a missing NVRTC leaves the kernels that were compiled ahead of time. The table is
  * filled once per process and never unloaded: unpinning a buffer may need it at any time. */
 #include "gpu/cu_api.h"
@@ -74,7 +74,6 @@ static i32 load(void) {
         library = library_open(given);
         snprintf(given_name, sizeof given_name, "%s", given);
         api.from = given_name;
-        api.is_simt = 1;
         if (!library) {
             snprintf(failure, sizeof failure, "WARPFOX_CUDA=%.200s cannot be loaded", given);
             return 0;
@@ -90,7 +89,10 @@ static i32 load(void) {
         return 0;
     }
     api.rtc_from = api.from;
-    api.has_rtc = load_rtc(api.is_simt ? library : open_first(rtc_names, &api.rtc_from));
+    api.has_rtc = api.is_simt = load_rtc(library);
+    if (!api.has_rtc) {
+        api.has_rtc = load_rtc(open_first(rtc_names, &api.rtc_from));
+    }
     return 1;
 }
 

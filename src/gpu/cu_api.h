@@ -14,7 +14,7 @@ struct cu_api {
     WF_CU_NVRTC_LATER(X, ) /* any of them may be NULL */
 #undef X
     i32 has_rtc;      /* NVRTC was found; its entry points are NULL otherwise */
-    i32 is_simt;      /* WARPFOX_CUDA named the library */
+    i32 is_simt;      /* the driver's library has NVRTC, too: the simt driver */
     const char *from; /* what was loaded, for `warpfox devices` */
     const char *rtc_from;
 };

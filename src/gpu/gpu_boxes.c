@@ -259,6 +259,7 @@ static FALLIBLE count_in(struct cliques *c, struct boxes *b) {
     c->args.form = b->trie.form;
     c->args.size = b->size;
     c->args.heavy = 0xffffffffu;
+    c->args.least = CLIQUE_TINY + 1;
     if (!has_way(&r)) {
         FAIL(c->o.x->err, DEVICE_MEMORY, "out of GPU memory: this graph is not counted in boxes");
     }

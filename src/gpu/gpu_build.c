@@ -40,6 +40,13 @@ static const f64 DIRECT_FILTER_SHARE = 0.25;
  * most tiles to find none of theirs set. */
 #define FOLDED_ORDER_SLOTS (1LL << 26)
 
+struct build_note { /* what a build found when it ran last: a program that runs again most likely finds it so */
+    i64 set_count;  /* bits of a bitmap */
+    i64 most_matches;
+    b8 known, guessed;
+    b8 repeats, filter; /* keys are repeated; a bitmap before the table was worth it */
+};
+
 struct build {
     struct gpu *g;
     struct exec *x;
@@ -47,8 +54,9 @@ struct build {
     struct kbuild args;
     i64 rows;
     i64 blocks;
-    struct gpu_block *temps[7]; /* report, slot_of, cursor, the scan's workspace, bits, their sums,
-                                 * the workspace of a scan before */
+    struct gpu_block *temps[8]; /* report, slot_of, cursor, the scan's workspace, bits, their sums,
+                                 * the workspace of a scan before, what is packed */
+    struct gpu_pack pack; /* of columns, in place of row numbers; count 0: none are */
     u64 span;      /* DIRECT, BITS, RANK: of the keys */
     struct kfilter filter;
     struct weave_field field; /* that it is of */
@@ -64,6 +72,7 @@ struct build {
     i64 event_base;
     struct step_metric *metric;
     const struct step *step;
+    u32 step_no;
 };
 
 static FALLIBLE zeroed(struct build *b, i64 bytes, struct gpu_block **out) {
@@ -387,6 +396,89 @@ static FALLIBLE scan(struct build *b, u32 *data, i64 count) {
     return ERR_OK;
 }
 
+/* --- columns in place of row numbers --- */
+
+/* Picoseconds: of a place that the second-level cache has, of one that it has not, of a launch (decisions 0036,
+ * 0056). */
+enum { NEAR_PS = 5, FAR_PS = 24, LAUNCH_PS = 4000000, BYTES_PER_PS = 3 };
+
+/* Whether what lookups save is more than what it takes: a pass over the columns, and a launch. */
+static bool pack_pays(const struct build *b) {
+    const struct var *var = &b->x->program->vars[b->step->dst];
+    i64 rows = b->rows;
+    bool wide = b->args.form == KINDEX_RUNS; /* rows are swapped for what they have, slot by slot */
+    i64 bytes = wide ? 4 + 32 * (i64)b->args.slot_count / MAX_OF(rows, 1) : 4;
+    f64 saved = 0;
+    for (u32 i = 0; i < b->pack.count; i++) {
+        const struct pack_field *field = &b->pack.fields[i];
+        i64 width = field->loaded ? kind_bytes[b->x->program->vars[b->step->src].kinds[field->col]] : 0;
+        bool far = rows * width > (i64)b->g->card->l2_bytes / 2;
+        bytes += width + field->nulls;
+        saved += (far ? FAR_PS : NEAR_PS) * (1.0 + field->nulls);
+    }
+    f64 found = (f64)var->asked * MIN_OF(gpu_var_share(b->x, b->step->dst, rows, 1.0), 1.0);
+    f64 swaps = wide ? LAUNCH_PS + (f64)rows * (rows * 4 > (i64)b->g->card->l2_bytes / 2 ? FAR_PS : NEAR_PS) : 0;
+    return found * saved > LAUNCH_PS + swaps + 2.0 * (f64)rows * (f64)bytes / BYTES_PER_PS;
+}
+
+/* Whether lookups may get columns instead of row numbers. */
+static void choose_pack(struct build *b) {
+    i64 setting = b->x->settings->gpu_payload;
+    bool may = setting != PAYLOAD_OFF && !b->args.set && !b->before.repeats;
+#ifdef WF_HARD
+    setting = PAYLOAD_ON;
+#endif
+    if (!may || !gpu_pack_find(b->x->program, b->step->dst, &b->pack) ||
+        (setting == PAYLOAD_AUTO && !pack_pays(b))) {
+        b->pack.count = 0;
+    }
+}
+
+/* Every row's, if there is room. */
+static FALLIBLE pack_rows(struct build *b) {
+    struct gpu *g = b->g;
+    struct kbuild_pack args = {.row_count = b->rows,
+                               .rows_at = b->args.rows_at,
+                               .report = b->args.report,
+                               .count = b->pack.count};
+    if (!b->pack.count) {
+        return ERR_OK;
+    }
+    for (u32 i = 0; i < b->pack.count; i++) {
+        const struct pack_field *field = &b->pack.fields[i];
+        struct kcol col;
+        TRY(gpu_var_col(g, b->x, b->step->src, field->col, &col, &b->metric->bytes_moved));
+        u32 bytes = kind_bytes[b->x->program->vars[b->step->src].kinds[field->col]];
+        args.fields[i] = (struct kpack_field){.data = col.data,
+                                              .nulls = field->nulls ? col.nulls : NULL,
+                                              .lo = (i64)field->lo,
+                                              .bytes = field->loaded ? bytes : 0,
+                                              .shift = field->shift,
+                                              .bits = field->bits,
+                                              .null_bit = field->nulls ? 1u + field->null_shift : 0};
+        b->metric->bytes_read += b->rows * args.fields[i].bytes;
+    }
+    b->temps[7] = gpu_alloc_try(g, MAX_OF(b->rows, 1) * 4);
+    if (!b->temps[7]) {
+        return g->card->broken ? gpu_alloc(g, MAX_OF(b->rows, 1) * 4, &b->temps[7], b->x->err) : ERR_OK;
+    }
+    args.out = DEV(u32 *, b->temps[7]->addr);
+    b->args.packed = args.out;
+    return start(b, KERNEL_BUILD_PACK, b->blocks, &args);
+}
+
+/* Keys of two words are told apart by the rows that have them, until all are there. */
+static FALLIBLE swap_rows(struct build *b) {
+    bool swaps = b->args.packed && b->args.form == KINDEX_RUNS;
+    i64 blocks = MIN_OF((i64)b->args.slot_count / BLOCK_THREADS + 1, b->g->card->sm_count * 8LL);
+    return swaps ? start(b, KERNEL_BUILD_SWAP, blocks, &b->args) : ERR_OK;
+}
+
+static FALLIBLE start_unique(struct build *b) {
+    TRY(pack_rows(b));
+    return start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args);
+}
+
 /* A bitmap with counts, and whether keys are repeated: then it has fewer bits than there are rows. */
 static FALLIBLE build_ranks(struct build *b, bool *out_duplicate) {
     struct gpu *g = b->g;
@@ -421,7 +513,7 @@ static FALLIBLE build_ranks(struct build *b, bool *out_duplicate) {
     b->args.heads = DEV(u32 *, b->gv->heads->addr);
     b->temps[6] = b->temps[3]; /* the scan may still be using it */
     b->temps[3] = NULL;
-    return *out_duplicate ? ERR_OK : start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args);
+    return *out_duplicate ? ERR_OK : start_unique(b);
 }
 
 static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
@@ -446,16 +538,19 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
         return ERR_OK;
     }
     if (b->args.form != KINDEX_BITS) {
-        TRY(start(b, KERNEL_BUILD_UNIQUE, b->blocks, &b->args));
+        TRY(start_unique(b));
     }
     TRY(build_bits(b));
     if (b->queued) {
         b->set_count = b->before.set_count;
         *out_duplicate = b->before.repeats;
-        return ERR_OK;
+        return *out_duplicate ? ERR_OK : swap_rows(b);
     }
     TRY(read_report(b, report));
     *out_duplicate = (report[REPORT_RETRY] & RETRY_DUPLICATE) != 0;
+    if (report[REPORT_RETRY] & RETRY_TABLE) {
+        FAIL(b->x->err, INTERNAL, "a column of variable %u is out of its range", b->step->src);
+    }
     bool full = report[REPORT_ROWS] > FILTER_MOST_SET(b->filter.count);
     bool alike = b->folded && !*out_duplicate && (i64)report[REPORT_ROWS] < b->rows / 4;
     if (b->filter.bits && (full || alike)) {
@@ -464,7 +559,7 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
         b->filter.bits = NULL;
     }
     b->set_count = (i64)report[REPORT_ROWS];
-    return ERR_OK;
+    return *out_duplicate ? ERR_OK : swap_rows(b);
 }
 
 static FALLIBLE build_runs(struct build *b) {
@@ -503,37 +598,38 @@ static FALLIBLE build_runs(struct build *b) {
     return ERR_OK;
 }
 
-/* The place where the card notes what the step found. NULL: the program is not known again. */
-static struct build_note *note_at(struct build *b, const struct step *step, u64 *out_key) {
-    u64 id = b->x->program->id;
-    *out_key = hash_u64(id + ((u64)step->dst << 40)) | 1;
-    return id ? &b->g->card->builds[*out_key / 2 % BUILDS_NOTED] : NULL;
-}
+enum { NOTE_REPEATS = 1, NOTE_FILTER = 2, NOTE_COUNT = 3 };
 
-static void find_note(struct build *b, const struct step *step) {
-    u64 key;
-    mutex_lock(&b->g->card->lock);
-    const struct build_note *at = note_at(b, step, &key);
-    b->before = at && at->key == key ? *at : (struct build_note){0};
-    mutex_unlock(&b->g->card->lock);
-}
-
-static void leave_note(struct build *b, const struct step *step) {
-    u64 key;
-    mutex_lock(&b->g->card->lock);
-    struct build_note *at = note_at(b, step, &key);
-    if (at) {
-        *at = (struct build_note){.key = key,
-                                  .set_count = b->set_count,
-                                  .most_matches = b->most_matches,
-                                  .repeats = b->most_matches > 1,
-                                  .filter = b->filter.bits != NULL};
+/* What there is of a build that ran before. One that the host made, of keys each of which was there once, is expected
+ * to be as simple here. */
+static void find_note(struct build *b) {
+    u64 words[NOTE_WORDS];
+    struct build_note *before = &b->before;
+    if (exec_recall(b->x, b->step_no, words) == NOTE_COUNT) {
+        *before = (struct build_note){.known = 1,
+                                      .set_count = (i64)words[0],
+                                      .most_matches = (i64)words[1],
+                                      .repeats = (words[2] & NOTE_REPEATS) != 0,
+                                      .filter = (words[2] & NOTE_FILTER) != 0};
+    } else if (exec_expects_unique(b->x, b->step->dst)) {
+        *before = (struct build_note){
+            .known = 1, .guessed = 1, .set_count = b->rows, .most_matches = 1, .filter = 1};
     }
-    mutex_unlock(&b->g->card->lock);
+}
+
+static void leave_note(const struct build *b) {
+    bool repeats = b->most_matches > 1;
+    u64 words[NOTE_COUNT] = {(u64)b->set_count, (u64)b->most_matches,
+                             (repeats ? NOTE_REPEATS : 0u) | (b->filter.bits ? NOTE_FILTER : 0u)};
+    exec_remember(b->x, b->step_no, words, NOTE_COUNT);
 }
 
 /* The index as kernels find it. */
 static void describe_index(struct build *b) {
+    b->gv->packed = b->args.packed && !b->duplicate;
+    if (b->gv->packed) {
+        b->metric->how = arena_printf(b->x->arena, "%u bits of columns in place of rows", b->pack.bits);
+    }
     b->gv->rows = b->rows;
     b->gv->most_matches = b->most_matches;
     b->gv->share = expected_share(b, b->step->dst);
@@ -595,6 +691,7 @@ static FALLIBLE build_all(struct build *b) {
     b->args.rows_at = b->queued && from->count_at ? DEV(const i64 *, from->count_at) : NULL;
     set_size(b);
     TRY(choose_form(b, step));
+    choose_pack(b);
     choose_filter(b, step);
     if (b->queued && !b->before.filter) {
         b->filter.count = 0;
@@ -620,7 +717,7 @@ static FALLIBLE build_and_wait(struct build *b) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
     TRY(build_all(b));
-    leave_note(b, b->step);
+    leave_note(b);
     if (!b->waited) {
         CU(gpu_sync(g, g->streams[0]));
     }
@@ -638,15 +735,19 @@ static const char *build_name(const struct build *b) {
     return names[b->args.form][b->filter.bits != NULL];
 }
 
-static FALLIBLE build_open(struct gpu *g, struct exec *x, struct step_metric *metric,
+static FALLIBLE build_open(struct gpu *g, struct exec *x, struct step_metric *metric, u32 step_no,
                            const struct step *step, struct build *out) {
-    *out = (struct build){
-        .g = g, .x = x, .rows = x->vars[step->src].rows, .metric = metric, .step = step};
+    *out = (struct build){.g = g,
+                          .x = x,
+                          .rows = x->vars[step->src].rows,
+                          .metric = metric,
+                          .step = step,
+                          .step_no = step_no};
     if (out->rows >= 0xffffffffLL) { /* nor has the host one */
         FAIL(x->err, PROGRAM_LIMIT, "an index over 2^32 rows or more");
     }
     variable_reset(&x->vars[step->dst]); /* in a loop the host may have the last round's index */
-    find_note(out, step);
+    find_note(out);
     return ERR_OK;
 }
 
@@ -671,10 +772,10 @@ void gpu_build_close(struct build *b, wf_status status) {
     }
 }
 
-static FALLIBLE build_now(struct gpu *g, struct exec *x, struct step_metric *metric,
+static FALLIBLE build_now(struct gpu *g, struct exec *x, struct step_metric *metric, u32 step_no,
                           const struct step *step) {
     struct build b;
-    TRY(build_open(g, x, metric, step, &b));
+    TRY(build_open(g, x, metric, step_no, step, &b));
     wf_status status = build_and_wait(&b);
     gpu_build_close(&b, status);
     return status;
@@ -691,10 +792,10 @@ static u32 part_count(const struct gpu *g, const struct exec *x, const struct st
 }
 
 /* An index without a table: each part's is made when its rows are looked up. */
-static FALLIBLE build_later(struct gpu *g, struct exec *x, struct step_metric *metric,
+static FALLIBLE build_later(struct gpu *g, struct exec *x, struct step_metric *metric, u32 step_no,
                             const struct step *step) {
     struct build b;
-    TRY(build_open(g, x, metric, step, &b));
+    TRY(build_open(g, x, metric, step_no, step, &b));
     const struct gpu_parts parts = ((const struct gpu_var *)x->vars[step->src].copy)->parts;
     i64 most = 1;
     for (u32 p = 0; p < parts.count; p++) {
@@ -721,7 +822,8 @@ wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct
     if (step->grow) {
         return gpu_run_grow(g, x, step_no, step);
     }
-    return part_count(g, x, step) ? build_later(g, x, metric, step) : build_now(g, x, metric, step);
+    return part_count(g, x, step) ? build_later(g, x, metric, step_no, step)
+                                  : build_now(g, x, metric, step_no, step);
 }
 
 /* All parts have a table of the same form, whatever their keys: one kernel serves all. */
@@ -782,7 +884,7 @@ wf_status gpu_build_whole(struct gpu *g, struct exec *x, u32 index, i64 *moved) 
     if (!step) {
         FAIL(x->err, INTERNAL, "variable %u has no index", index);
     }
-    TRY(build_now(g, x, &metric, step));
+    TRY(build_now(g, x, &metric, step_no, step));
     *moved += metric.bytes_moved;
     return ERR_OK;
 }
@@ -794,8 +896,8 @@ wf_status gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const stru
     struct build *b = NEW(x->arena, struct build);
     *out = NULL;
     TRY(arena_check(x->arena, x->err));
-    TRY(build_open(g, x, &x->metrics[step_no], step, b));
-    if (!b->before.key || step->grow || walked(b, step) ||
+    TRY(build_open(g, x, &x->metrics[step_no], step_no, step, b));
+    if (!b->before.known || step->grow || walked(b, step) ||
         part_count(g, x, step)) {
         /* it may be otherwise than one would think */
         return ERR_OK;
@@ -816,12 +918,15 @@ wf_status gpu_build_queue(struct gpu *g, struct exec *x, u32 step_no, const stru
 struct krelay gpu_build_relay(const struct build *b) {
     bool numbered = b->args.form == KINDEX_RANK;
     return (struct krelay){.report = b->args.report,
-                           .retry = b->duplicate ? 0 : RETRY_DUPLICATE,
+                           .retry = b->duplicate ? 0 : RETRY_DUPLICATE | RETRY_TABLE,
                            .distinct = numbered && !b->duplicate};
 }
 
 wf_status gpu_build_settle(struct build *b) {
-    b->rows = b->x->vars[b->step->src].rows;
+    b->rows = b->args.rows_at ? b->x->vars[b->step->src].rows : b->rows;
     b->gv->rows = b->rows;
+    if (b->before.guessed) {
+        leave_note(b);
+    }
     return add_time(b);
 }

@@ -3,7 +3,8 @@
  * Whether edges are all turned one way, or there in both directions, is counted; that none is repeated,
  * and that every one has its opposite, is seen once they are sorted. Then nodes may be renamed: by
  * ascending degree, of which a sample is enough, so that few edges lead away from any. Graphs that are
- * neither are counted as they come, by a thread an edge. A graph that the card has no room for is counted
+ * neither are counted as they come, by a thread an edge. Where degrees are few and even nodes keep their order
+ * (decision 0061). A graph that the card has no room for is counted
  * in boxes (gpu_boxes.c). What a node's neighbours are is found by what
  * suits their number; the heaviest nodes have a matrix of bits among each other, as large as edges make
  * worth while. */
@@ -17,10 +18,14 @@ _Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node")
 
 #define SAMPLED_ROWS (1LL << 22) /* from so many edges on a part of them tells degrees */
 #define SAMPLED_EVERY 8
+#define THIN_EVERY 32 /* where a node has few edges */
+#define THIN_NODES 4  /* in edges */
 #ifdef WF_HARD
 #define HEAVY_DEGREE 3 /* of nodes of the matrix, at least */
 #define HEAVY_BITS 256
+#define EVEN_DEGREE 4
 #else
+#define EVEN_DEGREE 16 /* that an end of an edge has on average: no order of nodes makes lists much shorter */
 #define HEAVY_DEGREE 64
 #define HEAVY_BITS 64 /* of the matrix, for every edge */
 #endif
@@ -71,7 +76,8 @@ static FALLIBLE open_edges(struct cliques *c) {
     c->args.rows = x->vars[c->step->src].rows;
     c->args.nodes = (u32)(c->step->key_range.hi + 1);
     c->args.size = c->step->col_count;
-    c->args.every = c->args.rows >= SAMPLED_ROWS ? SAMPLED_EVERY : 1;
+    bool thin = c->args.rows < THIN_NODES * (i64)c->args.nodes;
+    c->args.every = c->args.rows < SAMPLED_ROWS ? 1 : thin ? THIN_EVERY : SAMPLED_EVERY;
     c->args.bits = 1;
     while ((c->args.nodes - 1) >> c->args.bits) {
         c->args.bits++;
@@ -100,17 +106,32 @@ static i64 class_degree(const struct cliques *c, i64 class) {
     return degree * c->args.every;
 }
 
-/* Nodes get their places by degree; how many of them are heavy. */
+/* Whether degrees are few and even, by those of the sample: of degrees d there are sums of d / every, of
+ * d (d - 1) / every^2 then. */
+static bool are_even(const struct cliques *c, const u32 *classes) {
+    f64 ends = 0, pairs = 0;
+    for (i64 i = 0; i < CLIQUE_CLASSES; i++) {
+        f64 degree = (f64)class_degree(c, i) / c->args.every;
+        ends += classes[i] * degree;
+        pairs += classes[i] * degree * (degree - 1);
+    }
+    return pairs * c->args.every <= EVEN_DEGREE * ends;
+}
+
+/* Nodes get their places by degree, or keep them where degrees are even; how many of them are heavy. */
 static FALLIBLE rank_nodes(struct cliques *c) {
     u32 *classes = NEW_ARRAY(c->o.x->arena, u32, CLIQUE_CLASSES);
     u64 addr = 0;
     u64 rank = 0;
     TRY(cliques_zeros(c, CLIQUE_CLASSES * 4, &addr));
-    TRY(order_block(&c->o, (i64)c->args.nodes * 4, &rank));
     c->args.classes = DEV(u32 *, addr);
-    c->args.rank = DEV(u32 *, rank);
     TRY(cliques_start(c, KERNEL_CLIQUE_CLASSES, c->args.nodes));
     TRY(order_receive(&c->o, classes, addr, CLIQUE_CLASSES * 4));
+    if (are_even(c, classes)) {
+        return ERR_OK;
+    }
+    TRY(order_block(&c->o, (i64)c->args.nodes * 4, &rank));
+    c->args.rank = DEV(u32 *, rank);
     u32 before = 0;
     for (i64 i = 0; i < CLIQUE_CLASSES; i++) {
         u32 count = classes[i];
@@ -122,10 +143,19 @@ static FALLIBLE rank_nodes(struct cliques *c) {
     return cliques_start(c, KERNEL_CLIQUE_RANKS, c->args.nodes / CLIQUE_RANKS + 1);
 }
 
+/* Lists are short, and put in order by themselves. */
+static bool sorts_half(const struct cliques *c) {
+    return c->args.form == CLIQUE_TURNED && !c->args.rank;
+}
+
 static FALLIBLE sort_words(struct cliques *c) {
     struct exec *x = c->o.x;
     i32 bits = (i32)(2 * c->args.bits) + (c->args.form == CLIQUE_BOTH);
     struct prim_sort how = {.by = SORT_RADIX, .high_bit = (i32)ALIGN_UP(bits, 8)};
+    if (sorts_half(c)) {
+        how.low_bit = (i32)c->args.bits;
+        how.high_bit = MIN_OF(how.low_bit + (i32)ALIGN_UP(c->args.bits, 8), 64);
+    }
     struct prim_payload none = {.count = 0};
     struct prim_array keys[2];
     for (i32 i = 0; i < 2; i++) {
@@ -151,6 +181,10 @@ static FALLIBLE make_graph(struct cliques *c) {
     TRY(cliques_start(c, KERNEL_CLIQUE_TURN, c->args.rows));
     TRY(sort_words(c));
     c->args.edges = c->args.form == CLIQUE_BOTH ? c->args.rows / 2 : c->args.rows;
+    if (sorts_half(c)) {
+        TRY(cliques_start(c, KERNEL_CLIQUE_OFFSETS, (i64)c->args.nodes + 1));
+        return cliques_start(c, KERNEL_CLIQUE_ORDER, c->args.edges);
+    }
     TRY(cliques_start(c, KERNEL_CLIQUE_ENDS, c->args.edges));
     return cliques_start(c, KERNEL_CLIQUE_OFFSETS, (i64)c->args.nodes + 1);
 }
@@ -222,13 +256,13 @@ static FALLIBLE list_nodes(struct cliques *c) {
     c->args.listed = DEV(u32 *, lists[0]);
     c->args.listed_block = DEV(u32 *, lists[1]);
     c->args.least = c->args.size == 3 ? CLIQUE_TINY + 1 : c->args.size - 1;
-    TRY(cliques_start(c, KERNEL_CLIQUE_LIST, c->args.nodes));
+    TRY(cliques_start(c, KERNEL_CLIQUE_LIST, c->args.nodes / CLIQUE_RANKS + 1));
     return cliques_look(c);
 }
 
 i64 cliques_set_bytes(i64 count, bool places) {
     i64 slots = CLIQUE_WARP_SLOTS;
-    while (slots < 2 * count) {
+    while (slots < (places ? 2 : 4) * count) {
         slots *= 2;
     }
     return 4 * ((places ? 2 : 1) * slots + count);
@@ -239,7 +273,9 @@ bool cliques_has_shared(const struct cliques *c, i64 bytes) {
 }
 
 wf_status cliques_count_triangles(struct cliques *c) {
-    i64 shared = cliques_set_bytes((i64)c->report[CLIQUE_LONGEST], false);
+    i64 longest = (i64)c->report[CLIQUE_LONGEST];
+    i64 words = c->args.matrix ? longest * 8 : 0; /* bits, and two numbers */
+    i64 shared = cliques_set_bytes(longest, false) + words;
     i64 few = (i64)c->report[CLIQUE_LISTED], many = (i64)c->report[CLIQUE_LISTED_BLOCK];
     if (many && !cliques_has_shared(c, shared)) {
         return cliques_count_plain(c);

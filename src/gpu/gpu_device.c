@@ -132,11 +132,14 @@ static f64 places_of(const struct gpu *g, const struct exec *x, const struct pip
 /* A step of a program that ran before and has no loops is queued behind those before it, most likely. */
 static bool expects_queue(const struct exec *x, const struct step *step) {
     bool pipe = step->kind == STEP_PIPELINE;
-    bool may = x->settings->gpu_queue > 0 && (pipe || step->kind == STEP_BUILD);
+    bool sorts = step->kind == STEP_SORT;
+    bool may = x->settings->gpu_queue > 0 &&
+               (pipe || sorts || step->kind == STEP_BUILD || step->kind == STEP_LIMIT);
     for (u32 b = 0; may && b < x->program->block_count; b++) {
         may = !x->program->blocks[b].loop_count;
     }
-    return may && exec_expects(x, pipe ? step->pipeline->sinks[0].var : step->dst) >= 0;
+    u32 made = pipe ? step->pipeline->sinks[0].var : sorts ? step->src : step->dst;
+    return may && exec_expects(x, made) >= 0;
 }
 
 /* Where one could not be measured: those of a card of today. */
@@ -180,13 +183,9 @@ static f64 order_bytes(const struct exec *x, const struct step *step, f64 rows) 
 /* An index is filled at places all over it, each read, exchanged and written. */
 #define BUILD_ROW_PLACES 3
 
-static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *step,
-                        const struct expected *vars) {
-    struct gpu *g = dev->self;
-    struct device_rates rates = usable_rates(dev, x);
-    bool queued = expects_queue(x, step);
-    f64 ns = STEP_HOST_NS +
-             STEP_LAUNCHES * (queued ? MIN_OF(QUEUED_LAUNCH_NS, rates.launch_ns) : rates.launch_ns);
+/* What its kernels take, and a compiler before them (NULL: nobody asks). */
+static f64 kernels_ns(struct gpu *g, struct exec *x, const struct step *step, const struct expected *vars,
+                      const struct device_rates *rates, f64 *out_compile_ns) {
     f64 read = 0;
     f64 places = 0;
     if (step->kind == STEP_BUILD) {
@@ -203,17 +202,43 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         struct gpu_step *kept = NULL;
         if (gpu_step_take(g->card, x, step->pipeline, &kept)) { /* whoever runs it finds out */
             error_reset(x->err);
-            return ns;
+            return 0;
         }
         ASSERT(!kept->refusal); /* it was asked before whether it can run here */
         f64 rows = (f64)source_rows(x, step->pipeline, vars);
-        ns += compile_ns(g, kept, rows);
+        if (out_compile_ns) {
+            *out_compile_ns = compile_ns(g, kept, rows);
+        }
         read = source_bytes(g, x, step->pipeline, &kept->plan, vars);
         places = places_of(g, x, step->pipeline, vars, rows);
         gpu_step_give(g->card, kept);
     }
-    return ns + read / (rates.bytes_per_ns * KERNELS_REACH) +
-           places / (rates.probes_per_ns * KERNELS_REACH);
+    return read / (rates->bytes_per_ns * KERNELS_REACH) + places / (rates->probes_per_ns * KERNELS_REACH);
+}
+
+static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *step,
+                        const struct expected *vars) {
+    struct gpu *g = dev->self;
+    struct device_rates rates = usable_rates(dev, x);
+    bool queued = expects_queue(x, step);
+    f64 compile = 0;
+    f64 ns = STEP_HOST_NS +
+             STEP_LAUNCHES * (queued ? MIN_OF(QUEUED_LAUNCH_NS, rates.launch_ns) : rates.launch_ns);
+    ns += kernels_ns(g, x, step, vars, &rates, &compile);
+    return ns + compile;
+}
+
+static bool gpu_queues(struct device *dev, struct exec *x, const struct block *block, u32 first_step) {
+    return gpu_queues_loop(dev->self, x, block, first_step);
+}
+
+/* Its kernels, and the turn before them. */
+static f64 gpu_round_ns(struct device *dev, struct exec *x, const struct step *step,
+                        const struct expected *vars) {
+    struct device_rates rates = usable_rates(dev, x);
+    i32 launches = 1 + (step->kind == STEP_BUILD ? GROW_KERNELS : 1);
+    return launches * MIN_OF(QUEUED_LAUNCH_NS, rates.launch_ns) +
+           kernels_ns(dev->self, x, step, vars, &rates, NULL);
 }
 
 /* Registering memory with the driver, which the first copy from it does, costs about as much. */
@@ -574,6 +599,8 @@ static struct device *device_of(struct gpu *g) {
                                 .lacks = gpu_lacks,
                                 .run = gpu_run,
                                 .rounds = gpu_rounds,
+                                .queues = gpu_queues,
+                                .round_ns = gpu_round_ns,
                                 .queue = gpu_queue,
                                 .want = gpu_want,
                                 .settle = gpu_settle,

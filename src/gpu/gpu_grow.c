@@ -60,7 +60,7 @@ static FALLIBLE make_index(struct growing *w) {
     i64 slots = slots_for(w, keys);
     i64 aside = GROW_WORDS * 8 + SLOT_PARTS * slots * (i64)sizeof(u32);
     if (slots > 1LL << 32 || w->places > PLACES_MOST) { /* they are numbered by 32 bits */
-        FAIL(err, NOT_SUPPORTED, "an index that grows over %lld rows", w->rows);
+        FAIL(err, PROGRAM_LIMIT, "an index that grows over more than 2^32 places for rows");
     }
     variable_reset(&w->x->vars[w->step->dst]);
     TRY(gpu_var_new(g, w->x, w->step->dst, 0, &w->gv));

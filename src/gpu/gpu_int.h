@@ -356,13 +356,6 @@ struct gpu_fit { /* how many blocks of a launch a multiprocessor holds */
     i64 shared_bytes;
 };
 
-enum { BUILDS_NOTED = 1024 };
-struct build_note { /* what a build found when it ran last: a program that runs again most likely finds it so */
-    u64 key;            /* of the program and its step; 0 = none */
-    i64 set_count;      /* bits of a bitmap */
-    i64 most_matches;
-    b8 repeats, filter; /* keys are repeated; a bitmap before the table was worth it */
-};
 /* What the workers of one card share. */
 struct gpu_card {
     const struct cu_api *api;
@@ -392,7 +385,6 @@ struct gpu_card {
     struct gpu_codes codes;
     struct gpu_host *host;
     struct gpu_moves moves;
-    struct build_note builds[BUILDS_NOTED]; /* by hash: gpu_build.c */
 };
 
 struct gpu_grid { /* of a launch */
@@ -427,11 +419,15 @@ struct gpu_seat {
 };
 struct job;
 struct build;
+struct sorter;
+struct limiting;
 struct gpu_queued {
     u32 step_no;
     const struct step *step;
     struct job *job; /* or */
     struct build *build;
+    struct sorter *sort;
+    struct limiting *limit;
     u32 slot, slot_count; /* of its variables, in struct kqueue */
 };
 enum { QUEUE_WANTED = 8, QUEUE_WANTED_BYTES = 256 << 10 };
@@ -439,6 +435,7 @@ struct gpu_wanted { /* rows of a variable that come when all is settled */
     u32 var;
     i64 at; /* behind those of others */
     struct kfetch fetch;
+    i64 entries, bytes; /* of an interner: as many of each, one behind the other */
 };
 struct gpu_queue {
     i32 count;
@@ -552,6 +549,23 @@ struct u32_list {
 struct gpu_plan_col {
     u32 var, col;
 };
+#define PACK_BITS 31 /* that index and lookup have for a row's number, less one */
+#define PACK_FIELDS 8
+/* Columns of few bits that an index has in place of row numbers (gpu_pack.c). */
+struct gpu_pack {
+    u32 index; /* variable */
+    u32 bits, count;
+    struct pack_field {
+        u32 col;
+        b8 loaded, nulls; /* what is asked of it */
+        u8 shift, bits, null_shift;
+        i128 lo, hi;
+    } fields[PACK_FIELDS];
+};
+struct plan_pack { /* of a column of a plan */
+    u32 index; /* + 1; 0 = it cannot be packed */
+    struct pack_field field;
+};
 struct plan_limbs { /* words that are limbs of one exact sum: see struct klimbs */
     u16 reg, lsb;   /* registers */
     u32 word, count;
@@ -565,7 +579,12 @@ struct gpu_plan_ahead {
 struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
-    const struct sink *sink; /* the only one besides marks, or the first aggregation */
+    const struct sink *sink; /* the only one besides marks, or the first of several */
+    const struct sink *rows[PIPE_AGGS];
+    u32 rows_count;
+    u32 rows_at[PIPE_AGGS];   /* their first columns among all */
+    u32 rows_into[PIPE_AGGS]; /* the number of the variable; branches of a union have one */
+    u32 into_count;
     const struct sink *aggs[PIPE_AGGS];
     u32 agg_count;
     struct plan_keeps { /* groups out of these bounds are dropped */
@@ -576,6 +595,7 @@ struct gpu_plan {
     VEC(struct gpu_plan_ahead) patterns; /* worked out ahead: their numbers follow */
     struct u32_list luts;                /* variables */
     VEC(struct gpu_plan_col) cols;
+    struct plan_pack *packed_by; /* per column of those */
     struct u32_list indexes; /* variables */
     struct u32_list interns; /* variables */
     b8 adds_interns;         /* not only finds */
@@ -608,6 +628,11 @@ enum gpu_refusal {
 #undef X
 };
 const char *gpu_refusal(struct arena *arena, enum gpu_refusal reason, const char *what);
+/* gpu_pack.c: whether an index may have columns in place of row numbers. */
+bool gpu_pack_find(const struct program *program, u32 index, struct gpu_pack *out);
+void gpu_pack_cols(struct arena *arena, struct gpu_plan *plan);
+bool gpu_pack_is(const struct exec *x, const struct gpu_plan *plan, i64 col); /* whether it has, now */
+struct kcol gpu_pack_col(const struct plan_pack *by);
 /* NULL, or why the GPU cannot run it; texts live in `arena`. counts: rows are
  * counted at places, for EXPLAIN ANALYZE. */
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
@@ -736,6 +761,7 @@ struct weave { /* what the text depends on besides the opcodes */
     b8 ranged;           /* which rows of it are read, the device knows: struct krange */
     b8 lists;            /* there is shared memory for lists of rows */
     b8 heavy;            /* rows may have so many matches that all blocks share them */
+    u64 packed;          /* of the plan's first 64 columns of variables, those that indexes have */
     u64 pieces;          /* opcodes, by number, whose pattern is literals between %s: gpu_weave_pieces */
     i32 rows_per_thread; /* out */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
@@ -846,12 +872,14 @@ struct gpu_var {
     f64 share;        /* of lookups that are expected to find their key */
     struct gpu_parts parts; /* ROWS, INDEX */
     struct weave_field field; /* that the filter is of */
+    b8 packed;        /* INDEX: in place of row numbers it has what gpu_pack_find says */
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */
     struct kintern intern;     /* INTERN */
     struct gpu_block *intern_blocks[4];
     i64 intern_count, intern_bytes; /* in use */
+    i64 intern_most, intern_most_bytes; /* that it is expected to hold; 0 = no idea */
 };
 /* The variable's record on the card, made when missing. */
 FALLIBLE gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out);
@@ -932,10 +960,20 @@ struct intern_size {
 /* The table on the card, with everything the host's holds. */
 FALLIBLE gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text,
                          struct intern_size size, struct kintern *out, i64 *moved);
-/* After a step that adds: how much there is. */
-FALLIBLE gpu_intern_close(struct gpu *g, struct exec *x, u32 var, struct intern_size *out);
+/* Nobody has added to it. Then, of what a step has added that nobody asked for: nothing is left of it. */
+bool gpu_intern_is_new(const struct exec *x, u32 var);
+void gpu_intern_forget(struct gpu *g, struct exec *x, u32 var);
+/* Behind what adds to it: queues a copy of how much there is, INTERN_COUNTS words; then, when they are there, that is
+ * what it holds. */
+FALLIBLE gpu_intern_send(struct gpu *g, const struct gpu_var *gv, u8 *to, struct error *err);
+void gpu_intern_close(struct exec *x, u32 var, const u8 *sent, struct intern_size *out);
 /* Those of `count` numbers, to the host's dictionary, which is empty: entry i is that of codes[i]. */
 FALLIBLE gpu_intern_show(struct gpu *g, struct exec *x, u32 var, const i32 *codes, i64 count);
+/* Queues its entries and texts as far as they are expected, where they take at most so many bytes, to `to`; then, when
+ * they are there, they are the host's, unless there are more. *out_bytes = 0: they are many, or nobody knows. */
+FALLIBLE gpu_intern_send_all(struct gpu *g, struct gpu_var *gv, i64 most, u8 *to, struct gpu_wanted *out,
+                             i64 *out_bytes, struct error *err);
+FALLIBLE gpu_intern_take_all(struct exec *x, u32 var, u8 *sent, const struct gpu_wanted *as);
 bool gpu_has_fetch(const struct gpu_card *card); /* the kernels of fetching need no compiler */
 FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 
@@ -972,6 +1010,17 @@ FALLIBLE gpu_build_whole(struct gpu *g, struct exec *x, u32 index, i64 *moved);
 struct krelay gpu_build_relay(const struct build *b);
 FALLIBLE gpu_build_settle(struct build *b);           /* it was as expected */
 void gpu_build_close(struct build *b, wf_status status); /* once nothing of it is under way */
+/* The same of sorts and limits (gpu_sort.c, gpu_window.c), which leave `rows`. */
+FALLIBLE gpu_sort_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                        struct sorter **out);
+struct krelay gpu_sort_relay(const struct sorter *s); /* without a report: there is nothing to tell */
+FALLIBLE gpu_sort_settle(struct sorter *s, i64 rows);
+void gpu_sort_close(struct sorter *s, wf_status status);
+FALLIBLE gpu_limit_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                         struct limiting **out);
+struct krelay gpu_limit_relay(const struct limiting *l);
+void gpu_limit_settle(struct limiting *l, i64 rows);
+void gpu_limit_close(struct limiting *l, wf_status status);
 FALLIBLE gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
                         bool *out_done);
 FALLIBLE gpu_queue_open(struct gpu *g, struct exec *x);
@@ -983,6 +1032,8 @@ FALLIBLE gpu_run_rank(struct gpu *g, struct exec *x, u32 step_no, const struct s
 FALLIBLE gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r);
+/* Whether the steps of the block are such that it would queue rounds of them. */
+bool gpu_queues_loop(struct gpu *g, struct exec *x, const struct block *block, u32 first_step);
 FALLIBLE gpu_run_split(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
 FALLIBLE gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);

@@ -81,6 +81,10 @@ static FALLIBLE fill(struct gpu *g, struct exec *x, struct gpu_var *gv, bool is_
     struct kintern_fill args = {gv->intern, gv->intern_count, is_text, 0};
     u64 counts[INTERN_COUNTS] = {(u64)gv->intern_count, (u64)gv->intern_bytes};
     u64 addr = gv->intern_blocks[BLOCK_COUNTS]->addr;
+    if (!gv->intern_count && !gv->intern_bytes) {
+        CU(g->api->set_bytes(addr, 0, sizeof counts, g->streams[0]));
+        return ERR_OK;
+    }
     CU(g->api->copy_to_device(addr, counts, sizeof counts, g->streams[0]));
     if (gv->intern_count) {
         void *function = NULL;
@@ -219,6 +223,8 @@ wf_status gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text,
         TRY(resize(g, x, gv, is_text, (i64)gv->intern.entry_limit * 4,
                    (i64)gv->intern.heap_bytes * (is_text ? 4 : 1)));
     }
+    gv->intern_most = size.entries;
+    gv->intern_most_bytes = is_text ? size.bytes : 0;
     *out = gv->intern;
     return ERR_OK;
 }
@@ -398,21 +404,70 @@ wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
     return ERR_OK;
 }
 
-wf_status gpu_intern_close(struct gpu *g, struct exec *x, u32 var, struct intern_size *out) {
-    struct error *err = x->err;
+wf_status gpu_intern_send_all(struct gpu *g, struct gpu_var *gv, i64 most, u8 *to, struct gpu_wanted *out,
+                              i64 *out_bytes, struct error *err) {
+    i64 entries = MIN_OF(gv->intern_most, (i64)gv->intern.entry_limit);
+    i64 bytes = ALIGN_UP(MIN_OF(gv->intern_most_bytes, (i64)gv->intern.heap_bytes), 8);
+    *out_bytes = 0;
+    if (!gv->intern_blocks[BLOCK_COUNTS] || entries < 1 || entries > most / ENTRY_BYTES ||
+        entries * ENTRY_BYTES + bytes > most) {
+        return ERR_OK;
+    }
+    out->entries = entries;
+    out->bytes = MIN_OF(bytes, (i64)gv->intern.heap_bytes / 8 * 8);
+    CU(g->api->copy_to_host(to, gv->intern_blocks[BLOCK_ENTRIES]->addr, (size_t)(entries * ENTRY_BYTES),
+                            g->streams[0]));
+    if (out->bytes) {
+        CU(g->api->copy_to_host(to + entries * ENTRY_BYTES, gv->intern_blocks[BLOCK_HEAP]->addr,
+                                (size_t)out->bytes, g->streams[0]));
+    }
+    *out_bytes = entries * ENTRY_BYTES + out->bytes;
+    return ERR_OK;
+}
+
+wf_status gpu_intern_take_all(struct exec *x, u32 var, u8 *sent, const struct gpu_wanted *as) {
+    struct variable *v = &x->vars[var];
+    const struct gpu_var *gv = v->copy;
+    i64 have = v->dict ? dict_len(v->dict) : v->pairs ? pair_map_len(v->pairs) : -1;
+    if (have != 0 || gv->intern_count > as->entries || (v->dict && gv->intern_bytes > as->bytes)) {
+        return ERR_OK;
+    }
+    u64 *entries = (u64 *)(void *)sent;
+    u64 *heap = entries + as->entries * INTERN_WORDS;
+    TRY(v->dict ? add_texts(x, v->dict, 0, gv->intern_count, entries, heap, as->bytes / 8)
+                : add_pairs(x, v->pairs, 0, gv->intern_count, entries));
+    v->on_host = 1;
+    return ERR_OK;
+}
+
+bool gpu_intern_is_new(const struct exec *x, u32 var) {
+    const struct variable *v = &x->vars[var];
+    const struct gpu_var *gv = v->copy;
+    return (!gv || !gv->intern_count) && (!v->dict || !dict_len(v->dict)) &&
+           (!v->pairs || !pair_map_len(v->pairs));
+}
+
+void gpu_intern_forget(struct gpu *g, struct exec *x, u32 var) {
+    struct gpu_var *gv = x->vars[var].copy;
+    if (gv) {
+        drop_blocks(g, gv->intern_blocks);
+        gv->intern = (struct kintern){0};
+    }
+}
+
+wf_status gpu_intern_send(struct gpu *g, const struct gpu_var *gv, u8 *to, struct error *err) {
+    CU(g->api->copy_to_host(to, gv->intern_blocks[BLOCK_COUNTS]->addr, INTERN_COUNTS * 8, g->streams[0]));
+    return ERR_OK;
+}
+
+void gpu_intern_close(struct exec *x, u32 var, const u8 *sent, struct intern_size *out) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->copy;
-    TRY(gpu_pinned_reserve(g, &g->reports, REPORT_WORDS * 8 + INTERN_COUNTS * 8, err));
-    u8 *at = g->reports.host + g->reports.bytes - INTERN_COUNTS * 8;
-    CU(g->api->copy_to_host(at, gv->intern_blocks[BLOCK_COUNTS]->addr, INTERN_COUNTS * 8,
-                            g->streams[0]));
-    CU(gpu_sync(g, g->streams[0]));
     u64 counts[INTERN_COUNTS];
-    memcpy(counts, at, sizeof counts);
+    memcpy(counts, sent, sizeof counts);
     gv->intern_count = (i64)MIN_OF(counts[INTERN_ENTRIES], gv->intern.entry_limit);
     gv->intern_bytes = (i64)MIN_OF(counts[INTERN_BYTES], gv->intern.heap_bytes);
     v->on_host = 0;
     v->rows = gv->intern_count;
     *out = (struct intern_size){.entries = gv->intern_count, .bytes = gv->intern_bytes};
-    return ERR_OK;
 }

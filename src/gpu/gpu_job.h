@@ -98,6 +98,11 @@ struct aside {
     u64 starts[ASIDE_PARTS + 1];
 };
 
+struct job_rows { /* of a variable that rows go to */
+    struct gpu_var *out;
+    i64 capacity; /* 0 = not known yet */
+};
+
 struct job_agg { /* one of the step's aggregations */
     const struct sink *sink;
     struct agg_shape shape;
@@ -173,11 +178,13 @@ struct job {
     i64 batch_rows; /* of batches that had to be cut again; 0 = as placement has it */
     struct gpu_var *out;
     i64 capacity;
+    struct job_rows more[PIPE_AGGS]; /* of several variables that rows go to; those of the first are above */
     u64 *out_at, *out_nulls_at; /* to_host: offsets of columns in a slot's rows */
     struct fetch_col *fetch;
     struct job_agg aggs[PIPE_AGGS];
     i64 early_bytes; /* of all columns that small tables are read out to at once; 0 = not so */
     i64 early_at;    /* behind the reports on the host */
+    i64 held_at;     /* behind those: what interners hold */
     struct gpu_block *bounds; /* of tiles, where rows are expected in order, and of blocks */
     u64 tile_total;           /* tiles of all parts */
     u64 *tile_starts;         /* by part: the number of its first tile, in the order of rows */
@@ -193,7 +200,7 @@ struct job {
     u8 *fixed; /* behind the blob while it is filled */
     u64 fixed_addr;
     b8 fixed_done; /* it lies in the scan's block */
-    i64 lits_at, lit_bytes_at, luts_at, cols_at, indexes_at, outs_at, reports_at;
+    i64 lits_at, lit_bytes_at, luts_at, cols_at, indexes_at, outs_at, sinks_at, reports_at;
     i64 counts_at; /* behind the reports */
     i64 interns_at;
     struct kintern *interns;
@@ -240,6 +247,26 @@ struct job {
 /* The variable that the rows come from, where they do. */
 static inline u32 gpu_job_source_var(const struct job *j) {
     return j->ranged ? j->range_var : j->pipe->source.ref;
+}
+
+/* Variables that it makes: a report each. */
+static inline u32 gpu_job_made_count(const struct job *j) {
+    return j->plan.agg_count ? j->plan.agg_count : j->plan.into_count ? j->plan.into_count : 1u;
+}
+
+/* The first sink of one of them. */
+static inline const struct sink *gpu_job_maker(const struct job *j, u32 number) {
+    const struct gpu_plan *plan = &j->plan;
+    u32 k = 0;
+    while (k < plan->rows_count && plan->rows_into[k] != number) {
+        k++;
+    }
+    return plan->agg_count ? plan->aggs[number] : plan->rows_count ? plan->rows[k] : plan->sink;
+}
+
+/* Room for the rows of one of them. */
+static inline i64 gpu_job_room(const struct job *j, u32 number) {
+    return number ? j->more[number].capacity : j->capacity;
 }
 
 /* Bytes that crossed the bus to the host. */
@@ -324,12 +351,13 @@ FALLIBLE gpu_job_harvest(struct job *j, i64 batch);
 i64 gpu_job_out_count(const struct job *j); /* columns of rows */
 /* Those, and what else a kernel writes to: marks, the set of keys. */
 i64 gpu_job_out_places(const struct job *j);
+void gpu_job_sinks(const struct job *j, struct ksink *out); /* several of rows */
 FALLIBLE gpu_job_set_begin(struct job *j);
 FALLIBLE gpu_job_set_room(struct job *j); /* for as many keys as there may be rows */
 /* After a step that failed: the set of keys as it was, or what was written stays with it. */
 void gpu_job_set_restore(struct job *j);
 void gpu_job_set_end(struct job *j); /* the host's is out of date */
-i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
+i64 gpu_job_row_bytes(const struct job *j); /* of an output row, of every sink one */
 i64 gpu_job_col_bytes(const struct job *j, u32 c);
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);

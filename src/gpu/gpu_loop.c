@@ -2,7 +2,8 @@
  * (docs/decisions/0029).
  *
  * A loop fits when its steps cut parts of relations, run pipelines over them which add to relations, or to
- * rows that are kept for an index, and add those to the index (gpu_grow.c). How many rows a relation has
+ * rows that are kept for an index, and add those to the index (gpu_grow.c). Rows that several rules of a round
+ * read are made anew by each round, and read as they are. How many rows a relation has
  * and which of them a round reads is then known to the card alone (struct kloop): between two steps a warp
  * notes what the first made and what the second reads (k_turn), and a step without rows leaves at once. The
  * host queues a number of rounds, then looks: a few words tell whether rounds found anything new, ran out of
@@ -27,6 +28,7 @@ struct loop_rel {
     b8 has_set;
     b8 cut;     /* a step cuts a part of it and notes how far it got */
     b8 index;   /* of the rows of `of` */
+    b8 anew;    /* rows of this round, which a pipeline makes and others read */
     u8 key_bits;
     u32 of;     /* rows of an index: as many as this one has at most */
     struct gpu_var *rows;
@@ -44,7 +46,8 @@ struct loop_pipe { /* or, with `growth`, a step that adds to an index */
     struct gpu_block *args;
     struct gpu_block *counts; /* as they were when the round began; NULL: nobody counts */
     i64 row_bytes;            /* of what it reads */
-    u32 rel, part, step_no;
+    u32 rel, part, step_no;   /* part: part_count + i is all of relation i, which is made anew */
+    b8 begins;                /* it makes its relation anew */
 };
 
 struct looping {
@@ -158,15 +161,40 @@ static bool add_build(struct looping *l, const struct step *step, u32 step_no) {
     return fit;
 }
 
+/* Rows without NULLs that a round makes for itself: a flag that another round left would stay. */
+static void add_anew(struct looping *l, const struct sink *sink) {
+    bool plain = !sink->append && l->rel_count < LOOP_RELS && rel_of(l, sink->var) == l->rel_count;
+    for (u32 c = 0; plain && c < sink->col_count; c++) {
+        plain = sink->cols[c].null_reg == NO_REG;
+    }
+    if (plain) {
+        l->rels[l->rel_count++] = (struct loop_rel){.var = sink->var, .anew = 1};
+    }
+}
+
+/* What a pipeline reads, by a number as in struct loop_pipe; false: it is something else. */
+static bool find_source(const struct looping *l, u32 var, u32 *out_part, u32 *out_var) {
+    u32 part = part_of(l, var);
+    u32 rel = rel_of(l, var);
+    bool anew = rel < l->rel_count && l->rels[rel].anew;
+    *out_part = part < l->part_count ? part : l->part_count + rel;
+    *out_var = part < l->part_count ? l->rels[l->parts[part].rel].var : var;
+    return part < l->part_count || anew;
+}
+
 static bool add_pipe(struct looping *l, const struct step *step, u32 step_no) {
     const struct pipeline *pipe = step->pipeline;
     const struct sink *sink = &pipe->sinks[0];
+    u32 part = 0, source = 0;
     bool rows = pipe->source.kind == SOURCE_VAR && pipe->sink_count == 1 &&
-                sink->kind == SINK_ROWS && sink->append && sink->limit < 0 && !step->defer;
-    u32 part = rows ? part_of(l, pipe->source.ref) : l->part_count;
+                sink->kind == SINK_ROWS && sink->limit < 0 && !step->defer &&
+                find_source(l, pipe->source.ref, &part, &source);
+    if (rows) {
+        add_anew(l, sink);
+    }
     u32 rel = rows ? rel_of(l, sink->var) : l->rel_count;
-    if (part == l->part_count || rel == l->rel_count || l->pipe_count == LOOP_STEPS ||
-        !reads_only_its_rows(l, pipe)) {
+    bool adds = rel < l->rel_count && (sink->append || l->rels[rel].anew);
+    if (!adds || l->pipe_count == LOOP_STEPS || !reads_only_its_rows(l, pipe)) {
         return false;
     }
     if (sink->set_var) {
@@ -174,7 +202,8 @@ static bool add_pipe(struct looping *l, const struct step *step, u32 step_no) {
         l->rels[rel].key_bits = sink->key_bits;
     }
     struct loop_pipe *p = &l->pipes[l->pipe_count++];
-    *p = (struct loop_pipe){.rel = rel, .part = part, .step_no = step_no};
+    *p = (struct loop_pipe){
+        .rel = rel, .part = part, .step_no = step_no, .begins = !sink->append};
     p->job = (struct job){.g = l->g,
                           .x = l->x,
                           .step = step,
@@ -182,7 +211,7 @@ static bool add_pipe(struct looping *l, const struct step *step, u32 step_no) {
                           .metric = &l->x->metrics[step_no],
                           .arena = l->x->arena,
                           .ranged = 1,
-                          .range_var = l->rels[l->parts[part].rel].var};
+                          .range_var = source};
     p->job.col_count = pipe->source.col_count;
     return true;
 }
@@ -251,7 +280,7 @@ static i64 wanted_room(const struct looping *l, const struct loop_rel *rel, i64 
     const struct variable *v = &l->x->vars[rel->var];
     const struct var *def = &l->x->program->vars[rel->var];
     i64 width = 0;
-    if (rel >= l->rels + l->loop_count) {
+    if (rel >= l->rels + l->loop_count && !rel->anew) {
         *out_least = l->rels[rel->of].rows->capacity;
         return *out_least;
     }
@@ -264,7 +293,7 @@ static i64 wanted_room(const struct looping *l, const struct loop_rel *rel, i64 
     }
     i64 first = l->g->api->is_simt ? LOOP_LEAST_ROWS_SIMT : LOOP_LEAST_ROWS;
     i64 room = MAX_OF(gpu_heap_available(l->g->card), 0) / 4 / width;
-    i64 delta = v->rows - l->x->lits[rel->lit].i64;
+    i64 delta = rel->anew ? 0 : v->rows - l->x->lits[rel->lit].i64;
     *out_least = MIN_OF(v->rows + MAX_OF(delta, v->rows / 4) + 1, most);
     return MAX_OF(*out_least,
                   MIN_OF(most, v->rows + MIN_OF(room, MAX_OF(LOOP_GROWTH * v->rows, first))));
@@ -447,6 +476,12 @@ static FALLIBLE send_state(struct looping *l) {
     return ERR_OK;
 }
 
+/* The relation, + 1, all of which a pipeline reads since the round made it; 0 = it reads a part of one. */
+static u32 all_of(const struct looping *l, const struct loop_pipe *p) {
+    bool whole = !p->growth && p->part >= l->part_count;
+    return whole ? p->part - l->part_count + 1 : 0;
+}
+
 /* Between pipelines `took` and `next`; one past the last: none. */
 static FALLIBLE queue_turn(struct looping *l, u32 took, u32 next) {
     const struct loop_pipe *before = took < l->pipe_count ? &l->pipes[took] : NULL;
@@ -474,8 +509,10 @@ static FALLIBLE queue_turn(struct looping *l, u32 took, u32 next) {
         turn.next = DEV(u64 *, report_of(behind));
         turn.next_rel = behind->rel;
         turn.next_step = next;
-        turn.next_part = behind->part;
-        turn.next_source = behind->growth ? l->rels[behind->rel].of + 1 : 0;
+        turn.next_part = MIN_OF(behind->part, l->part_count);
+        turn.next_source = behind->growth ? l->rels[behind->rel].of + 1 : all_of(l, behind);
+        turn.next_all = all_of(l, behind) != 0;
+        turn.next_begins = behind->begins;
     }
     l->launches++;
     struct gpu_grid grid = {1, turn.step_count ? 256 : 32, 0};
@@ -545,14 +582,16 @@ static bool goes_on(const struct looping *l) {
         fresh = fresh || l->seen.rels[i].rows > l->seen.rels[i].taken;
     }
     for (u32 i = 0; i < l->pipe_count; i++) {
-        if (l->pipes[i].growth) {
+        const struct loop_pipe *p = &l->pipes[i];
+        if (p->growth) {
             continue;
         }
-        const struct loop_part *part = &l->parts[l->pipes[i].part];
-        const struct kloop_rel *rel = &l->seen.rels[part->rel];
-        u64 before = part->form == LOOP_DELTA ? rel->taken : 0;
-        u64 end = part->form == LOOP_OLD ? rel->taken : rel->rows;
-        taken = taken && gpu_job_takes(&l->pipes[i].job, (i64)(end - before));
+        u32 all = all_of(l, p);
+        const struct loop_part *part = all ? NULL : &l->parts[p->part];
+        const struct kloop_rel *rel = &l->seen.rels[all ? all - 1 : part->rel];
+        u64 before = part && part->form == LOOP_DELTA ? rel->taken : 0;
+        u64 end = part && part->form == LOOP_OLD ? rel->taken : rel->rows;
+        taken = taken && gpu_job_takes(&p->job, (i64)(end - before));
     }
     return fresh && taken && !l->seen.stopped && !l->seen.over;
 }
@@ -789,11 +828,21 @@ static void close_loop(struct looping *l) {
     gpu_heap_free(l->g->card, l->block);
 }
 
-wf_status gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r) {
+static struct looping *looping_new(struct gpu *g, struct exec *x, struct rounds *r) {
     struct looping *l = NEW(x->arena, struct looping);
     *l = (struct looping){.g = g, .x = x, .r = r};
     l->pipes = NEW_ARRAY(x->arena, struct loop_pipe, r->block->step_count + 1);
     l->growths = NEW_ARRAY(x->arena, struct gpu_growth, r->block->step_count + 1);
+    return l;
+}
+
+bool gpu_queues_loop(struct gpu *g, struct exec *x, const struct block *block, u32 first_step) {
+    struct rounds r = {.block = block, .first_step = first_step};
+    return fits(looping_new(g, x, &r));
+}
+
+wf_status gpu_run_loop(struct gpu *g, struct exec *x, struct rounds *r) {
+    struct looping *l = looping_new(g, x, r);
     TRY(arena_check(x->arena, x->err));
     if (!fits(l)) {
         r->cannot = 1;

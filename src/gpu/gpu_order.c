@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#define SEND_BYTES (32LL << 10)
-
 wf_status order_block(struct order_step *s, i64 bytes, u64 *out) {
     struct gpu_block *block = NULL;
     TRY(gpu_alloc(s->g, MAX_OF(bytes, 1), &block, s->x->err));
@@ -19,12 +17,15 @@ wf_status order_send(struct order_step *s, u64 to, const void *from, i64 bytes) 
     if (bytes <= 0) {
         return ERR_OK;
     }
-    if (s->sent + bytes <= SEND_BYTES) { /* each has a place of its own until the step ends */
-        TRY(gpu_pinned_reserve(g, &g->args, SEND_BYTES, err));
+    if (s->sent + bytes <= ORDER_SEND_BYTES) { /* each has a place of its own until the step ends */
+        TRY(gpu_pinned_reserve(g, &g->args, ORDER_SEND_BYTES, err));
         memcpy(g->args.host + s->sent, from, (size_t)bytes);
         CU(g->api->copy_to_device(to, g->args.host + s->sent, (size_t)bytes, g->streams[0]));
         s->sent += ALIGN_UP(bytes, 64);
         return ERR_OK;
+    }
+    if (s->queued) {
+        FAIL(err, NOT_SUPPORTED, "more than is sent without waiting");
     }
     CU(g->api->copy_to_device(to, from, (size_t)bytes, g->streams[0]));
     CU(gpu_sync(g, g->streams[0]));

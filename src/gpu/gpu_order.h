@@ -18,8 +18,10 @@ struct order_step {
     u64 work;            /* of the library */
     i64 work_bytes;
     i64 sent; /* bytes of pinned memory in use */
+    b8 queued; /* nobody waits for it: what has no place in that memory is refused */
 };
 
+#define ORDER_SEND_BYTES (32LL << 10)
 /* A block that lives as long as the step, or until order_drop. */
 FALLIBLE order_block(struct order_step *s, i64 bytes, u64 *out);
 void order_drop(struct order_step *s, i64 from); /* the temps from number `from` on */

@@ -128,7 +128,7 @@ static FALLIBLE enter_cols(struct job *j, i64 first, i64 rows) {
             TRY(bring(j, from->nulls, from->nulls_addr + (u64)first, rows,
                       &j->by_part.cols[2 * i + 1], &nulls));
         }
-        cols[i] = (struct kcol){DEV(const u8 *, data), DEV(const b8 *, nulls), rows};
+        cols[i] = (struct kcol){.data = DEV(const u8 *, data), .nulls = DEV(const b8 *, nulls), .len = rows};
     }
     return ERR_OK;
 }

@@ -136,19 +136,22 @@ static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
     return NULL;
 }
 
-/* The one sink besides marks, or the first of several aggregations; NULL when there are others, or
- * none. */
+/* The one sink besides marks, or the first of several aggregations, or, without marks, of rows; NULL
+ * when there are others, or none. */
 static const struct sink *main_sink(const struct pipeline *pipe) {
     const struct sink *found = NULL;
     u32 count = 0;
     u32 aggs = 0;
+    u32 rows = 0;
     for (u32 s = 0; s < pipe->sink_count; s++) {
         bool counts = pipe->sinks[s].kind != SINK_MARK;
         found = counts && !found ? &pipe->sinks[s] : found;
         count += counts;
         aggs += pipe->sinks[s].kind == SINK_AGG;
+        rows += pipe->sinks[s].kind == SINK_ROWS;
     }
-    return count == 1 || (count == aggs && aggs <= PIPE_AGGS) ? found : NULL;
+    bool alike = (count == aggs && aggs <= PIPE_AGGS) || (pipe->sink_count == rows && rows <= PIPE_AGGS);
+    return count == 1 || alike ? found : NULL;
 }
 
 static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe) {
@@ -1092,11 +1095,15 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
 }
 
 i64 gpu_counted_behind(const struct pipeline *pipe, u32 op) {
+    u32 closed = 0; /* scopes that ended before, whose rows go on as they came */
     for (i64 i = (i64)op - 1; i >= 0; i--) {
         u16 code = pipe->ops[i].code;
-        if (code == OP_FILTER || code == OP_PROBE || gpu_op_repeats(code) || code == OP_ANY) {
+        bool drops = code == OP_FILTER || code == OP_PROBE || gpu_op_repeats(code) || code == OP_ANY;
+        if (closed == 0 && (drops || code == OP_WHEN)) {
             return i;
         }
+        closed += code == OP_END;
+        closed -= gpu_op_guards(code) && closed > 0;
     }
     return -1;
 }
@@ -1180,6 +1187,27 @@ static void find_aggs(struct gpu_plan *plan, bool counts) {
     }
 }
 
+static void find_rows(struct gpu_plan *plan) {
+    const struct pipeline *pipe = plan->pipe;
+    u32 at = 0;
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        if (pipe->sinks[s].kind != SINK_ROWS) {
+            continue;
+        }
+        u32 n = plan->rows_count++;
+        plan->rows[n] = &pipe->sinks[s];
+        plan->rows_at[n] = at;
+        plan->rows_into[n] = plan->into_count;
+        for (u32 before = 0; before < n; before++) {
+            if (plan->rows[before]->var == pipe->sinks[s].var) {
+                plan->rows_into[n] = plan->rows_into[before];
+            }
+        }
+        plan->into_count += plan->rows_into[n] == plan->into_count;
+        at += pipe->sinks[s].col_count;
+    }
+}
+
 static const char *plan_tiles(struct arena *arena, const struct program *program,
                               const struct pipeline *pipe, u32 tile_rows, bool counts,
                               struct gpu_plan *out) {
@@ -1189,6 +1217,7 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     out->pipe = pipe;
     out->sink = main_sink(pipe);
     find_aggs(out, counts);
+    find_rows(out);
     out->op_imm = NEW_ARRAY(arena, u16, pipe->op_count + 1);
     out->places = NEW_ARRAY(arena, u16, pipe->reg_count + 1);
     out->col_used = NEW_ARRAY(arena, b8, pipe->source.col_count + 1);
@@ -1196,6 +1225,7 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     for (u32 i = 0; i < pipe->op_count; i++) {
         number_op(&p, i);
     }
+    gpu_pack_cols(arena, out);
     find_lives(&p);
     out->first = p.first;
     out->last = p.last;

@@ -74,26 +74,18 @@ static FALLIBLE relay(struct gpu *g, struct exec *x, struct krelay args, u32 slo
 
 /* --- pipelines --- */
 
-static u32 made_count(const struct job *j) {
-    return MAX_OF(j->plan.agg_count, 1u);
-}
-
-static u32 made_var(const struct job *j, u32 number) {
-    return j->plan.agg_count ? j->plan.aggs[number]->var : j->plan.sink->var;
-}
-
 /* What the pipeline gave, to those behind it; variables are as expected from now on. */
 static FALLIBLE relay_rows(struct job *j, u32 slot) {
     struct gpu *g = j->g;
     u64 reports = g->args_block->addr + (u64)j->reports_at;
-    for (u32 k = 0; k < made_count(j); k++) {
-        u32 var = made_var(j, k);
+    for (u32 k = 0; k < gpu_job_made_count(j); k++) {
+        u32 var = gpu_job_maker(j, k)->var;
         i64 expected = exec_expects(j->x, var);
         bool rows = !j->plan.agg_count;
         bool full = rows || j->aggs[0].shape.run_rows;
         u64 report = reports + 8 * (u64)k * REPORT_WORDS;
         u64 counted = rows ? report + 8 * REPORT_ROWS : gpu_agg_rows_at(j, k);
-        i64 most = full ? MIN_OF(expected, j->capacity) : expected;
+        i64 most = full ? MIN_OF(expected, gpu_job_room(j, rows ? k : 0)) : expected;
         i64 limit = rows ? j->plan.sink->limit : -1;
         struct krelay args = {.report = DEV(const u64 *, report),
                               .rows = DEV(const u64 *, counted),
@@ -116,7 +108,7 @@ static FALLIBLE queue_pipeline(struct gpu *g, struct exec *x, struct gpu_queued 
     gpu_job_init(g, x, item->step_no, item->step, j);
     j->event_base = q->event_count;
     wf_status status = gpu_job_queue(j, out_done);
-    item->slot_count = made_count(j);
+    item->slot_count = gpu_job_made_count(j);
     if (!status && *out_done && q->slot_count + item->slot_count > QUEUE_SLOTS) {
         *out_done = false;
     }
@@ -157,7 +149,82 @@ static FALLIBLE queue_build(struct gpu *g, struct exec *x, struct gpu_queued *it
     return ERR_OK;
 }
 
+/* --- rows in order, and a part of them --- */
+
+/* Of a step that makes one variable: how many rows it has. */
+static FALLIBLE relay_one(struct gpu *g, struct exec *x, struct gpu_queued *item, struct krelay args, u32 var) {
+    struct gpu_queue *q = &g->queue;
+    if (args.report) {
+        struct gpu_var *gv = x->vars[var].copy;
+        TRY(relay(g, x, args, q->slot_count));
+        gv->count_at = slot_addr(q, q->slot_count);
+        item->slot_count = 1;
+    }
+    q->event_count += 2;
+    return ERR_OK;
+}
+
+static FALLIBLE queue_sort(struct gpu *g, struct exec *x, struct gpu_queued *item, bool *out_done) {
+    if (g->queue.slot_count == QUEUE_SLOTS) {
+        return ERR_OK;
+    }
+    TRY(gpu_sort_queue(g, x, item->step_no, item->step, &item->sort));
+    if (!item->sort) {
+        return ERR_OK;
+    }
+    wf_status status = relay_one(g, x, item, gpu_sort_relay(item->sort), item->step->src);
+    if (status) {
+        gpu_sort_close(item->sort, status);
+    }
+    *out_done = !status;
+    return status;
+}
+
+static FALLIBLE queue_limit(struct gpu *g, struct exec *x, struct gpu_queued *item, bool *out_done) {
+    if (g->queue.slot_count == QUEUE_SLOTS) {
+        return ERR_OK;
+    }
+    TRY(gpu_limit_queue(g, x, item->step_no, item->step, &item->limit));
+    if (!item->limit) {
+        return ERR_OK;
+    }
+    wf_status status = relay_one(g, x, item, gpu_limit_relay(item->limit), item->step->dst);
+    if (status) {
+        gpu_limit_close(item->limit, status);
+    }
+    *out_done = !status;
+    return status;
+}
+
 /* --- all --- */
+
+static FALLIBLE queue_kind(struct gpu *g, struct exec *x, struct gpu_queued *item, bool *out_done) {
+    switch (item->step->kind) {
+    case STEP_PIPELINE:
+        return queue_pipeline(g, x, item, out_done);
+    case STEP_SORT:
+        return queue_sort(g, x, item, out_done);
+    case STEP_LIMIT:
+        return queue_limit(g, x, item, out_done);
+    default:
+        return queue_build(g, x, item, out_done);
+    }
+}
+
+static void close_item(struct gpu *g, i32 n, wf_status status) {
+    const struct gpu_queued *item = &g->queue.items[n];
+    swap_seat(g, n);
+    if (item->job) {
+        gpu_job_close(item->job, status);
+    } else if (item->build) {
+        gpu_build_close(item->build, status);
+    } else if (item->sort) {
+        gpu_sort_close(item->sort, status);
+    } else {
+        gpu_limit_close(item->limit, status);
+    }
+    swap_seat(g, n);
+}
 
 wf_status gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
                          bool *out_done) {
@@ -168,8 +235,7 @@ wf_status gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struc
         return ERR_OK;
     }
     swap_seat(g, q->count);
-    wf_status status = step->kind == STEP_PIPELINE ? queue_pipeline(g, x, &item, out_done)
-                                                   : queue_build(g, x, &item, out_done);
+    wf_status status = queue_kind(g, x, &item, out_done);
     swap_seat(g, q->count);
     if (!status && *out_done) {
         q->items[q->count++] = item;
@@ -178,13 +244,16 @@ wf_status gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struc
     return status;
 }
 
-/* Whether the groups come with the reports of the step that makes them. */
+/* Whether the rows are on their way, or are groups that come with the reports of the step that makes them. */
 static bool comes_anyway(const struct gpu_queue *q, u32 var) {
     bool comes = false;
+    for (i32 n = 0; n < q->wanted_count; n++) {
+        comes = comes || q->wanted[n].var == var;
+    }
     for (i32 n = 0; n < q->count; n++) {
         const struct job *j = q->items[n].job;
         for (u32 k = 0; j && k < j->plan.agg_count; k++) {
-            comes = comes || (made_var(j, k) == var && gpu_agg_comes_early(j, k));
+            comes = comes || (gpu_job_maker(j, k)->var == var && gpu_agg_comes_early(j, k));
         }
     }
     return comes;
@@ -202,6 +271,14 @@ wf_status gpu_queue_want(struct gpu *g, struct exec *x, u32 var) {
     }
     struct gpu_wanted *w = &q->wanted[q->wanted_count];
     *w = (struct gpu_wanted){.var = var, .at = q->wanted_bytes};
+    if (x->vars[var].kind == VAR_INTERN) {
+        i64 bytes = 0;
+        TRY(gpu_intern_send_all(g, x->vars[var].copy, QUEUE_WANTED_BYTES - w->at, q->fetched.host + w->at, w, &bytes,
+                                x->err));
+        q->wanted_bytes += ALIGN_UP(bytes, 64);
+        q->wanted_count += bytes > 0;
+        return ERR_OK;
+    }
     TRY(gpu_var_send_few(g, x, var, QUEUE_WANTED_BYTES - w->at, q->fetched.addr + (u64)w->at, &w->fetch,
                          &sent));
     if (sent) {
@@ -218,7 +295,9 @@ static FALLIBLE take_wanted(struct gpu *g, struct exec *x) {
     for (i32 n = 0; n < q->wanted_count; n++) {
         const struct gpu_wanted *w = &q->wanted[n];
         const struct variable *v = &x->vars[w->var];
-        if (v->copy && !v->on_host) {
+        if (v->copy && !v->on_host && v->kind == VAR_INTERN) {
+            TRY(gpu_intern_take_all(x, w->var, q->fetched.host + w->at, w));
+        } else if (v->copy && !v->on_host) {
             TRY(gpu_var_take_sent(g, x, w->var, v->rows, &w->fetch, q->fetched.host + w->at));
         }
     }
@@ -245,8 +324,15 @@ static FALLIBLE settle_one(struct gpu *g, const struct gpu_queued *item) {
     if (item->build) {
         return gpu_build_settle(item->build);
     }
-    for (u32 k = 0; k < made_count(item->job); k++) {
-        struct gpu_var *out = item->job->x->vars[made_var(item->job, k)].copy;
+    if (item->sort) {
+        return gpu_sort_settle(item->sort, rows[0]);
+    }
+    if (item->limit) {
+        gpu_limit_settle(item->limit, rows[0]);
+        return ERR_OK;
+    }
+    for (u32 k = 0; k < gpu_job_made_count(item->job); k++) {
+        struct gpu_var *out = item->job->x->vars[gpu_job_maker(item->job, k)->var].copy;
         out->count_at = 0;
     }
     return gpu_job_settle(item->job, rows);
@@ -261,19 +347,14 @@ wf_status gpu_queue_settle(struct gpu *g, struct exec *x, bool keep, bool *out_g
     } else {
         gpu_wait(g);
     }
-    for (i32 n = 0; n < q->count; n++) {
-        const struct gpu_queued *item = &q->items[n];
+    for (i32 n = 0; n < q->count && !status && *out_good; n++) {
         swap_seat(g, n);
-        if (!status && *out_good) {
-            status = settle_one(g, item);
-        }
-        wf_status left = status ? status : *out_good ? ERR_OK : ERR_CANCELLED;
-        if (item->job) {
-            gpu_job_close(item->job, left);
-        } else {
-            gpu_build_close(item->build, left);
-        }
+        status = settle_one(g, &q->items[n]);
         swap_seat(g, n);
+    }
+    wf_status left = status ? status : *out_good ? ERR_OK : ERR_CANCELLED;
+    for (i32 n = q->count; n-- > 0;) { /* what is undone comes to be as it was before it */
+        close_item(g, n, left);
     }
     if (q->count) {
         x->metrics[q->items[q->count - 1].step_no].waits += g->waits;

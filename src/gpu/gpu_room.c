@@ -20,7 +20,7 @@
 #define PART_MASK_MOST ((1u << 20) - 1u) /* bits of a key's hash that tell parts apart */
 
 static i64 report_bytes(const struct job *j) {
-    return MAX_OF((i64)j->plan.agg_count, 1) * REPORT_WORDS * 8;
+    return (i64)gpu_job_made_count(j) * REPORT_WORDS * 8;
 }
 
 static u64 seen(const struct job *j, u32 number, u32 word) {
@@ -103,7 +103,7 @@ void gpu_room_look(struct job *j, i32 slot) {
     if (j->watches) {
         memcpy(j->seen, j->g->reports.host + j->early_at + slot * report_bytes(j),
                (size_t)report_bytes(j));
-        for (u32 k = 0; k < MAX_OF(j->plan.agg_count, 1u); k++) {
+        for (u32 k = 0; k < gpu_job_made_count(j); k++) {
             u64 hopeless = RETRY_TABLE | RETRY_INTERN | RETRY_ORDER;
             j->gives_up |= (seen(j, k, REPORT_RETRY) & hopeless) != 0;
         }
@@ -135,7 +135,7 @@ static FALLIBLE send_outs(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     struct kout *outs = (struct kout *)(void *)(j->blob + j->outs_at);
-    i64 count = gpu_job_out_count(j) + j->mark_count;
+    i64 count = gpu_job_out_places(j);
     for (i32 s = 0; s < j->slot_count; s++) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
@@ -146,6 +146,8 @@ static FALLIBLE send_outs(struct job *j) {
 }
 
 static FALLIBLE rows_grow(struct job *j, struct gpu_var *out, i64 next) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
     i64 rows = (i64)seen(j, 0, REPORT_ROWS);
     i64 least = j->each_gives > 1 ? 2 * MAX_OF(rows, j->capacity)
                                   : rows + ahead_of(j, next) + rows_behind(j);
@@ -162,6 +164,7 @@ static FALLIBLE rows_grow(struct job *j, struct gpu_var *out, i64 next) {
         TRY(column_grow(j, &col->data, &col->addr, bytes, rows, capacity));
         if (col->nulls) {
             TRY(column_grow(j, &col->nulls, &col->nulls_addr, 1, rows, capacity));
+            CU(g->api->set_bytes(col->nulls_addr + (u64)rows, 0, (size_t)(capacity - rows), g->streams[0]));
         }
     }
     j->capacity = capacity;

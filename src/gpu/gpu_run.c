@@ -33,9 +33,9 @@ static i64 take(i64 *bytes, i64 more) {
     return at;
 }
 
-/* One for every batch whose rows go to the host, or for every aggregation. */
+/* One for every batch whose rows go to the host, or for every variable. */
 static i64 report_count(const struct job *j) {
-    return MAX_OF(j->to_host ? j->batch_count : (i64)j->plan.agg_count, 1);
+    return MAX_OF(j->to_host ? j->batch_count : (i64)gpu_job_made_count(j), 1);
 }
 
 /* As many more for tables that are read out at once. */
@@ -96,6 +96,7 @@ static void lay_out(struct job *j) {
     j->texts_in_at = take(bytes, gpu_job_text_room(j, NULL));
     i64 outs = gpu_job_out_places(j);
     j->outs_at = take(bytes, outs * j->slot_count * (i64)sizeof(struct kout));
+    j->sinks_at = take(bytes, plan->rows_count * (i64)sizeof(struct ksink));
     j->heavy_at = j->heavy_least ? take(bytes, HEAVY_BYTES * j->slot_count) : 0;
     j->reports_at = take(bytes, report_bytes(j) + count_bytes(j) * (plan->agg_count > 1 ? 2 : 1));
     j->counts_at = j->reports_at + report_bytes(j);
@@ -131,6 +132,10 @@ static FALLIBLE fill_operands(struct job *j) {
         TRY(gpu_var_lut(j->g, x, plan->luts.items[i], &luts[i], moved));
     }
     for (i64 i = 0; i < plan->cols.count; i++) {
+        if (gpu_pack_is(x, plan, i)) {
+            cols[i] = gpu_pack_col(&plan->packed_by[i]);
+            continue;
+        }
         TRY(gpu_var_col(j->g, x, plan->cols.items[i].var, plan->cols.items[i].col, &cols[i],
                         moved));
     }
@@ -174,6 +179,7 @@ static void fill_sink(struct job *j) {
     for (i32 s = 0; s < j->slot_count; s++) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
+    gpu_job_sinks(j, (struct ksink *)(void *)(j->blob + j->sinks_at));
     gpu_agg_early_cols(j, (u64 *)(void *)j->blob);
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         gpu_agg_keeps(j, k, (struct kkeep *)(void *)(j->blob + j->aggs[k].keeps_at));
@@ -181,7 +187,7 @@ static void fill_sink(struct job *j) {
     u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
-        reports[r * REPORT_WORDS + REPORT_ROWS] = (u64)j->old_rows;
+        reports[r * REPORT_WORDS + REPORT_ROWS] = r == 0 ? (u64)j->old_rows : 0;
         /* The virtual machine's launches for further aggregations count the same rows again. */
         i64 counts_at = j->counts_at + (r && j->plan.agg_count ? count_bytes(j) : 0);
         reports[r * REPORT_WORDS + REPORT_COUNTS] = j->g->args_block->addr + (u64)counts_at;
@@ -245,7 +251,8 @@ static FALLIBLE reserve_args(struct job *j) {
     TRY(gpu_pinned_reserve(g, &g->args, all, err));
     j->early_at = ALIGN_UP(report_bytes(j) + count_bytes(j), 64);
     i64 behind = MAX_OF(j->early_bytes, gpu_room_bytes(j));
-    TRY(gpu_pinned_reserve(g, &g->reports, j->early_at + behind, err));
+    j->held_at = ALIGN_UP(j->early_at + behind, 64);
+    TRY(gpu_pinned_reserve(g, &g->reports, j->held_at + j->plan.interns.count * INTERN_COUNTS * 8, err));
     if (g->args_block && g->args_block->bytes < here + 64) {
         gpu_heap_free(g->card, g->args_block);
         g->args_block = NULL;
@@ -376,6 +383,9 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.plan = &j->plan;
     sig->weave.cols = sig->cols;
     sig->weave.indexes = indexes;
+    for (i64 i = 0; i < MIN_OF(j->plan.cols.count, 64); i++) {
+        sig->weave.packed |= (u64)gpu_pack_is(j->x, &j->plan, i) << i;
+    }
     sig->weave.gone = gpu_job_gone_bits(j) != NULL;
     sig->weave.ranged = j->ranged;
     sig->weave.pieces = gpu_weave_pieces(j->x, j->pipe);
@@ -404,7 +414,8 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
     i64 code = j->x->settings->gpu_code;
     *out = sig->function;
     if (code == CODE_AUTO) {
-        bool machine = j->g->card->codes.has_machine && !j->plan.woven_op;
+        /* The machine goes round as often as a row has matches: longer than a compiler in a hurry takes. */
+        bool machine = j->g->card->codes.has_machine && !j->plan.woven_op && !j->heavy_least;
         ask.how = machine ? WOVEN_LATER : WOVEN_QUICKLY;
         i64 rows = MAX_OF(j->source_rows, j->range_rows);
         ask.gain = is_worth_weaving(j) ? rows * j->pipe->op_count : 0;
@@ -501,6 +512,9 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count},
         .heavy_least = j->heavy_least};
+    if (j->plan.rows_count > 1) {
+        args.sinks = AT(const struct ksink *, j->sinks_at);
+    }
     if (j->heavy_least) {
         args.heavy = AT(u32 *, j->heavy_at + HEAVY_BYTES * (i % j->slot_count));
     }
@@ -723,6 +737,39 @@ static FALLIBLE add_times(struct job *j) {
     return ERR_OK;
 }
 
+/* How the pipeline uses an interner. */
+struct intern_use {
+    bool text, adds, best;
+};
+static struct intern_use intern_use(const struct job *j, i64 number) {
+    struct intern_use use = {0};
+    for (u32 i = 0; i < j->pipe->op_count; i++) {
+        const struct op *op = &j->pipe->ops[i];
+        bool names = op_infos[op->code].roles[OPERAND_IMM] == ROLE_interner;
+        if (names && j->plan.op_imm[i] == number) {
+            use.text = use.text || op->code == OP_INTERN;
+            use.adds = use.adds || gpu_op_adds(op);
+            use.best = use.best || (op->code == OP_INTERN && op->b > 1);
+        }
+    }
+    return use;
+}
+
+static i64 held_at(const struct job *j, i64 number) {
+    return j->held_at + number * INTERN_COUNTS * 8;
+}
+
+/* Queues copies of what interners hold. */
+static FALLIBLE send_held(struct job *j) {
+    for (i64 i = 0; i < j->plan.interns.count; i++) {
+        const struct gpu_var *gv = j->x->vars[j->plan.interns.items[i]].copy;
+        if (intern_use(j, i).adds) {
+            TRY(gpu_intern_send(j->g, gv, j->g->reports.host + held_at(j, i), j->x->err));
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE read_report(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -731,6 +778,7 @@ static FALLIBLE read_report(struct job *j) {
     }
     CU(g->api->copy_to_host(g->reports.host, g->args_block->addr + (u64)j->reports_at,
                             (size_t)report_bytes(j), g->streams[0]));
+    TRY(send_held(j));
     CU(gpu_sync(g, g->streams[0]));
     return add_times(j);
 }
@@ -741,7 +789,7 @@ static bool has_enough(const struct job *j) {
     u64 report[REPORT_WORDS];
     const struct sink *sink = j->plan.sink;
     memcpy(report, j->g->reports.host, sizeof report);
-    for (u32 k = 1; k < j->plan.agg_count; k++) {
+    for (u32 k = 1; k < gpu_job_made_count(j); k++) {
         u64 more[REPORT_WORDS];
         memcpy(more, j->g->reports.host + k * sizeof more, sizeof more);
         report[REPORT_RETRY] |= more[REPORT_RETRY];
@@ -878,24 +926,6 @@ static FALLIBLE collect(struct job *j) {
     return gpu_job_counts(j);
 }
 
-/* How the pipeline uses an interner. */
-struct intern_use {
-    bool text, adds, best;
-};
-static struct intern_use intern_use(const struct job *j, i64 number) {
-    struct intern_use use = {0};
-    for (u32 i = 0; i < j->pipe->op_count; i++) {
-        const struct op *op = &j->pipe->ops[i];
-        bool names = op_infos[op->code].roles[OPERAND_IMM] == ROLE_interner;
-        if (names && j->plan.op_imm[i] == number) {
-            use.text = use.text || op->code == OP_INTERN;
-            use.adds = use.adds || gpu_op_adds(op);
-            use.best = use.best || (op->code == OP_INTERN && op->b > 1);
-        }
-    }
-    return use;
-}
-
 /* As much as it held when the step ran last; before that, keys of as many groups as the plan expects. */
 static struct intern_size intern_size(const struct job *j, i64 number, struct intern_use use) {
     struct intern_size size = {.grows = use.adds && j->interns_full};
@@ -941,19 +971,27 @@ static FALLIBLE clear_bests(struct job *j) {
     return ERR_OK;
 }
 
-static FALLIBLE close_interns(struct job *j) {
+/* Numbers that a queue gave in vain. */
+static void forget_interns(struct job *j) {
+    for (i64 i = 0; j->interns && i < j->plan.interns.count; i++) {
+        if (intern_use(j, i).adds) {
+            gpu_intern_forget(j->g, j->x, j->plan.interns.items[i]);
+        }
+    }
+}
+
+static void close_interns(struct job *j) {
     for (i64 i = 0; i < j->plan.interns.count; i++) {
         struct intern_size held;
         if (!intern_use(j, i).adds) {
             continue;
         }
-        TRY(gpu_intern_close(j->g, j->x, j->plan.interns.items[i], &held));
+        gpu_intern_close(j->x, j->plan.interns.items[i], j->g->reports.host + held_at(j, i), &held);
         if (i < STEP_INTERNS) {
             atomic_store(&j->kept->interned[i].entries, held.entries);
             atomic_store(&j->kept->interned[i].bytes, held.bytes);
         }
     }
-    return ERR_OK;
 }
 
 /* All that comes before the first launch. */
@@ -981,7 +1019,7 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
         TRY(gpu_agg_early(j));
     }
     TRY(collect(j));
-    TRY(close_interns(j));
+    close_interns(j);
     TRY(gpu_job_made_end(j, out_again));
     if (!*out_again) { /* else rows, groups and faults may come from strings that were not made */
         TRY(gpu_job_sink_end(j, out_again));
@@ -1161,6 +1199,9 @@ void gpu_job_close(struct job *j, wf_status status) {
     if (status) { /* nothing may still be reading what is freed below */
         gpu_wait(g);
     }
+    if (status && j->queued) {
+        forget_interns(j);
+    }
     gpu_parts_close(j);
     gpu_job_sink_drop(j);
     gpu_job_texts_drop(j);
@@ -1210,8 +1251,13 @@ static bool may_queue(const struct job *j) {
     const struct gpu_plan *plan = &j->plan;
     const struct sink *sink = plan->sink;
     u8 source = j->pipe->source.kind;
-    return (source == SOURCE_TABLE || source == SOURCE_VAR) && !plan->adds_interns && !plan->makes &&
-           !plan->interns.count && !plan->best_count && !sink->append && !sink->set_var &&
+    for (i64 i = 0; i < plan->interns.count; i++) { /* else it could not be as if nothing had been added */
+        if (intern_use(j, i).adds && !gpu_intern_is_new(j->x, plan->interns.items[i])) {
+            return false;
+        }
+    }
+    return (source == SOURCE_TABLE || source == SOURCE_VAR) && !plan->makes && !plan->best_count &&
+           !sink->append && !sink->set_var &&
            !atomic_load(&j->kept->elsewhere);
 }
 
@@ -1229,6 +1275,7 @@ static FALLIBLE queue_launches(struct job *j) {
         } while (l.tile);
         progress(j, &j->batches[b]);
     }
+    TRY(send_held(j));
     return j->plan.agg_count ? gpu_agg_queue(j) : ERR_OK;
 }
 
@@ -1268,5 +1315,6 @@ wf_status gpu_job_settle(struct job *j, const i64 *rows) {
         j->source_rows = j->x->vars[j->pipe->source.ref].rows;
     }
     TRY(add_times(j));
+    close_interns(j);
     return gpu_job_sink_settle(j, rows);
 }

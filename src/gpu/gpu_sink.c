@@ -47,11 +47,18 @@ i64 gpu_job_col_bytes(const struct job *j, u32 c) {
     return kind_bytes[j->pipe->regs[job_sink(j)->cols[c].reg].kind];
 }
 
-i64 gpu_job_row_bytes(const struct job *j) {
-    const struct sink *sink = job_sink(j);
+static i64 sink_bytes(const struct job *j, const struct sink *sink) {
     i64 bytes = 0;
-    for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
-        bytes += gpu_job_col_bytes(j, c) + (sink->cols[c].null_reg != NO_REG);
+    for (u32 c = 0; c < sink->col_count; c++) {
+        bytes += kind_bytes[j->pipe->regs[sink->cols[c].reg].kind] + (sink->cols[c].null_reg != NO_REG);
+    }
+    return bytes;
+}
+
+i64 gpu_job_row_bytes(const struct job *j) {
+    i64 bytes = 0;
+    for (u32 k = 0; k < j->plan.rows_count; k++) {
+        bytes += sink_bytes(j, j->plan.rows[k]);
     }
     return bytes;
 }
@@ -59,7 +66,10 @@ i64 gpu_job_row_bytes(const struct job *j) {
 i64 gpu_job_out_count(const struct job *j) {
     const struct sink *sink = job_sink(j);
     bool in_runs = sink->kind == SINK_AGG && j->aggs[0].shape.run_rows;
-    return sink->kind == SINK_ROWS ? sink->col_count : in_runs ? 1 + sink->word_count : 0;
+    u32 last = j->plan.rows_count ? j->plan.rows_count - 1 : 0;
+    return j->plan.rows_count ? j->plan.rows_at[last] + j->plan.rows[last]->col_count
+           : in_runs          ? 1 + sink->word_count
+                              : 0;
 }
 
 i64 gpu_job_out_places(const struct job *j) {
@@ -136,13 +146,28 @@ static FALLIBLE take_old(struct job *j) {
     return ERR_OK;
 }
 
+/* Which of the sinks of variable `number` give NULL flags for a column. */
+struct flags {
+    bool some, all;
+};
+static struct flags flags_of(const struct job *j, u32 number, u32 col) {
+    struct flags flags = {false, true};
+    for (u32 k = 0; k < j->plan.rows_count; k++) {
+        bool gives = j->plan.rows[k]->cols[col].null_reg != NO_REG;
+        bool counts = j->plan.rows_into[k] == number;
+        flags.some = flags.some || (counts && gives);
+        flags.all = flags.all && (!counts || gives);
+    }
+    return flags;
+}
+
 /* Whether what the variable holds has room for `capacity` rows, so that it can stay where it is. Text
  * comes with lists of what it points to. */
 static bool has_room(const struct job *j) {
     const struct sink *sink = job_sink(j);
     bool room = j->old && j->old->capacity >= j->capacity && !j->plan.has_text;
     for (u32 c = 0; room && c < sink->col_count; c++) {
-        room = sink->cols[c].null_reg == NO_REG || j->old->cols[c].nulls_addr;
+        room = !flags_of(j, 0, c).some || j->old->cols[c].nulls_addr;
     }
     return room;
 }
@@ -159,7 +184,7 @@ static FALLIBLE stay(struct job *j) {
     v->copy_space = g->device.space;
     for (u32 c = 0; c < job_sink(j)->col_count; c++) {
         const struct gpu_col *col = &j->old->cols[c];
-        if (col->nulls_addr && job_sink(j)->cols[c].null_reg == NO_REG) {
+        if (col->nulls_addr && !flags_of(j, 0, c).all) {
             CU(g->api->set_bytes(col->nulls_addr + (u64)j->old_rows, 0,
                                  (size_t)(j->capacity - j->old_rows), g->streams[0]));
         }
@@ -213,10 +238,11 @@ static FALLIBLE rows_on_card(struct job *j) {
         TRY(gpu_alloc(g, j->capacity * gpu_job_col_bytes(j, c), &col->data, j->x->err));
         col->addr = col->data->addr;
         bool had_nulls = j->old && j->old->cols[c].nulls_addr;
-        if (sink->cols[c].null_reg != NO_REG || had_nulls) {
+        struct flags flags = flags_of(j, 0, c);
+        if (flags.some || had_nulls) {
             TRY(gpu_alloc(g, j->capacity, &col->nulls, j->x->err));
             col->nulls_addr = col->nulls->addr;
-            if (had_nulls) { /* this pipeline may have none */
+            if (!flags.all) { /* who gives none says nothing */
                 CU(g->api->set_bytes(col->nulls_addr, 0, (size_t)j->capacity, g->streams[0]));
             }
         }
@@ -224,13 +250,54 @@ static FALLIBLE rows_on_card(struct job *j) {
     return j->old_rows ? copy_old(j) : ERR_OK;
 }
 
-void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
-    const struct sink *sink = job_sink(j);
-    for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
+/* The columns of a variable behind the first, which begins anew. */
+static FALLIBLE more_on_card(struct job *j, u32 number) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    struct job_rows *more = &j->more[number];
+    const struct sink *sink = gpu_job_maker(j, number);
+    i64 room = MAX_OF(gpu_heap_available(g->card), 0) / 4 / MAX_OF(gpu_job_row_bytes(j), 1);
+    more->capacity = j->queued        ? MAX_OF(exec_expects(j->x, sink->var), 1)
+                     : more->capacity ? more->capacity
+                                      : MAX_OF(MIN_OF(j->source_rows, room), 1);
+    variable_reset(&j->x->vars[sink->var]);
+    TRY(gpu_var_new(g, j->x, sink->var, sink->col_count, &more->out));
+    more->out->capacity = more->capacity;
+    for (u32 c = 0; c < sink->col_count; c++) {
+        struct gpu_col *col = &more->out->cols[c];
+        i64 bytes = kind_bytes[j->pipe->regs[sink->cols[c].reg].kind];
+        struct flags flags = flags_of(j, number, c);
+        TRY(gpu_alloc(g, more->capacity * bytes, &col->data, err));
+        col->addr = col->data->addr;
+        if (flags.some) {
+            TRY(gpu_alloc(g, more->capacity, &col->nulls, err));
+            col->nulls_addr = col->nulls->addr;
+        }
+        if (flags.some && !flags.all) {
+            CU(g->api->set_bytes(col->nulls_addr, 0, (size_t)more->capacity, g->streams[0]));
+        }
+    }
+    return j->plan.has_text ? gpu_job_texts_pass_on(j, sink->var, more->out) : ERR_OK;
+}
+
+void gpu_job_sinks(const struct job *j, struct ksink *out) {
+    for (u32 k = 0; k < j->plan.rows_count; k++) {
+        u32 number = j->plan.rows_into[k];
+        out[k] = (struct ksink){.capacity = gpu_job_room(j, number),
+                                .first = j->plan.rows_at[k],
+                                .count = j->plan.rows[k]->col_count,
+                                .report = number};
+    }
+}
+
+static void rows_outs(struct job *j, i32 slot, u32 k, struct kout *outs) {
+    const struct sink *sink = j->plan.rows[k];
+    const struct gpu_var *out = j->plan.rows_into[k] ? j->more[j->plan.rows_into[k]].out : j->out;
+    for (u32 c = 0; c < sink->col_count; c++) {
         const struct sink_col *col = &sink->cols[c];
-        u64 data = j->to_host ? 0 : j->out->cols[c].addr;
+        u64 data = j->to_host ? 0 : out->cols[c].addr;
         bool with_nulls = col->null_reg != NO_REG && !j->to_host;
-        u64 nulls = with_nulls ? j->out->cols[c].nulls_addr : 0;
+        u64 nulls = with_nulls ? out->cols[c].nulls_addr : 0;
         if (j->to_host) {
             u64 base = j->g->rows[slot]->addr;
             data = base + j->out_at[c];
@@ -239,10 +306,17 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
         outs[c] = (struct kout){.data = DEV(u8 *, data),
                                 .nulls = DEV(b8 *, nulls),
                                 .reg = j->plan.places[col->reg],
-                                .bytes = (u32)gpu_job_col_bytes(j, c)};
+                                .bytes = kind_bytes[j->pipe->regs[col->reg].kind]};
         outs[c].is_text = j->pipe->regs[col->reg].kind == KIND_STR &&
                           (!j->plan.host_text[col->reg] || (outs[c].reg & KOP_ASIDE));
         outs[c].null_reg = col->null_reg != NO_REG ? j->plan.places[col->null_reg] : 0;
+    }
+}
+
+void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
+    const struct sink *sink = job_sink(j);
+    for (u32 k = 0; k < j->plan.rows_count; k++) {
+        rows_outs(j, slot, k, outs + j->plan.rows_at[k]);
     }
     for (i64 c = 0; sink->kind == SINK_AGG && c < gpu_job_out_count(j); c++) {
         outs[c] = (struct kout){.data = DEV(u8 *, j->aggs[0].out->cols[c].addr), .bytes = 8};
@@ -328,7 +402,7 @@ wf_status gpu_job_harvest(struct job *j, i64 batch) {
 
 bool gpu_job_can_send(const struct job *j) {
     const struct sink *sink = job_sink(j);
-    return sink->kind == SINK_ROWS && !j->plan.adds_interns && !j->plan.makes && !sink->append &&
+    return j->plan.rows_count == 1 && !j->plan.adds_interns && !j->plan.makes && !sink->append &&
            j->pipe->source.kind == SOURCE_TABLE && j->x->settings->gpu_result == RESULT_HOST &&
            feeds_host(j->x->program, sink->var, true);
 }
@@ -531,6 +605,9 @@ wf_status gpu_job_sink_begin(struct job *j) {
     if (j->plan.has_text) {
         TRY(gpu_job_texts_pass_on(j, sink->var, j->to_host ? NULL : j->out));
     }
+    for (u32 n = 1; n < j->plan.into_count; n++) {
+        TRY(more_on_card(j, n));
+    }
     return ERR_OK;
 }
 
@@ -559,13 +636,27 @@ static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
     return ERR_OK;
 }
 
+static void more_end(struct job *j, u32 number, bool *out_again) {
+    u64 report[REPORT_WORDS];
+    memcpy(report, j->g->reports.host + number * sizeof report, sizeof report);
+    i64 rows = (i64)report[REPORT_ROWS];
+    if (report[REPORT_RETRY] & RETRY_OUTPUT) {
+        j->more[number].capacity = rows;
+        *out_again = true;
+    }
+    j->more[number].out->rows = j->x->vars[gpu_job_maker(j, number)->var].rows = rows;
+}
+
 static void count_out(struct job *j) {
     i64 rows = j->x->vars[job_sink(j)->var].rows - j->first_rows;
-    for (u32 k = 1; k < j->plan.agg_count; k++) {
-        rows += j->x->vars[j->plan.aggs[k]->var].rows;
+    i64 bytes = j->plan.rows_count ? rows * sink_bytes(j, job_sink(j)) : 0;
+    for (u32 n = 1; n < gpu_job_made_count(j); n++) {
+        i64 more = j->x->vars[gpu_job_maker(j, n)->var].rows;
+        rows += more;
+        bytes += j->plan.rows_count ? more * sink_bytes(j, gpu_job_maker(j, n)) : 0;
     }
     j->metric->rows_out += rows;
-    j->metric->bytes_written += rows * gpu_job_row_bytes(j);
+    j->metric->bytes_written += bytes;
 }
 
 wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
@@ -590,6 +681,9 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
         *out_again = true;
     } else if (sink->kind == SINK_ROWS) {
         TRY(rows_end(j, report, out_again));
+        for (u32 n = 1; n < j->plan.into_count; n++) {
+            more_end(j, n, out_again);
+        }
     } else {
         TRY(gpu_agg_end(j, out_again));
     }
@@ -607,6 +701,9 @@ wf_status gpu_job_sink_settle(struct job *j, const i64 *rows) {
         TRY(gpu_agg_settle(j, rows));
     } else {
         j->out->rows = j->x->vars[job_sink(j)->var].rows = rows[0];
+    }
+    for (u32 n = 1; n < j->plan.into_count; n++) {
+        j->more[n].out->rows = j->x->vars[gpu_job_maker(j, n)->var].rows = rows[n];
     }
     count_out(j);
     return ERR_OK;

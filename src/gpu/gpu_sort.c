@@ -16,7 +16,12 @@
  * once, and each is selected, sorted and gathered behind the one before. Every part reads the first
  * words of all rows, in order.
  *
- * The variable's columns are replaced when everything has worked: a sort that fails leaves them. */
+ * The variable's columns are replaced when everything has worked: a sort that fails leaves them.
+ *
+ * A sort that is queued (docs/decisions/0052) takes bounds of keys, pieces of texts and the word up to which the first
+ * rows are to be found from the time before. Kernels say when they do not hold. How many rows there are the card
+ * knows; words behind them are the greatest, so that they stay behind. The columns as they were are kept until all is
+ * settled. */
 #include "gpu/gpu_order.h"
 
 #include "prim/order.h"
@@ -31,6 +36,9 @@ enum {
     FEW_OF = 16,        /* a sort of fewer rows than an interner's entries over this ranks its own */
     PART_ROW_BYTES = 40,   /* words and numbers of a row, twice, and what the library needs */
     PARTS_MOST = 64,       /* of a sort; the host is quicker than more */
+    WIDENED_MOST = 62,     /* bits of a key's range that is noted wider than it was */
+    NOTE_HEAD = 3,
+    NOTE_KEY = 5,
 #ifdef WF_HARD
     PART_LEAST = 4 << 10, /* bytes */
     SELECT_LEAST = 40,
@@ -70,6 +78,18 @@ struct sorter {
     const u32 *selected; /* rows that take part, in any order; NULL = all */
     const u32 *order;    /* the same, as far as they are sorted; NULL = as they lie */
     i64 rows;            /* how many */
+    /* what is known of them for the next time */
+    b8 measured, has_cut;
+    u64 cut_word; /* of the first word, without the row's number: few rows have no more */
+    /* of a queue */
+    i64 event_base;
+    u32 step_no;
+    b8 idle;       /* one row at most: nothing is done */
+    u64 count_at;  /* of the variable before the sort; 0 = there are n */
+    u64 rows_at;   /* how many `rows` there are; 0 = so many */
+    u64 report;
+    u64 keys_addr; /* with their bounds, which rows may not keep; 0 = they cannot but keep them */
+    struct gpu_col *old;
 };
 
 /* --- keys --- */
@@ -117,30 +137,34 @@ static FALLIBLE rank_rows(struct sorter *s, const struct dict *dict, i64 len,
     return ERR_OK;
 }
 
-/* An interner that the card has whole: its texts are read there. */
-static bool is_interned(struct sorter *s, u32 dict_no, struct ksort_part *key) {
+/* An interner that the card has whole: its texts are read there. NULL: it is none, or elsewhere. */
+static const struct gpu_var *interner_of(const struct sorter *s, u32 dict_no) {
     const struct dict_ref *ref = &s->x->program->dicts[dict_no];
     const struct gpu_var *gv = ref->table == NO_VAR ? s->x->vars[ref->values].copy : NULL;
     const struct gpu_card *card = s->o.g->card;
     bool whole = gv && gv->card == card && gv->epoch == card->epoch && gv->intern.entries &&
                  gv->intern_count >= s->x->dict_lens[dict_no];
-    if (whole) {
-        key->value = SORT_STR;
-        key->entries = gv->intern.entries;
-        key->heap = gv->intern.heap;
-    }
-    return whole;
+    return whole ? gv : NULL;
+}
+
+/* Whether so few rows hold codes of an interner that the host ranks their texts alone. */
+static bool ranks_rows(const struct sorter *s, u32 dict_no) {
+    return s->x->program->dicts[dict_no].table == NO_VAR && s->n < s->x->dict_lens[dict_no] / FEW_OF;
 }
 
 /* Codes are ordered by their texts, or by the ranks of those. */
 static FALLIBLE rank_key(struct sorter *s, u32 dict_no, struct ksort_part *key) {
     struct exec *x = s->x;
-    if (is_interned(s, dict_no, key)) {
+    const struct gpu_var *interner = interner_of(s, dict_no);
+    if (interner) {
+        key->value = SORT_STR;
+        key->entries = interner->intern.entries;
+        key->heap = interner->intern.heap;
         return ERR_OK;
     }
     struct dict *dict = x->dicts[dict_no];
     i32 len = x->dict_lens[dict_no];
-    if (x->program->dicts[dict_no].table == NO_VAR && s->n < len / FEW_OF) {
+    if (ranks_rows(s, dict_no)) {
         return rank_rows(s, dict, len, key);
     }
     const i32 *rank = NULL;
@@ -176,7 +200,17 @@ static struct ksort sort_args(const struct sorter *s) {
                           .level_count = (u32)s->levels.count,
                           .rows = s->rows,
                           .order = s->order,
-                          .texts = s->o.texts};
+                          .texts = s->o.texts,
+                          .rows_at = DEV(const i64 *, s->rows_at)};
+}
+
+/* The rows at hand have not been looked at: their keys may be out of bounds. */
+static void check_keys(const struct sorter *s, struct ksort *args) {
+    if (s->keys_addr) {
+        args->keys = DEV(const struct ksort_part *, s->keys_addr);
+        args->key_count = s->key_count;
+        args->report = DEV(u64 *, s->report + 8 * REPORT_RETRY);
+    }
 }
 
 static void set_bounds(struct ksort_part *key, u128 lo, u128 hi) {
@@ -188,6 +222,41 @@ static void set_bounds(struct ksort_part *key, u128 lo, u128 hi) {
 
 static u128 pair(const u64 *words) {
     return (u128)words[1] << 64 | words[0];
+}
+
+static u32 bits_of(u128 range) {
+    u32 bits = 0;
+    while (bits < 128 && range >> bits) {
+        bits++;
+    }
+    return bits;
+}
+
+/* The greatest number of the kind. */
+static u128 most_of(u32 value) {
+    switch (value) {
+    case SORT_B8:
+        return 1;
+    case SORT_I32:
+    case SORT_F32:
+        return 0xffffffffu;
+    case SORT_I64:
+    case SORT_F64:
+        return ~(u64)0;
+    default:
+        return ~(u128)0;
+    }
+}
+
+/* So that they hold the next time, too, if there are somewhat other values then. */
+static void set_wider(const struct sorter *s, struct ksort_part *key, u128 lo, u128 hi) {
+    u128 slack = (hi - lo) / 2;
+    u128 most = most_of(key->value);
+    if (s->x->past && bits_of(hi - lo) <= WIDENED_MOST) {
+        lo -= MIN_OF(slack, lo);
+        hi += MIN_OF(slack, most - hi);
+    }
+    set_bounds(key, lo, hi);
 }
 
 /* The bounds of every key, of what each block found. */
@@ -219,42 +288,18 @@ static FALLIBLE measure(struct sorter *s) {
             s->keys[k].skip = (u32)lo;
             s->text_bytes[k] = (u32)(hi - lo);
         } else {
-            set_bounds(&s->keys[k], lo, hi);
+            set_wider(s, &s->keys[k], lo, hi);
         }
     }
+    s->measured = 1;
     return ERR_OK;
 }
 
 /* Those of the kind: few rows are sorted sooner than measured. */
 static void assume(struct sorter *s) {
     for (u32 k = 0; k < s->key_count; k++) {
-        struct ksort_part *key = &s->keys[k];
-        u128 hi = ~(u128)0;
-        switch (key->value) {
-        case SORT_B8:
-            hi = 1;
-            break;
-        case SORT_I32:
-        case SORT_F32:
-            hi = 0xffffffffu;
-            break;
-        case SORT_I64:
-        case SORT_F64:
-            hi = ~(u64)0;
-            break;
-        default:
-            break;
-        }
-        set_bounds(key, 0, hi);
+        set_bounds(&s->keys[k], 0, most_of(s->keys[k].value));
     }
-}
-
-static u32 bits_of(u128 range) {
-    u32 bits = 0;
-    while (bits < 128 && range >> bits) {
-        bits++;
-    }
-    return bits;
 }
 
 static void add_part(struct sorter *s, struct ksort_part part, enum sort_form form, u32 bits) {
@@ -349,6 +394,9 @@ static FALLIBLE make_words(struct sorter *s, i64 level, u64 *words, u32 *out_row
     args.levels += level;
     args.words = words;
     args.out_rows = out_rows;
+    if (!s->selected && level == s->levels.count - 1) {
+        check_keys(s, &args);
+    }
     return order_start(&s->o, KERNEL_SORT_WORDS, order_blocks(&s->o, s->rows), SORT_THREADS, &args);
 }
 
@@ -365,6 +413,27 @@ struct row_bound {
 /* So few that sorting them is no more work than telling them apart. */
 static i64 few_enough(i64 want) {
     return MAX_OF(2 * want, (i64)FEW_ROWS);
+}
+
+/* Bits of the first word that are the row's number, its lowest. */
+static u32 row_bits(const struct sorter *s) {
+    const struct ksort_level *l = &s->levels.items[0];
+    const struct ksort_part *last = &s->parts.items[l->first + l->count - 1];
+    return last->form == SORT_ROW ? last->bits : 0;
+}
+
+/* Where the first rows end, with some to spare, as far as that is known without their numbers. */
+static void keep_cut(struct sorter *s, const struct row_bound *bound, const u64 *counts, u32 digit) {
+    u64 d = bound->top & ((1ULL << digit) - 1);
+    u64 top = bound->top;
+    i64 rows = bound->rows;
+    i64 most = few_enough(s->want);
+    while (d + 1 < 1ULL << digit && rows + (i64)counts[d + 1] <= most / 2) {
+        rows += (i64)counts[++d];
+        top++;
+    }
+    s->has_cut = rows <= most && bound->shift >= row_bits(s);
+    s->cut_word = (top << bound->shift | ((1ULL << bound->shift) - 1)) >> row_bits(s);
 }
 
 static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, i64 want,
@@ -396,6 +465,9 @@ static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, i64 wan
         }
         out->rows = out->below + (i64)counts[d];
         out->top = out->top << digit | d;
+        if (!s->order && !s->selected) {
+            keep_cut(s, out, counts, digit);
+        }
     }
     return ERR_OK;
 }
@@ -488,6 +560,9 @@ static FALLIBLE sort_few(struct sorter *s) {
     struct ksort args = sort_args(s);
     args.words = DEV(u64 *, words);
     args.out_rows = DEV(u32 *, rows);
+    if (!s->selected) {
+        check_keys(s, &args);
+    }
     u32 threads = 32;
     while (threads < SORT_FEW_THREADS && 2 * (i64)threads < s->rows) {
         threads *= 2;
@@ -605,7 +680,8 @@ static FALLIBLE gather(struct sorter *s, i64 rows) {
     struct ksort_gather args = {.cols = DEV(const struct ksort_col *, s->moves_addr),
                                 .col_count = s->move_count,
                                 .rows = rows,
-                                .order = s->order};
+                                .order = s->order,
+                                .rows_at = DEV(const i64 *, s->rows_at)};
     TRY(order_start(&s->o, KERNEL_SORT_GATHER, order_blocks(&s->o, rows), SORT_THREADS, &args));
     for (u32 i = 0; i < s->move_count; i++) {
         s->moves[i].out += (u64)rows * s->moves[i].bytes;
@@ -732,21 +808,35 @@ static FALLIBLE sort_in_parts(struct sorter *s) {
     return ERR_OK;
 }
 
+/* Few numbers are ordered whatever they are. */
+static bool needs_bounds(const struct sorter *s) {
+    bool needs = s->n > FEW_ROWS;
+    for (u32 k = 0; k < s->key_count; k++) {
+        needs = needs || s->keys[k].value == SORT_STR;
+    }
+    return needs;
+}
+
+static FALLIBLE part_block(struct sorter *s) {
+    s->part_room = s->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
+    return order_block(&s->o, s->part_room, &s->parts_addr);
+}
+
+/* Whether the first rows are few enough to be looked for before anything is sorted. */
+static bool may_select(const struct sorter *s) {
+    return s->n >= SELECT_LEAST && s->want < s->n / 4;
+}
+
 /* By keys that have been opened. */
 static FALLIBLE sort_keys(struct sorter *s) {
-    bool text = false;
-    for (u32 k = 0; k < s->key_count; k++) {
-        text = text || s->keys[k].value == SORT_STR;
-    }
-    s->part_room = s->key_count * PARTS_PER_KEY * (i64)sizeof(struct ksort_part);
-    TRY(order_block(&s->o, s->part_room, &s->parts_addr));
-    if (text || s->n > FEW_ROWS) {
+    TRY(part_block(s));
+    if (needs_bounds(s)) {
         TRY(measure(s));
     } else {
         assume(s);
     }
     bool many = s->reserve && s->want > s->part_most;
-    s->selecting = s->n >= SELECT_LEAST && s->want < s->n / 4 && !many;
+    s->selecting = may_select(s) && !many;
     bool parted = s->reserve && s->n > s->part_most && !s->selecting;
     TRY(make_parts(s));
     if (parted) {
@@ -799,21 +889,56 @@ static FALLIBLE sort_all(struct sorter *s) {
     return ERR_OK;
 }
 
-wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+static void sorter_init(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct sorter *out) {
     const struct var *def = &x->program->vars[step->src];
-    struct sorter s = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]},
-                       .x = x,
-                       .step = step,
-                       .n = x->vars[step->src].rows,
-                       .key_count = step->key_count,
-                       .pieces = PIECES_FIRST};
-    s.rows = s.n;
-    s.want = step->limit >= 0 && step->limit_lit == NO_LIT ? MIN_OF(step->limit, s.n) : s.n;
-    s.col_count = step->col_count ? step->col_count : def->col_count;
-    s.made = NEW_ARRAY(x->arena, struct gpu_col, def->col_count + 1);
-    s.keys = NEW_ARRAY(x->arena, struct ksort_part, step->key_count + 1);
-    s.text_bytes = NEW_ARRAY(x->arena, u32, step->key_count + 1);
-    s.o.metric->device = "gpu";
+    *out = (struct sorter){.o = {.g = g, .x = x, .metric = &x->metrics[step_no]},
+                           .x = x,
+                           .step = step,
+                           .step_no = step_no,
+                           .n = x->vars[step->src].rows,
+                           .key_count = step->key_count,
+                           .pieces = PIECES_FIRST};
+    out->rows = out->n;
+    out->want = step->limit >= 0 && step->limit_lit == NO_LIT ? MIN_OF(step->limit, out->n) : out->n;
+    out->col_count = step->col_count ? step->col_count : def->col_count;
+    out->made = NEW_ARRAY(x->arena, struct gpu_col, def->col_count + 1);
+    out->keys = NEW_ARRAY(x->arena, struct ksort_part, step->key_count + 1);
+    out->text_bytes = NEW_ARRAY(x->arena, u32, step->key_count + 1);
+    out->o.metric->device = "gpu";
+}
+
+static void free_made(struct sorter *s) {
+    for (u32 c = 0; c < s->col_count; c++) {
+        gpu_heap_free(s->o.g->card, s->made[c].data);
+        gpu_heap_free(s->o.g->card, s->made[c].nulls);
+    }
+}
+
+/* What a sort of the same rows need not find out again. */
+static void leave_note(const struct sorter *s) {
+    u64 words[NOTE_WORDS] = {(u64)s->has_cut, (u64)s->pieces, s->cut_word};
+    u32 count = NOTE_HEAD + NOTE_KEY * s->key_count;
+    if (!s->measured || count > NOTE_WORDS) {
+        return;
+    }
+    for (u32 k = 0; k < s->key_count; k++) {
+        u64 *at = words + NOTE_HEAD + NOTE_KEY * k;
+        const struct ksort_part *key = &s->keys[k];
+        at[0] = key->value;
+        if (key->value == SORT_STR) {
+            at[1] = key->skip;
+            at[2] = s->text_bytes[k];
+        } else {
+            memcpy(at + 1, key->lo, sizeof key->lo);
+            memcpy(at + 3, key->hi, sizeof key->hi);
+        }
+    }
+    exec_remember(s->x, s->step_no, words, count);
+}
+
+wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    struct sorter s;
+    sorter_init(g, x, step_no, step, &s);
     s.o.metric->rows_in += s.n;
     if (s.n <= 1 || step->key_count == 0) {
         s.o.metric->rows_out += s.n;
@@ -823,18 +948,238 @@ wf_status gpu_run_sort(struct gpu *g, struct exec *x, u32 step_no, const struct 
     status = status ? status : sort_all(&s);
     if (status) { /* nothing may still be writing what is freed below */
         gpu_wait(g);
-        for (u32 c = 0; c < s.col_count; c++) {
-            gpu_heap_free(g->card, s.made[c].data);
-            gpu_heap_free(g->card, s.made[c].nulls);
-        }
+        free_made(&s);
     } else {
         replace(&s);
+        leave_note(&s);
         s.o.metric->rows_out += s.want;
     }
     give_reserve(&s);
     order_drop(&s.o, 0);
     s.o.metric->launches += s.o.launches;
     return status;
+}
+
+/* --- of a queue --- */
+
+/* Whether its rows are on the card, and all else goes there without waiting. */
+static bool may_queue(const struct sorter *s) {
+    const struct exec *x = s->x;
+    const struct variable *v = &x->vars[s->step->src];
+    const struct var *def = &x->program->vars[s->step->src];
+    const struct gpu_var *gv = v->copy;
+    if (!gv || v->on_host || gv->card != s->o.g->card || gv->epoch != gv->card->epoch || gv->parts.count ||
+        !s->key_count || s->want < 1 || NOTE_HEAD + NOTE_KEY * s->key_count > NOTE_WORDS) {
+        return false;
+    }
+    i64 bytes = ORDER_SEND_BYTES / 2 + gv->texts.count * (i64)sizeof(struct ktext);
+    for (u32 k = 0; k < s->key_count; k++) {
+        u32 col = s->step->keys[k].col;
+        u32 dict = def->dicts && def->kinds[col] == KIND_I32 ? def->dicts[col] : 0;
+        if (dict && x->dicts[dict - 1] && !interner_of(s, dict - 1)) {
+            if (ranks_rows(s, dict - 1)) {
+                return false;
+            }
+            bytes += (i64)x->dict_lens[dict - 1] * 4;
+        }
+    }
+    return bytes <= ORDER_SEND_BYTES;
+}
+
+/* False: nothing is noted of keys like these. */
+static bool take_note(struct sorter *s) {
+    u64 words[NOTE_WORDS];
+    bool fits = exec_recall(s->x, s->step_no, words) == NOTE_HEAD + NOTE_KEY * s->key_count;
+    for (u32 k = 0; fits && k < s->key_count; k++) {
+        const u64 *at = words + NOTE_HEAD + NOTE_KEY * k;
+        struct ksort_part *key = &s->keys[k];
+        fits = at[0] == key->value;
+        if (key->value == SORT_STR) {
+            key->skip = (u32)at[1];
+            key->bytes = s->text_bytes[k] = (u32)at[2];
+        } else {
+            memcpy(key->lo, at + 1, sizeof key->lo);
+            memcpy(key->hi, at + 3, sizeof key->hi);
+            fits = fits && pair(key->lo) <= pair(key->hi);
+        }
+    }
+    if (fits) {
+        s->has_cut = words[0] != 0;
+        s->pieces = (i64)words[1];
+        s->cut_word = words[2];
+    }
+    return fits;
+}
+
+static FALLIBLE send_keys(struct sorter *s) {
+    i64 bytes = s->key_count * (i64)sizeof *s->keys;
+    TRY(order_block(&s->o, bytes, &s->keys_addr));
+    return order_send(&s->o, s->keys_addr, s->keys, bytes);
+}
+
+/* The rows up to the word that had enough of them the time before. */
+static FALLIBLE take_first(struct sorter *s) {
+    struct gpu *g = s->o.g;
+    struct error *err = s->x->err;
+    i64 room = few_enough(s->want);
+    u64 count = 0;
+    u64 first = 0;
+    TRY(order_block(&s->o, 8, &count));
+    TRY(order_block(&s->o, room * 4, &first));
+    CU(g->api->set_bytes(count, 0, 8, g->streams[0]));
+    struct ksort args = sort_args(s);
+    check_keys(s, &args);
+    args.out_rows = DEV(u32 *, first);
+    args.count = DEV(u64 *, count);
+    args.cut = s->cut_word;
+    args.cut_shift = row_bits(s);
+    args.room = room;
+    args.want = s->want;
+    TRY(order_start(&s->o, KERNEL_SORT_FIRST, order_blocks(&s->o, s->n), SORT_THREADS, &args));
+    TRY(order_start(&s->o, KERNEL_SORT_ENOUGH, 1, 32, &args));
+    s->selecting = 0;
+    s->selected = DEV(const u32 *, first);
+    s->rows = room;
+    s->rows_at = count;
+    return make_parts(s);
+}
+
+static FALLIBLE queue_unsettled(struct sorter *s) {
+    struct ksort args = sort_args(s);
+    args.report = DEV(u64 *, s->report + 8 * REPORT_RETRY);
+    return s->cut ? order_start(&s->o, KERNEL_SORT_UNSETTLED, order_blocks(&s->o, s->rows), SORT_THREADS, &args)
+                  : ERR_OK;
+}
+
+/* All kernels. *out = false: something has to be found out first. */
+static FALLIBLE queue_all(struct sorter *s, bool *out) {
+    struct gpu *g = s->o.g;
+    struct error *err = s->x->err;
+    void *first = NULL;
+    void *last = NULL;
+    *out = false;
+    TRY(gpu_event(g, s->event_base, &first, err));
+    TRY(gpu_event(g, s->event_base + 1, &last, err));
+    CU(g->api->event_record(first, g->streams[0]));
+    TRY(open_keys(s));
+    bool bounds = needs_bounds(s);
+    if ((bounds && !take_note(s)) || (may_select(s) && !s->has_cut)) {
+        return ERR_OK;
+    }
+    TRY(order_block(&s->o, REPORT_WORDS * 8, &s->report));
+    CU(g->api->set_bytes(s->report, 0, REPORT_WORDS * 8, g->streams[0]));
+    TRY(part_block(s));
+    if (bounds) {
+        TRY(send_keys(s));
+    } else {
+        assume(s);
+    }
+    s->selecting = may_select(s);
+    TRY(make_parts(s));
+    if (s->selecting) {
+        TRY(take_first(s));
+    }
+    s->order = s->selected;
+    TRY(s->rows <= FEW_ROWS ? sort_few(s) : sort_many(s));
+    TRY(queue_unsettled(s));
+    TRY(open_gather(s));
+    TRY(gather(s, s->want));
+    CU(g->api->event_record(last, g->streams[0]));
+    *out = true;
+    return ERR_OK;
+}
+
+/* Until it is settled, nobody knows which are needed. */
+static void exchange(struct sorter *s) {
+    struct variable *v = &s->x->vars[s->step->src];
+    struct gpu_var *gv = s->gv;
+    s->old = NEW_ARRAY(s->x->arena, struct gpu_col, gv->col_count + 1);
+    for (u32 c = 0; s->old && c < gv->col_count; c++) {
+        s->old[c] = gv->cols[c];
+        gv->cols[c] = s->made[c];
+    }
+    v->rows = gv->rows = s->want;
+}
+
+wf_status gpu_sort_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct sorter **out) {
+    struct sorter *s = NEW(x->arena, struct sorter);
+    bool done = false;
+    *out = NULL;
+    TRY(arena_check(x->arena, x->err));
+    sorter_init(g, x, step_no, step, s);
+    TRY(arena_check(x->arena, x->err));
+    if (!may_queue(s)) {
+        return ERR_OK;
+    }
+    s->o.queued = 1;
+    s->idle = s->n <= 1;
+    s->event_base = g->queue.event_count;
+    s->gv = x->vars[step->src].copy;
+    s->count_at = s->rows_at = s->gv->count_at;
+    wf_status status = s->idle ? ERR_OK : queue_all(s, &done);
+    if (status || (!s->idle && !done)) {
+        gpu_sort_close(s, status ? status : ERR_NOT_SUPPORTED);
+        return status;
+    }
+    if (!s->idle) {
+        exchange(s);
+    }
+    *out = s;
+    return arena_check(x->arena, x->err);
+}
+
+struct krelay gpu_sort_relay(const struct sorter *s) {
+    return s->idle ? (struct krelay){0}
+                   : (struct krelay){.report = DEV(const u64 *, s->report),
+                                     .rows = DEV(const u64 *, s->count_at),
+                                     .known = (u64)s->n,
+                                     .most = (u64)s->want,
+                                     .limit = (u64)s->want,
+                                     .retry = ~0ULL};
+}
+
+wf_status gpu_sort_settle(struct sorter *s, i64 rows) {
+    struct gpu *g = s->o.g;
+    struct error *err = s->x->err;
+    struct variable *v = &s->x->vars[s->step->src];
+    float ms = 0;
+    s->o.metric->rows_in += s->count_at ? v->rows : s->n;
+    if (!s->idle) {
+        CU(g->api->event_elapsed(&ms, g->events[s->event_base], g->events[s->event_base + 1]));
+        s->o.metric->device_ns += (i64)((f64)ms * 1e6);
+        v->rows = s->gv->rows = rows;
+        s->gv->count_at = 0;
+    }
+    s->o.metric->rows_out += v->rows;
+    return ERR_OK;
+}
+
+/* The rows as they were, or the room that they took. */
+void gpu_sort_close(struct sorter *s, wf_status status) {
+    struct gpu_card *card = s->o.g->card;
+    if (status) { /* nothing may still be writing what is freed below */
+        gpu_wait(s->o.g);
+    }
+    if (status && !s->old) {
+        free_made(s);
+    }
+    for (u32 c = 0; s->old && c < s->gv->col_count; c++) {
+        struct gpu_col *mine = &s->gv->cols[c];
+        struct gpu_col *other = &s->old[c];
+        if (status) { /* also what was added to them since */
+            struct gpu_col made = *mine;
+            *mine = *other;
+            *other = made;
+        }
+        gpu_heap_free(card, other->data);
+        gpu_heap_free(card, other->nulls);
+    }
+    if (status && s->old) {
+        s->gv->rows = s->x->vars[s->step->src].rows = s->n;
+        s->gv->count_at = s->count_at;
+    }
+    order_drop(&s->o, 0);
+    s->o.metric->launches += s->o.launches;
 }
 
 /* --- ranks --- */

@@ -322,14 +322,22 @@ static int by_from(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-bool gpu_job_moves_text(const struct job *j) {
-    const struct sink *sink = j->plan.sink;
-    bool moves = false;
-    for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
-        u16 reg = sink->cols[c].reg;
-        moves = moves || (j->pipe->regs[reg].kind == KIND_STR && !j->plan.host_text[reg]);
+/* Whether rows are written that have text, or only such that has to be translated. */
+static bool writes_text(const struct job *j, bool moved) {
+    bool writes = false;
+    for (u32 k = 0; k < j->plan.rows_count; k++) {
+        const struct sink *sink = j->plan.rows[k];
+        for (u32 c = 0; c < sink->col_count; c++) {
+            u16 reg = sink->cols[c].reg;
+            bool text = j->pipe->regs[reg].kind == KIND_STR;
+            writes = writes || (text && !(moved && j->plan.host_text[reg]));
+        }
     }
-    return moves;
+    return writes;
+}
+
+bool gpu_job_moves_text(const struct job *j) {
+    return writes_text(j, true);
 }
 
 i64 gpu_job_text_room(const struct job *j, const struct batch *b) {
@@ -398,19 +406,10 @@ static int by_host(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static bool writes_text(const struct job *j) {
-    const struct sink *sink = j->plan.sink;
-    bool writes = false;
-    for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
-        writes = writes || j->pipe->regs[sink->cols[c].reg].kind == KIND_STR;
-    }
-    return writes;
-}
-
 wf_status gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
     struct exec *x = j->x;
     struct gpu_str_list all = {0};
-    if (!writes_text(j)) {
+    if (!writes_text(j, false)) {
         return ERR_OK;
     }
     for (i64 i = 0; i < j->texts.count; i++) {

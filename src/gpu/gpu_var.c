@@ -168,8 +168,9 @@ wf_status gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kc
             variable_keep_heap(x, var, buffer_retain(gv->texts.items[i].heap));
         }
     }
-    *out = (struct kcol){DEV(const u8 *, gv->cols[col].addr),
-                         DEV(const b8 *, gv->cols[col].nulls_addr), gv->rows};
+    *out = (struct kcol){.data = DEV(const u8 *, gv->cols[col].addr),
+                         .nulls = DEV(const b8 *, gv->cols[col].nulls_addr),
+                         .len = gv->rows};
     return ERR_OK;
 }
 
@@ -202,7 +203,7 @@ wf_status gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, 
             TRY(upload_new(g, x, v->lut, bytes, &gv->lut, moved));
         }
     }
-    *out = (struct kcol){DEV(const u8 *, gv->lut->addr), NULL, v->lut_len};
+    *out = (struct kcol){.data = DEV(const u8 *, gv->lut->addr), .len = v->lut_len};
     return ERR_OK;
 }
 

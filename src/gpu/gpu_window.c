@@ -256,6 +256,9 @@ struct limiting {
     struct order_step o;
     const struct step *step;
     i64 first, rows;
+    i64 had;       /* rows of the source */
+    u64 count_at;  /* of a queue: where the card knows how many; 0 = it had so many */
+    u64 report;
     struct gpu_var *from, *out;
 };
 
@@ -272,14 +275,27 @@ static FALLIBLE limit_all(void *arg) {
     return copy_rows(&l->o, l->from, def, l->first, l->rows, l->out);
 }
 
-wf_status gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
-    struct limiting l = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step};
+/* As many rows as the source has, or is expected to have. */
+static FALLIBLE limit_open(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct limiting *out) {
     i64 limit = -1;
     i64 rows = x->vars[step->src].rows;
-    TRY(step_bounds(x, step, &l.first, &limit));
-    l.first = MIN_OF(l.first, rows);
-    l.rows = limit < 0 ? rows - l.first : MIN_OF(limit, rows - l.first);
+    *out = (struct limiting){.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step, .had = rows};
+    TRY(step_bounds(x, step, &out->first, &limit));
+    out->first = MIN_OF(out->first, rows);
+    out->rows = limit < 0 ? rows - out->first : MIN_OF(limit, rows - out->first);
     variable_reset(&x->vars[step->dst]);
+    return ERR_OK;
+}
+
+static void limit_ended(struct limiting *l, i64 had, i64 rows) {
+    l->out->rows = l->o.x->vars[l->step->dst].rows = rows;
+    l->o.metric->rows_in += had;
+    l->o.metric->rows_out += rows;
+}
+
+wf_status gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    struct limiting l;
+    TRY(limit_open(g, x, step_no, step, &l));
     wf_status status = order_timed(&l.o, limit_all, &l);
     order_end(&l.o, status);
     if (status) {
@@ -287,8 +303,57 @@ wf_status gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct
         return status;
     }
     order_pass_texts(x, step, l.from, l.out);
-    l.out->rows = x->vars[step->dst].rows = l.rows;
-    l.o.metric->rows_in += rows;
-    l.o.metric->rows_out += l.rows;
+    limit_ended(&l, l.had, l.rows);
     return ERR_OK;
+}
+
+wf_status gpu_limit_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                          struct limiting **out) {
+    const struct variable *v = &x->vars[step->src];
+    const struct gpu_var *from = v->copy;
+    struct limiting *l = NEW(x->arena, struct limiting);
+    struct error *err = x->err;
+    *out = NULL;
+    TRY(arena_check(x->arena, err));
+    if (!from || v->on_host || from->card != g->card || from->epoch != g->card->epoch || step->mark_lit ||
+        step->shares) {
+        return ERR_OK;
+    }
+    TRY(limit_open(g, x, step_no, step, l));
+    l->o.queued = 1;
+    l->count_at = from->count_at;
+    wf_status status = order_block(&l->o, REPORT_WORDS * 8, &l->report);
+    status = status ? status
+                    : gpu_check(g->card, g->api->set_bytes(l->report, 0, REPORT_WORDS * 8, g->streams[0]),
+                                "set_bytes", err);
+    status = status ? status : limit_all(l);
+    if (status) {
+        gpu_limit_close(l, status);
+        return status;
+    }
+    order_pass_texts(x, step, l->from, l->out);
+    l->out->rows = x->vars[step->dst].rows = l->rows;
+    *out = l;
+    return ERR_OK;
+}
+
+struct krelay gpu_limit_relay(const struct limiting *l) {
+    return (struct krelay){.report = DEV(const u64 *, l->report),
+                           .rows = DEV(const u64 *, l->count_at),
+                           .known = (u64)l->had,
+                           .most = (u64)l->rows,
+                           .skip = (u64)l->first,
+                           .limit = (u64)l->rows};
+}
+
+void gpu_limit_settle(struct limiting *l, i64 rows) {
+    l->out->count_at = 0;
+    limit_ended(l, l->o.x->vars[l->step->src].rows, rows);
+}
+
+void gpu_limit_close(struct limiting *l, wf_status status) {
+    order_end(&l->o, status);
+    if (status) {
+        variable_reset(&l->o.x->vars[l->step->dst]);
+    }
 }

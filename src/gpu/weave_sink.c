@@ -20,7 +20,7 @@ _Static_assert(PIPE_AGGS <= 10, "the number of an aggregation is one digit");
 
 /* The aggregation that is written about, or the rows. */
 static const struct sink *sink_of(const struct weaver *v) {
-    return v->plan->agg_count ? v->plan->aggs[v->agg] : v->plan->sink;
+    return v->plan->agg_count ? v->plan->aggs[v->agg] : v->plan->rows[v->agg];
 }
 
 static const struct weave_agg *agg_of(const struct weaver *v) {
@@ -307,8 +307,10 @@ void weave_sink_setup(struct weaver *v) {
 
 i64 weave_stage_bytes(const struct gpu_plan *plan) {
     i64 bytes = 1;
-    for (u32 c = 0; plan->sink->kind == SINK_ROWS && c < plan->sink->col_count; c++) {
-        bytes = MAX_OF(bytes, kind_bytes[plan->pipe->regs[plan->sink->cols[c].reg].kind]);
+    for (u32 k = 0; k < plan->rows_count; k++) {
+        for (u32 c = 0; c < plan->rows[k]->col_count; c++) {
+            bytes = MAX_OF(bytes, kind_bytes[plan->pipe->regs[plan->rows[k]->cols[c].reg].kind]);
+        }
     }
     return bytes;
 }
@@ -399,6 +401,12 @@ static void put_set_remove(struct weaver *v) {
 
 static void put_emit_rows(struct weaver *v) {
     const struct sink *sink = sink_of(v);
+    u32 first = v->plan->rows_at[v->agg];
+    u32 into = v->plan->rows_into[v->agg];
+    char room[48] = "args.capacity";
+    if (into) {
+        snprintf(room, sizeof room, "args.sinks[%u].capacity", v->agg);
+    }
     if (sink->set_var) {
         char key[24], word[24];
         u32 set = sink->col_count;
@@ -421,16 +429,16 @@ static void put_emit_rows(struct weaver *v) {
         line(v, "}");
     }
     line(v, "const struct b_place place =");
-    line(v, "    b_reserve(bits_set_u32(act), s_sums, s_base, &args.report[REPORT_ROWS]);");
+    line(v, "    b_reserve(bits_set_u32(act), s_sums, s_base, &AGG_REPORT(%u)[REPORT_ROWS]);", into);
     line(v, "if (place.total) {");
     v->depth++;
-    line(v, "const u32 fits = out_fits(place, args.capacity, args.limit, args.report);");
+    line(v, "const u32 fits = out_fits(place, %s, args.limit, AGG_REPORT(%u));", room, into);
     u32 turn = 0;
     for (u32 c = 0; c < sink->col_count; c++) {
         u16 reg = sink->cols[c].reg;
-        put_stage(v, reg, v->pipe->regs[reg].kind, turn++ & 1u, "data", c);
+        put_stage(v, reg, v->pipe->regs[reg].kind, turn++ & 1u, "data", first + c);
         if (sink->cols[c].null_reg != NO_REG) {
-            put_stage(v, sink->cols[c].null_reg, KIND_B8, turn++ & 1u, "nulls", c);
+            put_stage(v, sink->cols[c].null_reg, KIND_B8, turn++ & 1u, "nulls", first + c);
         }
     }
     if (sink->set_var) {
@@ -694,9 +702,9 @@ static void put_mark(struct weaver *v, u32 sink) {
     line(v, "}");
 }
 
-/* Names of one aggregation are of no use to the next. */
-static void put_agg_apart(struct weaver *v, void (*put)(struct weaver *v)) {
-    bool several = v->plan->agg_count > 1;
+/* Names of one sink are of no use to the next. */
+static void put_apart(struct weaver *v, void (*put)(struct weaver *v)) {
+    bool several = v->plan->agg_count > 1 || v->plan->rows_count > 1;
     if (several) {
         line(v, "{");
         v->depth++;
@@ -711,11 +719,9 @@ static void put_agg_apart(struct weaver *v, void (*put)(struct weaver *v)) {
 void weave_emit(struct weaver *v, u32 sink) {
     if (v->pipe->sinks[sink].kind == SINK_MARK) {
         put_mark(v, sink);
-    } else if (v->plan->sink->kind == SINK_ROWS) {
-        put_emit_rows(v);
     } else {
         v->agg = gpu_sink_number(v->pipe, sink);
-        put_agg_apart(v, put_emit_agg);
+        put_apart(v, v->plan->rows_count ? put_emit_rows : put_emit_agg);
     }
 }
 
@@ -739,7 +745,7 @@ static void put_agg_end(struct weaver *v) {
 
 void weave_finish(struct weaver *v) {
     for (v->agg = 0; v->agg < v->plan->agg_count; v->agg++) {
-        put_agg_apart(v, put_agg_end);
+        put_apart(v, put_agg_end);
     }
     v->agg = 0;
     line(v, "if (fault != ~0ULL) {");

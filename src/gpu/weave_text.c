@@ -653,7 +653,13 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
     line(v, "if ((act >> i & 1u)%s%s%s) {", outer ? " && " : "", outer ? key : "",
          outer ? " >= 0" : "");
     v->depth++;
-    if (op->code == OP_LOADV) {
+    bool packed = op->code != OP_LUT && number < 64 && v->w->packed >> number & 1;
+    if (packed && op->code == OP_LOADV) {
+        line(v, "value = (%s)(v%u.lo + (i64)((u64)%s >> v%u.shift & v%u.mask));", kind, number, key, number,
+             number);
+    } else if (packed) {
+        line(v, "value = (b8)((u64)%s >> (v%u.null_bit - 1u) & 1u);", key, number);
+    } else if (op->code == OP_LOADV) {
         line(v, "value = ((const %s *)v%u.data)[%s];", kind, number, key);
         if (v->pipe->regs[op->dst].kind == KIND_STR && !v->plan->host_text[op->dst]) {
             line(v, "value = text_moved(args.texts_in.items, args.texts_in.count, value);");

@@ -646,6 +646,10 @@ void csv_file_attach(struct csv_file *file, struct table *table) {
     table->provider = &file->provider;
 }
 
+bool csv_file_is(const struct table *table) {
+    return table->provider && table->provider->open == csv_open;
+}
+
 i64 csv_file_ignored(const struct table *table, const char **out_path) {
     struct csv_file *file = (struct csv_file *)table->provider;
     *out_path = file->path;

@@ -108,6 +108,8 @@ void csv_file_attach(struct csv_file *file, struct table *table);
 /* All of its rows as a version of that table, whose tablets a new table can take over. */
 FALLIBLE csv_file_load(struct table *table, struct pool *pool, struct load_progress *progress,
                        struct table_version **out, struct error *err);
+/* Whether its rows come from a delimited file. */
+bool csv_file_is(const struct table *table);
 /* Lines that the last scan left out because of errors; the file's path in *out_path. */
 i64 csv_file_ignored(const struct table *table, const char **out_path);
 

@@ -251,12 +251,32 @@ static bool calls_read(const struct lq_clause *clause) {
     return read;
 }
 
+/* The first arguments of a head that say which group a number, or a running total, belongs to. */
+static i32 leading_keys(const struct lq_rule *rule) {
+    const struct lq_clause *clause = rule->clause;
+    i32 keys = 0;
+    for (bool more = true; more && keys < atom_arity(rule->head); keys += more) {
+        const struct lq_expr *arg = atom_arg(rule->head, keys);
+        more = clause->fold == LQ_SEQ ? arg->kind != LQ_VARIABLE || formula_names(clause->body, arg->text)
+                                      : !call_of(clause, arg);
+        for (i64 i = 0; i < clause->calls.count && more; i++) { /* what the total goes along */
+            const lq_exprs *along = &clause->calls.items[i].keys;
+            more = along->count != 1 || arg->kind != LQ_VARIABLE || !sv_eq(along->items[0]->text, arg->text);
+        }
+    }
+    return keys;
+}
+
 bool fold_is_grouped(const struct lq_pred *pred, i32 *out_keys) {
     const struct lq_rule *rule = pred->rules.count == 1 ? pred->rules.items[0] : NULL;
     i32 keys = 0;
-    if (!rule || rule->clause->fold != LQ_AGG || rule->best || pred->recursive || pred->makes ||
+    if (!rule || !rule->clause->fold || rule->best || pred->recursive || pred->makes ||
         calls_read(rule->clause)) {
         return false;
+    }
+    if (rule->clause->fold != LQ_AGG) {
+        *out_keys = leading_keys(rule);
+        return *out_keys > 0;
     }
     i32 count = atom_arity(rule->head);
     while (keys < count && !call_of(rule->clause, atom_arg(rule->head, keys))) {

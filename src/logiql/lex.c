@@ -58,7 +58,7 @@ static void skip_comment(struct lq_lexer *l) {
         l->at++;
     }
     if (peek(l, 0) < 0) {
-        lq_mistake(l->arena, l->mistakes, ERR_SYNTAX, (i32)start, "end it with */",
+        lq_mistake(l->arena, l->mistakes, ERR_SYNTAX, (i32)start, "End it with */.",
                    "unterminated comment");
     } else {
         l->at += 2;
@@ -213,8 +213,8 @@ static void take_string(struct lq_lexer *l, struct text *out) {
     }
     if (peek(l, 0) != '"') {
         lq_mistake(l->arena, l->mistakes, ERR_SYNTAX, (i32)start,
-                   raw ? "end it with \"\"\""
-                       : "end it with \" on the same line, or write it as \"\"\"...\"\"\"",
+                   raw ? "End it with \"\"\"."
+                       : "End it with \" on the same line, or write it as \"\"\"...\"\"\".",
                    "unterminated string");
         return;
     }

@@ -58,9 +58,9 @@ struct lq_upkeep {
     i64 change_count;
     i64 enough; /* LOST, ALL: so many rows of the first member are too many to go on; 0 = none are */
 };
-/* A member whose one rule aggregates (LQ_GROUPED): LOST are the rows of groups that have a binding of
- * a changed row, and one more number, -1 - n, for the n groups there are of those; GAINED are groups
- * of lost rows and of new ones, whole.
+/* A member whose one rule aggregates or numbers groups (LQ_GROUPED): LOST are the rows of groups that have a
+ * binding of a changed row, and one more number, -1 - n, for the n groups of those that have no row; GAINED are
+ * groups of lost rows and of new ones, whole.
  * One member: its columns; LOST: numbers of rows. Several: its number before them, and columns of all
  * members in their order, NULL but for its own; LOST: its number and the row's. */
 FALLIBLE logiql_upkeep(struct plan *plan, struct snapshot *snap, const struct lq_upkeep *request,

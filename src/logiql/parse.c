@@ -65,10 +65,12 @@ static void fail_here(struct parser *p, const char *expected) {
     const struct lq_token *t = &p->now;
     struct sv written = {p->lexer.text.ptr + t->position, t->end - t->position};
     if (t->kind == TOKEN_END) {
-        fail(p, t->position, "every clause ends with a point",
+        fail(p, t->position, "Every clause ends with a point.",
              arena_printf(p->arena, "unexpected end of the text: %s expected", expected));
     } else {
-        fail(p, t->position, NULL,
+        i64 left = p->lexer.text.len - t->position;
+        bool prolog = left > 1 && memcmp(written.ptr, ":-", 2) == 0;
+        fail(p, t->position, prolog ? "A rule is written with <-, as in p(x) <- q(x)." : NULL,
              arena_printf(p->arena, "unexpected \"%.*s\": %s expected",
                           (int)MIN_OF(written.len, 40), written.ptr, expected));
     }
@@ -150,7 +152,7 @@ static struct lq_expr *parse_named(struct parser *p) {
         return e;
     }
     if (at(p, "(")) {
-        fail(p, p->now.position, "within expressions functions are applied with brackets: f[x]",
+        fail(p, p->now.position, "Within expressions functions are applied with brackets: f[x].",
              "an atom cannot be part of an expression");
     }
     return new_expr(p, is_text(&name, TOKEN_NAME, "_") ? LQ_ANY : LQ_VARIABLE, &name);
@@ -353,7 +355,7 @@ static bool is_bare(const struct lq_lit *lit) {
 
 static void refuse_bare(struct parser *p, const struct lq_lit *lit) {
     if (is_bare(lit)) {
-        fail(p, lit->position, "write an atom p(x), or compare: x = y",
+        fail(p, lit->position, "Write an atom p(x), or compare: x = y.",
              "an expression is neither true nor false");
     }
 }
@@ -427,7 +429,7 @@ static bool parse_sized(struct parser *p, const struct lq_expr *e, struct lq_lit
         found = found || strcmp(known[i], name) == 0;
     }
     if (!found) {
-        fail(p, e->position, "types with a size are int[32], int[64], uint[32], float[64] and such",
+        fail(p, e->position, "Types with a size are int[32], int[64], uint[32], float[64] and such.",
              arena_printf(p->arena, "there is no type %.*s[%.*s]", (int)MIN_OF(e->text.len, 40),
                           e->text.ptr, (int)MIN_OF(bits->text.len, 40), bits->text.ptr));
         return true;
@@ -575,7 +577,7 @@ static struct lq_atom *head_of(struct parser *p, const struct lq_lit *lit) {
     const struct lq_expr *left = lit->kind == LQ_COMPARE ? lit->terms.items[0] : NULL;
     if (!left || left->kind != LQ_APPLY || lit->compares.count != 1 ||
         lit->compares.items[0] != LQ_EQ) {
-        fail(p, lit->position, "heads and facts are atoms: p(x) or f[x] = y",
+        fail(p, lit->position, "Heads and facts are atoms: p(x) or f[x] = y.",
              lit->kind == LQ_NOT ? "a negation cannot be derived"
                                  : "only atoms can be derived or stated");
         return NULL;
@@ -592,7 +594,7 @@ static struct lq_atom *head_of(struct parser *p, const struct lq_lit *lit) {
 static void take_heads(struct parser *p, struct lq_clause *clause,
                        const struct lq_formula *formula) {
     if (formula->any.count != 1) {
-        fail(p, clause->position, "write several heads with commas, several rules as clauses",
+        fail(p, clause->position, "Write several heads with commas, several rules as clauses.",
              "alternatives cannot be derived");
         return;
     }
@@ -641,7 +643,7 @@ static void refuse_block(struct parser *p, i32 position) {
     }
     p->mistakes->count = known;
     lq_mistake(p->arena, p->mistakes, ERR_NOT_SUPPORTED, position,
-               "write the clauses of a block without it", "blocks are not supported");
+               "Write the clauses of a block without it.", "blocks are not supported");
     p->failed = true;
 }
 

@@ -9,8 +9,8 @@
  * atom reads what changed, or what the recursion has found, the others all rows there are. So they
  * are plans like any others; where predicates derive each other, a FIX.
  *
- * Of a predicate that one rule aggregates, changed rows decide groups, by the rule read as one that derives its keys:
- * LOST are their rows, GAINED what the aggregation gives for them alone.
+ * Of a predicate that one rule aggregates or numbers, changed rows decide groups, by the rule read as one that derives
+ * its keys: LOST are their rows, GAINED what the rule gives for them alone.
  *
  * Rows that are said to be gone but are not, or to be new though they were there, do no harm. */
 #include "logiql/bind_int.h"
@@ -310,7 +310,12 @@ static struct lq_rule *rule_of_keys(struct lq_bind *b, const struct lq_rule *rul
     for (i32 i = 0; i < keys; i++) {
         VEC_PUSH(b->arena, &head->keys, (struct lq_expr *)(size_t)atom_arg(rule->head, i));
     }
+    struct lq_pred *pred = NEW(b->arena, struct lq_pred);
+    *pred = *rule->pred;
+    pred->key_count = -1;
+    pred->arity = keys;
     *out = *rule;
+    out->pred = pred;
     out->clause = clause;
     out->head = head;
     return out;
@@ -382,8 +387,8 @@ static struct expr *number_of(struct lq_bind *b, i64 number) {
     return e;
 }
 
-/* Rows of the member whose first columns are among those found, by their numbers. */
-static struct rel *row_numbers(struct upkeep *u, i64 member, struct rel *found) {
+/* Rows of the member whose first columns are among those found; the last column is the number of each. */
+static struct rel *rows_among(struct upkeep *u, i64 member, struct rel *found) {
     struct lq_bind *b = &u->b;
     struct rel *scan = rows_rel(b, u->preds[member], &u->request->rows[member]);
     i64 count = found->out.count;
@@ -399,18 +404,38 @@ static struct rel *row_numbers(struct upkeep *u, i64 member, struct rel *found) 
     VEC_PUSH(b->arena, &scan->out, number.col);
     struct rel *join = by_all_columns(b, JOIN_SEMI, scan, found, count);
     join->rows = found->rows;
-    struct expr *only[1] = {expr_col(b->plan, number.col, -1)};
-    const char *names[1] = {"row"};
-    return lq_project(b, join, only, names, 1);
+    return join;
 }
 
-/* The same of groups, and how many they are: one whose value was undefined has no row. */
+static struct rel *row_numbers(struct upkeep *u, i64 member, struct rel *found) {
+    struct lq_bind *b = &u->b;
+    struct rel *rows = rows_among(u, member, found);
+    struct expr *only[1] = {expr_col(b->plan, rows->out.items[rows->out.count - 1], -1)};
+    const char *names[1] = {"row"};
+    return lq_project(b, rows, only, names, 1);
+}
+
+static struct rel *use_again(struct lq_bind *b, struct rel *rel) {
+    struct rel *use = rel_shared(b->plan, rel, rel->out.items, NULL, rel->out.count);
+    use->rows = rel->rows;
+    return use;
+}
+
+/* The same of groups, and of how many there is none: one whose values were undefined has no row. */
 static struct rel *group_numbers(struct upkeep *u, i64 member, struct rel *found) {
     struct lq_bind *b = &u->b;
-    struct rel *asked = rel_shared(b->plan, found, found->out.items, NULL, found->out.count);
-    struct rel *counted = rel_shared(b->plan, found, found->out.items, NULL, found->out.count);
-    struct rel *numbers = row_numbers(u, member, asked);
-    struct rel *agg = rel_new(b->plan, REL_AGG, counted, NULL);
+    i64 keys = found->out.count;
+    struct rel *rows = rows_among(u, member, use_again(b, found));
+    struct rel *mine = use_again(b, rows);
+    struct rel *theirs = use_again(b, rows);
+    struct expr *number[1] = {expr_col(b->plan, mine->out.items[mine->out.count - 1], -1)};
+    struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, keys + 1);
+    for (i64 i = 0; i < keys; i++) {
+        exprs[i] = expr_col(b->plan, theirs->out.items[i], -1);
+    }
+    struct rel *there = lq_distinct(b, lq_project(b, theirs, exprs, u->preds[member]->names, keys));
+    struct rel *agg = rel_new(b->plan, REL_AGG,
+                              by_all_columns(b, JOIN_ANTI, use_again(b, found), there, keys), NULL);
     struct agg_call call = {.agg = AGG_COUNT_STAR, .position = -1};
     const char *names[1] = {"row"};
     call.col = plan_col_new(b->plan, "count", type_of(TYPE_BIGINT), false);
@@ -419,7 +444,7 @@ static struct rel *group_numbers(struct upkeep *u, i64 member, struct rel *found
     agg->rows = 1;
     struct expr *below[1] = {expr_call(b->arena, FUNC_SUB, type_of(TYPE_BIGINT), -1, 2,
                                        number_of(b, -1), expr_col(b->plan, call.col, -1))};
-    return rel_unite(b, numbers, lq_project(b, agg, below, names, 1));
+    return rel_unite(b, lq_project(b, mine, number, names, 1), lq_project(b, agg, below, names, 1));
 }
 
 /* The member's rows among columns of all of them. */

@@ -1,15 +1,21 @@
 /* in_list.c: x IN (list).
  *
- * A short list is a chain of comparisons. The constants of a long one become a set that exists once
- * per statement: numbers as keys of a set index, which is probed without dropping rows, text as
- * members of an interner. So a list of a hundred thousand items costs a row as much as one of
- * thirty. Items that are not constants, or do not fit a 64-bit key, stay comparisons. */
+ * A short list is a chain of comparisons, of numbers where the constants are texts of a few bytes.
+ * The constants of a long one become a set that exists once per statement: numbers as keys of a set
+ * index, which is probed without dropping rows, text as members of an interner. So a list of a
+ * hundred thousand items costs a row as much as one of thirty. Items that are not constants, or do
+ * not fit a 64-bit key, stay comparisons. */
 #include "lower/lower_int.h"
 
 #include "codes/func.h"
 #include "codes/loop.h"
+#include "host/eval.h"
 
-enum { SET_MIN = 32 }; /* constants from which a set pays */
+enum {
+    SET_MIN = 32,   /* constants from which a set pays */
+    SHORT_MIN = 3,  /* texts of few bytes from which their number pays */
+    SHORT_BYTES = 7 /* SHORT_STR's */
+};
 
 static bool is_counted(struct type type) {
     enum kind kind = type_kind(type);
@@ -156,6 +162,40 @@ static bool ask_set(struct builder *b, const struct expr *expr, const struct in_
     return true;
 }
 
+static bool is_short(const struct expr *item) {
+    return item->kind == EXPR_CONST && !item->is_null && item->value.str.len <= SHORT_BYTES;
+}
+
+/* x among the constants that are texts of few bytes; which these are. */
+static const b8 *ask_short(struct builder *b, const struct expr *expr, struct value x,
+                           struct value *out) {
+    b8 *member = NEW_ARRAY(b->l->arena, b8, expr->arg_count);
+    i32 count = 0;
+    for (i32 i = 1; i < expr->arg_count; i++) {
+        member[i] = is_short(expr->args[i]);
+        count += member[i];
+    }
+    if (count < SHORT_MIN || value_is_null(b, x)) {
+        return NULL;
+    }
+    u16 number = build_op(b, OP_SHORT_STR, string_view(b, x.reg), NO_REG, NO_REG,
+                          range_exact(-1, (i128)(SHORT_BYTES + 1) << 56));
+    u16 found = NO_REG;
+    for (i32 i = 1; i < expr->arg_count && !b->l->status; i++) {
+        if (member[i]) {
+            union lit none, word;
+            memset(&none, 0, sizeof none);
+            op_eval(OP_SHORT_STR, &word, expr->args[i]->value, none, none, b->l->arena);
+            u16 item = build_int(b, KIND_I64, word.i64);
+            u16 equal = build_op(b, OP_EQ_I64, number, item, NO_REG, range_bool());
+            found =
+                found == NO_REG ? equal : build_op(b, OP_OR_B8, found, equal, NO_REG, range_bool());
+        }
+    }
+    *out = lower_bool(b, found, x.null);
+    return member;
+}
+
 static i64 const_count(const struct expr *expr) {
     i64 count = 0;
     for (i32 i = 1; i < expr->arg_count; i++) {
@@ -175,6 +215,9 @@ struct value lower_in(struct builder *b, const struct expr *expr) {
         const struct in_set *known = find_set(l, expr);
         struct in_set set = known ? *known : make_set(l, expr);
         member = !l->status && ask_set(b, expr, &set, x, &acc) ? set.member : NULL;
+    }
+    if (!l->status && !member && is_plain_text(type)) {
+        member = ask_short(b, expr, x, &acc);
     }
     bool first = member == NULL;
     for (i32 i = 1; i < expr->arg_count && !l->status; i++) {

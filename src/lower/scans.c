@@ -1,16 +1,19 @@
-/* scans.c: aggregations that read the same rows, in one scan.
+/* scans.c: pipelines that read the same rows, in one scan (decision 0054).
  *
- * Subqueries often read one table several times, each with its own condition. Their pipelines
- * depend on the same input and on nothing of each other, so one kernel may do both: it loads what
- * both read once, and each part goes on where its own conditions hold, WHEN … END instead of
- * FILTER, up to its own sink. (Aggregations of one shared input without conditions between are
- * made together from the beginning: agg_scan.c.)
+ * Subqueries, sides of joins and branches of unions often read one table several times, each with
+ * its own condition. Their pipelines depend on the same input and on nothing of each other, so one
+ * kernel may do both: it loads what both read once, and each part goes on where its own conditions
+ * hold, WHEN … END instead of FILTER, up to its own sink. What only a sink of rows reads is loaded
+ * where it is written, for few rows and in few registers. (Aggregations of one shared input without
+ * conditions between are made together from the beginning: agg_scan.c.)
  *
  * The later one moves up to the earlier, so nothing in between may make what it reads, and none
- * of its opcodes may raise: errors keep their order. Parts stay apart where their conditions
- * leave few rows, as zone maps or a list of what is left save more than a column that is read
- * once; where they look keys up, which tests bitmaps before anything else; where no column is
- * read by both; and where both together need more registers than there are. */
+ * of its opcodes may raise: errors keep their order. Branches of a union follow each other, so that
+ * its rows keep theirs. Parts stay apart where one makes groups and the other rows; where their
+ * conditions leave few rows, as zone maps or a list of what is left save more than a column that is
+ * read once; where they look keys up, which tests bitmaps before anything else; where no column is
+ * read by both; where both together need more registers than there are; and where their rows are
+ * the answer as it is, which is computed as it is read. */
 #include "lower/lower_int.h"
 
 #include "codes/op.h"
@@ -25,10 +28,31 @@ enum { SCOPES_MOST = 8 }; /* in each other */
 
 /* --- who may --- */
 
-static bool op_may_share(const struct op *op) {
+static bool op_may_share(const struct op *op, bool rows) {
     const struct op_info *info = &op_infos[op->code];
     bool looks = info->roles[OPERAND_IMM] == ROLE_index || info->roles[OPERAND_A] == ROLE_words;
-    return !looks && !(info->flags & OP_REPEATS) && (op->code == OP_FILTER || !op_shapes(op));
+    bool makes = info->roles[OPERAND_IMM] == ROLE_interner || info->flags & (OP_MAKES | OP_HOST);
+    return !looks && !(rows && makes) && !(info->flags & OP_REPEATS) &&
+           (op->code == OP_FILTER || !op_shapes(op));
+}
+
+/* Whether a variable is the answer as its pipelines give it. */
+static bool is_read_at_once(const struct lower *l, u32 var) {
+    bool answer = false;
+    for (i64 i = 0; i < l->steps.count; i++) {
+        const struct step *step = &l->steps.items[i];
+        answer = answer || (step->kind == STEP_RESULT && step->src == var);
+        if (step->kind == STEP_SORT && step->src == var) {
+            return false;
+        }
+    }
+    return answer;
+}
+
+static bool sink_may_share(const struct lower *l, const struct sink *sink, u8 kind) {
+    bool rows = sink->kind == SINK_ROWS && sink->limit < 0 && !sink->set_var && !sink->top_key_count &&
+                !is_read_at_once(l, sink->var);
+    return sink->kind == kind && (rows || (sink->kind == SINK_AGG && !sink->in_runs));
 }
 
 static bool pipe_may_share(const struct lower *l, const struct pipeline *pipe) {
@@ -37,14 +61,14 @@ static bool pipe_may_share(const struct lower *l, const struct pipeline *pipe) {
                 (from->kind == SOURCE_VAR && l->vars.items[from->ref].kind == VAR_ROWS);
     bool can = rows && from->rows >= ROWS_MIN && (!pipe->filtered || pipe->filtered >= from->rows / FEW);
     for (u32 s = 0; can && s < pipe->sink_count; s++) {
-        can = pipe->sinks[s].kind == SINK_AGG && !pipe->sinks[s].in_runs;
+        can = sink_may_share(l, &pipe->sinks[s], pipe->sinks[0].kind);
     }
     u32 filters = 0;
     u32 depth = 0;
     u32 deepest = 0;
     for (u32 i = 0; can && i < pipe->op_count; i++) {
         u16 flags = op_infos[pipe->ops[i].code].flags;
-        can = op_may_share(&pipe->ops[i]);
+        can = op_may_share(&pipe->ops[i], pipe->sinks[0].kind == SINK_ROWS);
         filters += pipe->ops[i].code == OP_FILTER;
         depth += (flags & OP_OPENS) != 0;
         depth -= (flags & OP_CLOSES) != 0;
@@ -100,17 +124,33 @@ static void touch_step(const struct lower *l, const struct step *step, struct to
     }
 }
 
-/* Whether step `later` can be run at the place of `earlier`. */
+static bool appends_to(const struct pipeline *pipe, u32 var) {
+    bool appends = false;
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        appends = appends || (pipe->sinks[s].var == var && pipe->sinks[s].append);
+    }
+    return appends;
+}
+
+/* Whether step `later` can be run at the place of `earlier`, or, for a variable that both add rows
+ * to, right behind it. */
 static bool may_move(const struct lower *l, i64 earlier, i64 later) {
     i64 count = l->vars.count + 1;
     struct touched mine = {NEW_ARRAY(l->arena, b8, count), NEW_ARRAY(l->arena, b8, count)};
+    struct touched first = {NEW_ARRAY(l->arena, b8, count), NEW_ARRAY(l->arena, b8, count)};
     struct touched others = {NEW_ARRAY(l->arena, b8, count), NEW_ARRAY(l->arena, b8, count)};
+    const struct pipeline *pipe = l->steps.items[later].pipeline;
     touch_step(l, &l->steps.items[later], &mine);
-    for (i64 i = earlier; i < later; i++) {
+    touch_step(l, &l->steps.items[earlier], &first);
+    for (i64 i = earlier + 1; i < later; i++) {
         touch_step(l, &l->steps.items[i], &others);
     }
     for (i64 v = 0; v < l->vars.count; v++) {
-        if ((mine.read[v] && others.written[v]) || (mine.written[v] && others.read[v])) {
+        bool behind = first.written[v] && appends_to(pipe, (u32)v);
+        bool met = appends_to(pipe, (u32)v) && !first.written[v];
+        met = met || (mine.read[v] && others.written[v]) || (mine.written[v] && others.read[v]);
+        met = met || (!behind && ((mine.read[v] && first.written[v]) || (mine.written[v] && first.read[v])));
+        if (met) {
             return false;
         }
     }
@@ -129,7 +169,8 @@ struct part {
 struct merge {
     struct lower *l;
     struct pipeline *out;
-    u8 *loads;         /* by column of out's source: how many parts load it */
+    u8 *loads;         /* by column of out's source: how many parts load it, */
+    b8 *early;         /* and whether one does so for all rows */
     u16 *value, *null; /* by column: registers that hold what both load; NO_REG = none */
 };
 
@@ -166,7 +207,9 @@ static void put_op(struct merge *m, struct part *part, struct op op) {
 /* What both parts load is loaded before either; literals, too, belong there. */
 static bool stands_before(const struct merge *m, const struct part *part, const struct op *op) {
     bool load = op->code == OP_LOAD || op->code == OP_LOADN;
-    return load ? m->loads[part->col[op->imm]] > 1 : op->code == OP_CONST && part->from->regs[op->dst].is_const;
+    u32 col = load ? part->col[op->imm] : 0;
+    bool shared = load && m->loads[col] > 1 && (m->early[col] || m->out->sinks[0].kind == SINK_AGG);
+    return load ? shared : op->code == OP_CONST && part->from->regs[op->dst].is_const;
 }
 
 static void put_before(struct merge *m, struct part *part) {
@@ -247,9 +290,16 @@ static void begin_part(struct merge *m, struct part *part) {
         part->col[c] = at;
     }
     b8 *loads = NEW_ARRAY(m->l->arena, b8, m->out->source.col_count + 1);
+    u32 depth = 0;
+    bool filtered = false;
     for (u32 i = 0; i < from->op_count; i++) {
+        u16 flags = op_infos[from->ops[i].code].flags;
+        depth += (flags & OP_OPENS) != 0;
+        depth -= (flags & OP_CLOSES) != 0;
+        filtered = filtered || from->ops[i].code == OP_FILTER;
         if (from->ops[i].code == OP_LOAD || from->ops[i].code == OP_LOADN) {
             loads[part->col[from->ops[i].imm]] = 1;
+            m->early[part->col[from->ops[i].imm]] |= !filtered && depth == 0;
         }
     }
     for (u32 c = 0; c < m->out->source.col_count; c++) {
@@ -285,6 +335,7 @@ static struct pipeline *merge_pipes(struct lower *l, const struct pipeline *a, c
     out->sinks = NEW_ARRAY(arena, struct sink, a->sink_count + b->sink_count);
     out->marks = NEW_ARRAY(arena, struct row_mark, a->mark_count + b->mark_count + 1);
     m.loads = NEW_ARRAY(arena, u8, cols + 1);
+    m.early = NEW_ARRAY(arena, b8, cols + 1);
     m.value = NEW_ARRAY(arena, u16, cols + 1);
     m.null = NEW_ARRAY(arena, u16, cols + 1);
     memset(m.value, 0xff, sizeof(u16) * (cols + 1));
@@ -334,7 +385,8 @@ static struct pipeline *try_merge(struct lower *l, i64 earlier, i64 later) {
     }
     const struct pipeline *a = x->pipeline;
     const struct pipeline *b = y->pipeline;
-    bool same = a->source.kind == b->source.kind && a->source.ref == b->source.ref;
+    bool same = a->source.kind == b->source.kind && a->source.ref == b->source.ref &&
+                a->sinks[0].kind == b->sinks[0].kind;
     if (!same || a->sink_count + b->sink_count > PIPE_AGGS || a->reg_count + b->reg_count >= NO_REG ||
         word_count(a) + word_count(b) > WORDS_MOST || !pipe_may_share(l, b) || may_raise(b) ||
         !share_column(&a->source, &b->source) || !may_move(l, earlier, later)) {

@@ -306,7 +306,11 @@ static u32 shared_rows(struct lower *l, const struct rel *input) {
         cols[0].type = type_of(TYPE_BOOLEAN);
     }
     build_label(b, rel_names[REL_SHARED]);
-    return l->status ? 0 : lower_rows(b, "shared", cols, (u32)MAX_OF(count, 1), false, -1);
+    u32 var = l->status ? 0 : lower_rows(b, "shared", cols, (u32)MAX_OF(count, 1), false, -1);
+    if (!l->status && fix_is_open(l)) { /* rounds make it for several rules */
+        l->vars.items[var].relation = "shared";
+    }
+    return var;
 }
 
 void shared_make(struct lower *l, const struct rel *input, i64 uses) {

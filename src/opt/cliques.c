@@ -139,7 +139,8 @@ static bool find_edges(struct rel *rel, struct edges *out) {
         out->ends[1] = end;
         out->table_cols[1] = col;
     }
-    return ok && out->scan->scan.rows_most == 0;
+    i64 most = ok ? out->scan->scan.rows_most : 0; /* of a provider */
+    return ok && (most == 0 || most == out->scan->scan.table_rows);
 }
 
 /* Everything below the aggregate: inner joins and comparisons over edges. */

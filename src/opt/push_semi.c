@@ -2,7 +2,8 @@
  *
  * A semi join reads like a filter on the columns of its keys. If these all come from one input of
  * the join below, it may run on that input first; it pays when it keeps less than half of the rows.
- * If they are keys of groups, only groups that are asked for are made.
+ * If they are keys of groups, only groups that are asked for are made; if they part the rows of windows, only those
+ * parts are.
  * Semi joins with conditions that can raise stay, because more rows would meet them. */
 #include "opt/opt_int.h"
 
@@ -77,10 +78,25 @@ static bool say_below(struct opt *o, struct rel *semi, const struct rel *below) 
     return true;
 }
 
+/* Whether it asks for whole parts of a window. */
+static bool asks_parts(const struct rel *semi, const struct rel *below) {
+    bool parts = below->kind == REL_WINDOW && !rel_is_serial(below) && semi->join.conds.count == 0;
+    for (i64 i = 0; i < semi->join.left_keys.count && parts; i++) {
+        const struct expr *key = semi->join.left_keys.items[i];
+        bool found = false;
+        for (i64 k = 0; k < below->window.keys.count && !found; k++) {
+            const struct expr *of = below->window.keys.items[k];
+            found = key->kind == EXPR_COL && of->kind == EXPR_COL && key->col == of->col;
+        }
+        parts = found;
+    }
+    return parts;
+}
+
 /* Moves a semi join down as far as it goes; returns what stands in its place. */
 static struct rel *sink(struct opt *o, struct rel *semi) {
     struct rel *below = rel_left(semi);
-    if (below->kind == REL_FILTER) {
+    if (below->kind == REL_FILTER || asks_parts(semi, below)) {
         rel_set_left(semi, rel_input(below));
         rel_set_input(below, sink(o, semi));
         return below;

@@ -3,13 +3,15 @@
  * They do when their operators and expressions are equal up to the numbers of columns. The map
  * grows from the inputs upwards: what the second part's operators make is called by the names of
  * the first's, so that expressions above can be compared. What the optimiser noted about an
- * operator does not count, and what is volatile or part of a recursion is equal to nothing. */
+ * operator does not count, and what is volatile is equal to nothing. Recursions are not either, but who
+ * shares within the rounds of one may say that its rows are equal to themselves. */
 #include "plan/plan_int.h"
 
 struct match {
     struct plan *plan;
     struct expr **map; /* by column of the second part: that of the first */
     const struct rel *a, *b;
+    u32 fix; /* rows of this recursion are equal to themselves; 0 = none */
 };
 
 static u64 mix(u64 hash, u64 value) {
@@ -52,14 +54,19 @@ u64 rel_hash(const struct rel *rel) {
     return hash;
 }
 
-static bool equal_shape(const struct rel *a, const struct rel *b) {
+static bool equal_shape(const struct match *m) {
+    const struct rel *a = m->a;
+    const struct rel *b = m->b;
+    bool rounds = a->kind == REL_WORK && b->kind == REL_WORK && m->fix && a->work.fix == m->fix &&
+                  b->work.fix == m->fix;
     if (a->kind != b->kind || a->input_count != b->input_count) {
         return false;
     }
     EACH_FIELD(field, a) {
         bool word = field->class == FIELD_WORD &&
                     memcmp(field_in(a, field), field_in(b, field), field->bytes) != 0;
-        if (word || field->class == FIELD_FIX || count_of(a, field) != count_of(b, field)) {
+        if (word || (field->class == FIELD_FIX && !rounds) ||
+            count_of(a, field) != count_of(b, field)) {
             return false;
         }
     }
@@ -211,15 +218,20 @@ static bool name_made(const struct match *m) {
     return true;
 }
 
-bool rel_equal(struct plan *plan, const struct rel *a, const struct rel *b, struct expr **map) {
-    struct match m = {plan, map, a, b};
-    bool same = equal_shape(a, b);
+bool rel_equal_round(struct plan *plan, const struct rel *a, const struct rel *b, struct expr **map,
+                     u32 fix) {
+    struct match m = {plan, map, a, b, fix};
+    bool same = equal_shape(&m);
     for (i32 i = 0; same && i < a->input_count; i++) {
         same = rel_shares(a) ? a->inputs[i] == b->inputs[i]
-                             : rel_equal(plan, a->inputs[i], b->inputs[i], map);
+                             : rel_equal_round(plan, a->inputs[i], b->inputs[i], map, fix);
     }
     EACH_FIELD(field, a) {
         same = same && equal_field(&m, field);
     }
     return same && name_made(&m);
+}
+
+bool rel_equal(struct plan *plan, const struct rel *a, const struct rel *b, struct expr **map) {
+    return rel_equal_round(plan, a, b, map, 0);
 }

@@ -400,6 +400,9 @@ bool order_kept(struct plan *plan, const struct fix_draft *f, u32 relation, stru
  * then says for columns of b which of a's they are (see rel_copy). What is volatile is equal to
  * nothing. */
 bool rel_equal(struct plan *plan, const struct rel *a, const struct rel *b, struct expr **map);
+/* The same within the rounds of the recursion `fix`, whose rows are equal to themselves. */
+bool rel_equal_round(struct plan *plan, const struct rel *a, const struct rel *b, struct expr **map,
+                     u32 fix);
 u64 rel_hash(const struct rel *rel); /* of the operator alone; the same for equal ones */
 
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);

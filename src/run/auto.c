@@ -38,6 +38,14 @@ struct column_thing {
     u8 at;
 };
 
+struct placed_loop { /* whose rounds a device may queue */
+    u32 first;
+    u8 queued; /* places */
+    f64 looks;
+    f64 look_ns[PLACES_MOST];
+    f64 round_ns[PLACES_MOST]; /* of all its steps, not corrected */
+};
+
 struct placed {
     u32 step_count, place_count;
     const struct step **steps;
@@ -54,6 +62,7 @@ struct placed {
     f64 running_ns;             /* estimate of the step that was chosen last */
     u8 way;                     /* enum way */
     b8 measured;                /* the time of the whole tells something about it */
+    VEC(struct placed_loop) loops;
 };
 
 /* --- what there is --- */
@@ -318,6 +327,19 @@ static void note_made(void *arg, u32 var) {
     VEC_PUSH(m->arena, &m->vars, var);
 }
 
+/* The loop whose rounds are queued that a step is in; NULL = none. */
+static struct placed_loop *queued_loop(struct describing *d, u32 s) {
+    for (i64 i = 0; i < d->loops.count; i++) {
+        const struct place_loop *loop = &d->loops.items[i];
+        for (i64 k = 0; loop->first <= s && s < loop->end && k < d->p->loops.count; k++) {
+            if (d->p->loops.items[k].first == loop->first) {
+                return &d->p->loops.items[k];
+            }
+        }
+    }
+    return NULL;
+}
+
 /* Which places can run it, and what it takes there. */
 static void describe_times(struct describing *d, u32 s, struct place_step *out) {
     struct exec *x = d->x;
@@ -335,12 +357,18 @@ static void describe_times(struct describing *d, u32 s, struct place_step *out) 
     if (stays(x, step)) {
         note->can = (u8)((1u << d->p->place_count) - 1);
     }
+    struct placed_loop *loop = queued_loop(d, s);
     bool works = step->kind != STEP_RESULT && step->kind != STEP_LIMIT && step->kind != STEP_FETCH;
     for (u32 i = 0; works && i < d->p->place_count; i++) {
         struct device *device = d->devices->list[d->p->numbers[i]];
         if (note->can >> i & 1 && (i > 0 || note->can != 1)) {
             out->ns[i] =
                 device->estimate_ns(device, x, step, d->p->vars) * past_ratio(x->past, s, i);
+        }
+        if (loop && out->ns[i] > 0 && loop->queued >> i & 1) {
+            f64 ns = device->round_ns(device, x, step, d->p->vars);
+            loop->round_ns[i] += ns;
+            out->round_ns[i] = ns * past_ratio(x->past, loop->first, i);
         }
     }
     out->can = note->can;
@@ -367,6 +395,36 @@ static void describe_step(struct describing *d, u32 s, struct place_step *out) {
     out->made_count = (u32)makes.vars.count;
 }
 
+/* Looks at 1, 2, 4 up to so many rounds that are queued: see gpu/gpu_loop.c. */
+static f64 looks_of(const struct exec *x, f64 rounds) {
+    f64 most = (f64)MAX_OF(x->settings->gpu_rounds, 1);
+    f64 looks = 1;
+    for (f64 at = 1; at < most && rounds > 0; at *= 2) {
+        rounds -= at;
+        looks++;
+    }
+    return looks + MAX_OF(rounds, 0) / most;
+}
+
+/* Which places queue rounds of the block, and what their looks take. */
+static void describe_queue(struct describing *d, const struct block *block, struct place_loop *loop) {
+    enum { LOOK_WAITS = 2 };
+    struct exec *x = d->x;
+    struct placed_loop placed = {.first = loop->first, .looks = looks_of(x, loop->rounds)};
+    for (u32 i = 1; i < d->p->place_count; i++) {
+        struct device *device = d->devices->list[d->p->numbers[i]];
+        bool queues = device->queues && device->queues(device, x, block, loop->first);
+        placed.queued = (u8)(placed.queued | (queues ? 1u << i : 0u));
+        placed.look_ns[i] = queues ? LOOK_WAITS * d->p->rates[i].launch_ns + QUEUE_NS : 0;
+    }
+    loop->queued = placed.queued;
+    loop->looks = placed.looks;
+    memcpy(loop->look_ns, placed.look_ns, sizeof loop->look_ns);
+    if (placed.queued) {
+        VEC_PUSH(exec_arena(x), &d->p->loops, placed);
+    }
+}
+
 /* A loop within another is part of it. */
 static void describe_loops(struct describing *d) {
     const struct program *program = d->x->program;
@@ -377,12 +435,29 @@ static void describe_loops(struct describing *d) {
         if (!block->loop_count) {
             continue;
         }
-        struct place_loop loop = {firsts[block->loop], firsts[b + 1], past_rounds(d->x->past, b)};
+        struct place_loop loop = {
+            .first = firsts[block->loop], .end = firsts[b + 1], .rounds = past_rounds(d->x->past, b)};
+        if (block->loop == b) {
+            describe_queue(d, block, &loop);
+        }
         while (d->loops.count && d->loops.items[d->loops.count - 1].first >= loop.first) {
+            loop.queued = 0;
             loop.rounds = MAX_OF(loop.rounds, d->loops.items[--d->loops.count].rounds);
         }
         if (loop.end > loop.first) {
             VEC_PUSH(d->x->arena, &d->loops, loop);
+        }
+    }
+}
+
+/* Rounds are queued where all that works in them can be run. */
+static void check_queues(struct describing *d) {
+    for (i64 i = 0; i < d->loops.count; i++) {
+        struct place_loop *loop = &d->loops.items[i];
+        for (u32 s = MAX_OF(loop->first, d->first); s < loop->end; s++) {
+            u8 kind = d->p->steps[s]->kind;
+            bool works = kind == STEP_PIPELINE || kind == STEP_BUILD;
+            loop->queued &= works ? d->p->notes[s].can : (u8)~0u;
         }
     }
 }
@@ -484,6 +559,7 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
     struct describing d = {.x = x, .devices = devices, .p = p};
     x->placed = p;
     p->stale = 0;
+    p->loops.count = 0;
     p->revisions += again;
     describe_loops(&d);
     d.first = place_from(&d, step_no);
@@ -494,11 +570,13 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
         describe_step(&d, d.first + s, &d.steps[s]);
     }
     u32 loop_count = 0;
+    check_queues(&d);
     for (i64 i = 0; i < d.loops.count; i++) { /* those that are still to come */
         struct place_loop loop = d.loops.items[i];
         if (loop.first >= d.first) {
-            d.loops.items[loop_count++] =
-                (struct place_loop){loop.first - d.first, loop.end - d.first, loop.rounds};
+            loop.first -= d.first;
+            loop.end -= d.first;
+            d.loops.items[loop_count++] = loop;
         }
     }
     u32 vars = x->program->var_count;
@@ -591,7 +669,7 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
 struct looking {
     struct exec *x;
     struct placed *p; /* NULL: nothing was placed */
-    b8 makes;         /* the step is a pipeline, or builds an index */
+    b8 makes;         /* the step makes them, rather than to change what another made */
 };
 
 static void look_at_rows(void *arg, u32 var) {
@@ -609,20 +687,31 @@ static void look_at_rows(void *arg, u32 var) {
     }
 }
 
+static const struct step *step_at(const struct program *program, u32 step_no) {
+    const struct step *step = NULL;
+    for (u32 b = 0; !step; b++) {
+        const struct block *block = &program->blocks[b];
+        step = step_no < block->step_count ? &block->steps[step_no] : NULL;
+        step_no -= step ? 0 : block->step_count;
+    }
+    return step;
+}
+
+void auto_left(struct exec *x, u32 step_no) {
+    const struct step *step = step_at(x->program, step_no);
+    struct looking looking = {x, x->placed, step->kind != STEP_SORT && step->kind != STEP_SPLIT};
+    if (x->past || x->placed) {
+        step_outputs(step, look_at_rows, &looking);
+    }
+    if (step->kind == STEP_BUILD) {
+        const struct index *index = x->vars[step->dst].index;
+        past_indexed(x->past, step->dst, index && index->unique);
+    }
+}
+
 void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no, i64 ns) {
     struct placed *p = x->placed;
-    if (!x->past && !p) {
-        return;
-    }
-    const struct step *step = NULL;
-    u32 left = step_no;
-    for (u32 b = 0; !step; b++) {
-        const struct block *block = &x->program->blocks[b];
-        step = left < block->step_count ? &block->steps[left] : NULL;
-        left -= step ? 0 : block->step_count;
-    }
-    struct looking looking = {x, p, step->kind == STEP_PIPELINE || step->kind == STEP_BUILD};
-    step_outputs(step, look_at_rows, &looking);
+    auto_left(x, step_no);
     if (!p) {
         return;
     }
@@ -640,7 +729,7 @@ void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32
         f64 moved = over((f64)(m->bytes_moved - m->bytes_fetched), rates->bus_bytes_per_ns) +
                     over((f64)m->bytes_fetched, rates->bus_down_bytes_per_ns);
         f64 took = MAX_OF((f64)ns - moved, (f64)ns / 10);
-        if (place && m->device_ns && queue_may(x, step)) { /* nobody will wait for it */
+        if (place && m->device_ns && queue_may(x, step_at(x->program, step_no))) { /* nobody will wait for it */
             took = MIN_OF(took, (f64)m->device_ns + QUEUE_NS);
         }
         past_took(x->past, step_no, place, p->running_ns, took);
@@ -682,9 +771,46 @@ f64 auto_pause(struct exec *x) {
     return running_ns;
 }
 
+bool auto_places_away(const struct exec *x, u32 step_no) {
+    return !x->placed || x->placed->places[step_no] != 0;
+}
+
 void auto_resume(struct exec *x, f64 running_ns) {
     if (x->placed) {
         x->placed->running_ns = running_ns;
+    }
+}
+
+void auto_queued_rounds(struct exec *x, const struct run_devices *devices, u32 number,
+                        const struct rounds *r, i64 ns) {
+    enum { NEVER = 32 }; /* times as long, where the device found that it cannot */
+    const struct placed *p = x->placed;
+    bool usual = p && (r->count > 0 || r->cannot) && !x->compiling_ns;
+    for (u32 s = 0; usual && s < r->block->step_count; s++) {
+        usual = !x->metrics[r->first_step + s].interim;
+    }
+    for (i64 i = 0; usual && i < p->loops.count; i++) {
+        const struct placed_loop *loop = &p->loops.items[i];
+        u32 place = 1;
+        while (place < p->place_count && devices->list[p->numbers[place]]->space != devices->list[number]->space) {
+            place++;
+        }
+        if (loop->first == r->first_step && place < p->place_count && loop->queued >> place & 1) {
+            f64 looks = looks_of(x, (f64)r->count) * loop->look_ns[place];
+            f64 estimate = loop->round_ns[place] * (f64)MAX_OF(r->count, 1);
+            f64 took = r->count ? MAX_OF((f64)ns - looks, (f64)ns / 10) : estimate * NEVER;
+            past_took(x->past, loop->first, place, estimate, took);
+        }
+    }
+}
+
+/* What a round reads of a relation is expected to be as much as on average: the last one found nothing. */
+void auto_loop_ended(struct exec *x, const struct block *block, u32 first_step, i64 rounds) {
+    for (u32 s = 0; s < block->step_count && rounds > 0; s++) {
+        const struct step *step = &block->steps[s];
+        if (step->kind == STEP_LIMIT && step->shares) {
+            past_had(x->past, step->dst, x->metrics[first_step + s].rows_out / rounds);
+        }
     }
 }
 

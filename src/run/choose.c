@@ -154,7 +154,7 @@ static u32 host_always(const struct exec *x, const struct step *step) {
     bool may = at == HOST_LIMIT || (at == HOST_WINDOW && !host_window(step)) ||
                (at == HOST_RANK && program_interner(x->program, step->dict) != NO_VAR) ||
                (at == HOST_FOLD && step->fold != AGG_STRING_AGG) ||
-               (at == HOST_KEPT && !variable_graph(&x->vars[step->src]));
+               (at == HOST_KEPT && !variable_graph(&x->vars[step->src]) && !x->vars[step->src].levels);
     return may ? HOST_COUNT : at;
 }
 

@@ -17,6 +17,7 @@ static bool failed(const struct exec *x, u32 number) {
     return x->lits[x->program->deferrals[number - 1].lit].b8 != 0;
 }
 
+/* The step that makes the result, an index over its rows. */
 static bool is_last(const struct exec *x, const struct step *step) {
     return step->kind == STEP_BUILD && step->src == own(x, step)->rows_var;
 }
@@ -52,6 +53,15 @@ bool defer_skips(struct exec *x, const struct step *step) {
         set(x, step, FAULT_MORE_ROWS, own(x, step)->position);
     }
     return false;
+}
+
+bool defer_may_queue(const struct exec *x, const struct step *step) {
+    bool fails = false;
+    for (u32 d = step->defer; d; d = x->program->deferrals[d - 1].parent) {
+        fails = fails || failed(x, d);
+    }
+    bool several = step->defer && is_last(x, step) && own(x, step)->single && x->vars[step->src].rows > 1;
+    return !fails && !several;
 }
 
 bool defer_fault(struct exec *x, const struct step *step) {

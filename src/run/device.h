@@ -169,6 +169,13 @@ void exec_fault(struct exec *x, u64 key); /* atomic minimum */
 FALLIBLE exec_check(struct exec *x);
 /* Rows that a variable had when the program ran last and had made it; -1 = not known. */
 i64 exec_expects(const struct exec *x, u32 var);
+/* Whether the index was made by the host when the program ran last, of keys each of which was there once. */
+bool exec_expects_unique(const struct exec *x, u32 var);
+/* What a device remembers of a sort, or of few words of a build, until the program runs again: how many words, which it
+ * alone understands. They may be out of date, and nobody says whether they were kept. */
+enum { NOTE_WORDS = 48, NOTE_WORDS_FEW = 4 };
+u32 exec_recall(const struct exec *x, u32 step_no, u64 words[NOTE_WORDS]);
+void exec_remember(const struct exec *x, u32 step_no, const u64 *words, u32 count);
 
 /* The column's bytes stay to the end of the execution, of the whole one where this is a share:
  * variables may point into them. Thread-safe. */
@@ -275,6 +282,10 @@ struct device {
      * step by step, which may read rows of the last one again. Fills metrics but for times. NULL where
      * a device runs only steps. */
     FALLIBLE (*rounds)(struct device *dev, struct exec *x, struct rounds *r);
+    /* Whether it would, as far as the loop's steps tell; and what a step takes in such a round, where nobody waits for
+     * it. `first_step` is the number of the block's first one. NULL where there is no `rounds`. */
+    bool (*queues)(struct device *dev, struct exec *x, const struct block *block, u32 first_step);
+    f64 (*round_ns)(struct device *dev, struct exec *x, const struct step *step, const struct expected *vars);
     /* Queues a step without waiting for what it gives: until `settle` the variables that it makes have as
      * many rows as exec_expects says, and nothing that it reads may change or go. `first`: nothing is
      * queued yet; from then to `settle` the device is this execution's. *out_done = false: the step has to

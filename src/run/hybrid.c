@@ -618,7 +618,11 @@ static FALLIBLE first_error(struct exec *x, const struct share_plan *plan,
 static i64 rows_held(const struct exec *x, const struct pipeline *pipe) {
     i64 rows = 0;
     for (u32 s = 0; s < pipe->sink_count; s++) {
-        rows += pipe->sinks[s].kind == SINK_MARK ? 0 : x->vars[pipe->sinks[s].var].rows;
+        bool counts = pipe->sinks[s].kind != SINK_MARK;
+        for (u32 before = 0; before < s; before++) { /* branches of one union */
+            counts = counts && pipe->sinks[before].var != pipe->sinks[s].var;
+        }
+        rows += counts ? x->vars[pipe->sinks[s].var].rows : 0;
     }
     return rows;
 }

@@ -25,16 +25,44 @@ struct past_ratio {
     _Atomic i32 share; /* of a scan that several places shared, in units of 1 / SHARE_ONE */
 };
 
+/* What a device remembers of a step: see exec_recall. */
+struct past_note {
+    _Atomic b8 busy; /* somebody reads or writes it: then others do without */
+    u32 room, count; /* words; 0 = nothing yet */
+    u64 words[];
+};
+
 struct past {
     u32 step_count, var_count, block_count;
     struct past_ratio *ratios; /* by step and place */
     _Atomic i64 *rows;         /* by variable, at last; -1 = not seen */
+    _Atomic b8 *unique;        /* by index: keys of the one that the host made last were not repeated */
     _Atomic i64 *made;         /* the same, as the pipeline that makes it left it */
     _Atomic i64 *rounds;       /* by block; 0 = not seen */
     struct ways ways;          /* of the whole */
+    struct past_note **notes;  /* by step; NULL = it needs none */
     _Atomic i32 misses;        /* one behind the other, of steps that were queued */
     _Atomic i32 waits;         /* runs until they are queued again */
 };
+
+/* For as much as devices remember of such a step. */
+static u32 note_room(const struct step *step) {
+    return step->kind == STEP_SORT ? NOTE_WORDS : step->kind == STEP_BUILD ? NOTE_WORDS_FEW : 0;
+}
+
+static void notes_new(struct arena *arena, const struct program *program, struct past *past) {
+    u32 no = 0;
+    past->notes = NEW_ARRAY(arena, struct past_note *, past->step_count + 1);
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, no++) {
+            u32 room = note_room(&program->blocks[b].steps[s]);
+            if (room && past->notes) {
+                past->notes[no] = arena_alloc(arena, (i64)(sizeof(struct past_note) + room * sizeof(u64)));
+                past->notes[no]->room = room;
+            }
+        }
+    }
+}
 
 struct past *past_new(struct arena *arena, const struct program *program) {
     struct past *past = NEW(arena, struct past);
@@ -47,6 +75,8 @@ struct past *past_new(struct arena *arena, const struct program *program) {
     past->rows = NEW_ARRAY(arena, _Atomic i64, past->var_count + 1);
     past->rounds = NEW_ARRAY(arena, _Atomic i64, past->block_count + 1);
     past->made = NEW_ARRAY(arena, _Atomic i64, past->var_count + 1);
+    past->unique = NEW_ARRAY(arena, _Atomic b8, past->var_count + 1);
+    notes_new(arena, program, past);
     for (u32 v = 0; v < past->var_count; v++) {
         atomic_init(&past->rows[v], -1);
         atomic_init(&past->made[v], -1);
@@ -122,6 +152,13 @@ void past_made(struct past *past, u32 var, i64 rows) {
     }
 }
 
+void past_indexed(struct past *past, u32 var, bool unique) {
+    if (past) {
+        ASSERT(var < past->var_count);
+        atomic_store(&past->unique[var], unique);
+    }
+}
+
 f64 past_rounds(const struct past *past, u32 block) {
     i64 rounds = past ? atomic_load(&past->rounds[block]) : 0;
     return rounds > 0 ? (f64)rounds : 4;
@@ -155,4 +192,30 @@ void past_queued(struct past *past, bool good) {
 i64 exec_expects(const struct exec *x, u32 var) {
     ASSERT(!x->past || var < x->past->var_count);
     return x->past ? atomic_load(&x->past->made[var]) : -1;
+}
+
+bool exec_expects_unique(const struct exec *x, u32 var) {
+    ASSERT(!x->past || var < x->past->var_count);
+    return x->past && atomic_load(&x->past->unique[var]);
+}
+
+u32 exec_recall(const struct exec *x, u32 step_no, u64 words[NOTE_WORDS]) {
+    struct past_note *note = x->past ? x->past->notes[step_no] : NULL;
+    u32 count = 0;
+    if (note && !atomic_exchange(&note->busy, 1)) {
+        count = note->count;
+        memcpy(words, note->words, count * sizeof *words);
+        atomic_store(&note->busy, 0);
+    }
+    return count;
+}
+
+void exec_remember(const struct exec *x, u32 step_no, const u64 *words, u32 count) {
+    struct past_note *note = x->past ? x->past->notes[step_no] : NULL;
+    ASSERT(!note || count <= note->room);
+    if (note && !atomic_exchange(&note->busy, 1)) {
+        note->count = count;
+        memcpy(note->words, words, count * sizeof *words);
+        atomic_store(&note->busy, 0);
+    }
 }

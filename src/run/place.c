@@ -8,7 +8,7 @@
  *
  * A loop is one step of this: its steps run at the place chosen for it, or at one that can. It is
  * gone through twice, and the second time, which finds things where the first left them, counts for
- * all rounds but the first. */
+ * all rounds but the first. A place that queues rounds takes less for these, as nobody waits for their steps. */
 #include "run/place.h"
 
 enum { STATES_MOST = 32, LIVE_MOST = 24 };
@@ -92,18 +92,23 @@ static f64 bring(const struct walk *w, struct state *state, const struct place_u
     return ns;
 }
 
-static void run_at(const struct walk *w, struct state *state, const struct place_step *step,
-                   u32 place) {
+static void run_for(const struct walk *w, struct state *state, const struct place_step *step,
+                    u32 place, f64 ns) {
     for (u32 i = 0; i < step->use_count; i++) {
         state->ns += bring(w, state, &step->uses[i], place);
     }
-    state->ns += step->ns[place];
+    state->ns += ns;
     for (u32 i = 0; i < step->made_count; i++) {
         u8 slot = w->slot[step->made[i]];
         if (slot != NO_SLOT) {
             state->at[slot] = (u8)(1u << place);
         }
     }
+}
+
+static void run_at(const struct walk *w, struct state *state, const struct place_step *step,
+                   u32 place) {
+    run_for(w, state, step, place, step->ns[place]);
 }
 
 static u32 nearest(const struct place_step *step, u32 place) {
@@ -118,15 +123,19 @@ static u32 nearest(const struct place_step *step, u32 place) {
 static void run_loop(const struct walk *w, struct state *state, const struct place_loop *loop,
                      u32 place) {
     f64 start = state->ns;
+    bool queued = loop->queued >> place & 1;
     for (u32 round = 0; round < 2; round++) {
         f64 before = state->ns;
         for (u32 s = loop->first; s < loop->end; s++) {
-            run_at(w, state, &w->p->steps[s], nearest(&w->p->steps[s], place));
+            const struct place_step *step = &w->p->steps[s];
+            u32 at = nearest(step, place);
+            run_for(w, state, step, at, queued && round && at == place ? step->round_ns[at] : step->ns[at]);
         }
         if (round) {
             state->ns = before + (state->ns - before) * (loop->rounds - 1);
         }
     }
+    state->ns += queued ? loop->looks * loop->look_ns[place] : 0;
     ASSERT(state->ns >= start || loop->rounds < 1);
 }
 

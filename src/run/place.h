@@ -17,16 +17,21 @@ struct place_use {
 struct place_step {
     u8 can;              /* places that can run it; never none */
     f64 ns[PLACES_MOST]; /* its time there, once it has all it reads */
+    f64 round_ns[PLACES_MOST]; /* in a round of a loop that is queued there */
     u32 use_count;
     const struct place_use *uses;
     u32 made_count;
     const u32 *made; /* things that it makes or changes: they lie where it ran, and nowhere else */
 };
 
-/* Steps [first, end) run so many times. All of them run at one place, but for those that cannot. */
+/* Steps [first, end) run so many times. All of them run at one place, but for those that cannot. Where rounds are
+ * queued, those behind the first take round_ns, and so many looks tell whether there are more. */
 struct place_loop {
     u32 first, end;
     f64 rounds;
+    u8 queued; /* places */
+    f64 looks;
+    f64 look_ns[PLACES_MOST];
 };
 
 /* A program, as far as placing it goes. Things are variables and columns of tables. Loops do not

@@ -14,6 +14,7 @@ struct queued {
     const struct step *step;
     i64 ns;         /* of the host, to queue it */
     f64 running_ns; /* as auto estimated */
+    b8 kept_away;   /* it was meant for the host */
 };
 
 struct queue {
@@ -25,6 +26,8 @@ struct queue {
     u32 count;
     struct queued *items;
     b8 *unsettled; /* by variable */
+    b8 knows_last;
+    u32 last_away; /* the last step that others than the host are expected to run; NO_STEP = none */
 };
 
 bool queue_is_open(const struct exec *x) {
@@ -36,6 +39,7 @@ static struct queue *queue_of(struct exec *x) {
         struct queue *q = NEW(exec_arena(x), struct queue);
         q->items = NEW_ARRAY(exec_arena(x), struct queued, step_total(x->program) + 1);
         q->unsettled = NEW_ARRAY(exec_arena(x), b8, x->program->var_count + 1);
+        q->last_away = NO_STEP;
         x->queue = q;
     }
     return x->queue;
@@ -51,7 +55,8 @@ static bool has_loops(const struct program *program) {
 }
 
 static bool is_queued_kind(const struct step *step) {
-    return (step->kind == STEP_PIPELINE || step->kind == STEP_BUILD) && !step->defer;
+    return step->kind == STEP_PIPELINE || step->kind == STEP_BUILD || step->kind == STEP_SORT ||
+           step->kind == STEP_LIMIT;
 }
 
 bool queue_may(const struct exec *x, const struct step *step) {
@@ -93,9 +98,97 @@ static void touch_output(void *arg, u32 var) {
     t->unknown = t->unknown || exec_expects(t->x, var) < 0;
 }
 
+static bool in_place(const struct step *step) {
+    return step->kind == STEP_SORT;
+}
+
 static void note_unsettled(void *arg, u32 var) {
     struct queue *q = arg;
     q->unsettled[var] = 1;
+}
+
+/* Of its variables, and of interners that it may add to: how many they hold is not known. */
+static void note_queued(struct exec *x, const struct step *step) {
+    const struct pipeline *pipe = step->pipeline;
+    step_outputs(step, note_unsettled, x->queue);
+    for (u32 i = 0; step->kind == STEP_PIPELINE && i < pipe->op_count; i++) {
+        u32 var = op_variable(&pipe->ops[i]);
+        if (var != NO_VAR && x->vars[var].kind == VAR_INTERN) {
+            note_unsettled(x->queue, var);
+        }
+    }
+}
+
+static bool is_unsettled_dict(const struct exec *x, u32 dict) {
+    u32 var = dict ? program_interner(x->program, dict - 1) : NO_VAR;
+    return var != NO_VAR && x->queue->unsettled[var];
+}
+
+/* Whether the step names an interner whose texts or pairs are still to be counted, or has numbers of its. */
+static bool numbers_unsettled(const struct exec *x, const struct step *step) {
+    const struct pipeline *pipe = step->pipeline;
+    bool found = false;
+    if (step->kind != STEP_PIPELINE) {
+        const u32 *dicts = x->program->vars[step->src].dicts;
+        for (u32 c = 0; dicts && c < x->program->vars[step->src].col_count; c++) {
+            found = found || is_unsettled_dict(x, dicts[c]);
+        }
+        return found;
+    }
+    for (u32 r = 0; r < pipe->reg_count; r++) {
+        found = found || is_unsettled_dict(x, pipe->regs[r].dict);
+    }
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        u32 var = op_variable(&pipe->ops[i]);
+        found = found || (var != NO_VAR && x->vars[var].kind == VAR_INTERN && x->queue->unsettled[var]);
+    }
+    return found;
+}
+
+/* Whether the step reads what is queued. */
+static bool reads_queued(const struct exec *x, const struct step *step) {
+    struct touching t = {.x = x};
+    step_inputs(x->program, step, touch_input, &t);
+    return t.unsettled;
+}
+
+/* Of the rows that its source is expected to have as many as make it worth a device. */
+static bool reads_many(const struct exec *x, const struct step *step) {
+    const struct source *source = step->kind == STEP_PIPELINE ? &step->pipeline->source : NULL;
+    i64 rows = !source                       ? 0
+               : source->kind == SOURCE_TABLE ? x->versions[source->ref]->rows
+               : source->kind == SOURCE_VAR   ? past_rows(x->past, source->ref)
+                                              : 0;
+    return rows >= x->settings->host_rows;
+}
+
+/* Whether others than the host run steps behind this one, so that the answer has to be waited for anyway. */
+static bool goes_on(struct exec *x, u32 step_no) {
+    struct queue *q = x->queue;
+    u32 no = 0;
+    for (u32 b = 0; !q->knows_last && b < x->program->block_count; b++) {
+        const struct block *block = &x->program->blocks[b];
+        for (u32 s = 0; s < block->step_count; s++, no++) {
+            const struct step *step = &block->steps[s];
+            bool away = reads_many(x, step) && !choose_host_always(x, step) && auto_places_away(x, no);
+            q->last_away = away ? no : q->last_away;
+        }
+    }
+    q->knows_last = 1;
+    return q->last_away != NO_STEP && step_no < q->last_away;
+}
+
+/* A step over few rows is the calling thread's; but where these are still to be waited for, and others
+ * come behind it that are not, the device makes it sooner than the host would know that it may. */
+static bool keeps_away(struct exec *x, const struct run_devices *devices, u32 step_no, const struct step *step,
+                       struct chosen *chosen) {
+    struct device *device = devices->list[x->queue->number];
+    bool keeps = chosen->alone && x->queue->open && reads_queued(x, step) && goes_on(x, step_no) &&
+                 !(device->refuses && device->refuses(device, x, step));
+    if (keeps) {
+        *chosen = (struct chosen){.number = x->queue->number, .why = "what it reads is queued"};
+    }
+    return keeps;
 }
 
 /* Whether the device may take it as it is: all that it reads is there, or on the host. */
@@ -111,13 +204,14 @@ static bool fits(struct exec *x, const struct run_devices *devices, const struct
     step_inputs(x->program, step, touch_input, &t);
     t.unsettled = false; /* that is what it is about */
     step_outputs(step, touch_output, &t);
-    return !t.away && !t.unsettled && !t.unknown;
+    return !t.away && (!t.unsettled || in_place(step)) && !t.unknown && !numbers_unsettled(x, step);
 }
 
 wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step_no,
                      const struct step *step, bool *out_done) {
     *out_done = false;
-    if (!is_queued_kind(step) || devices->count < 2 || !may_queue(x) || step_no < x->queue->held) {
+    if (!is_queued_kind(step) || devices->count < 2 || !may_queue(x) || step_no < x->queue->held ||
+        !defer_may_queue(x, step)) {
         return ERR_OK;
     }
     struct queue *q = x->queue;
@@ -125,6 +219,7 @@ wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step
     TRY(exec_check(x));
     i64 start = clock_ns();
     TRY(choose_device(x, devices, step_no, step, &chosen));
+    bool kept_away = keeps_away(x, devices, step_no, step, &chosen);
     if ((i64)q->count >= x->settings->gpu_queue || !fits(x, devices, step, &chosen)) {
         (void)auto_pause(x);
         return ERR_OK;
@@ -158,8 +253,8 @@ wf_status queue_step(struct exec *x, const struct run_devices *devices, u32 step
         q->first = step_no;
     }
     q->last = step_no;
-    step_outputs(step, note_unsettled, q);
-    q->items[q->count++] = (struct queued){step_no, step, clock_ns() - start, auto_pause(x)};
+    note_queued(x, step);
+    q->items[q->count++] = (struct queued){step_no, step, clock_ns() - start, auto_pause(x), kept_away};
     return arena_check(x->arena, x->err);
 }
 
@@ -215,24 +310,43 @@ static void want_input(void *arg, u32 var) {
     struct wanting *w = arg;
     const struct variable *v = &w->x->vars[var];
     bool away = v->copy && v->copy_space == w->device->space && !v->on_host;
-    if (!w->status && away && (v->kind == VAR_ROWS || v->kind == VAR_AGG)) {
+    bool interned = v->kind == VAR_INTERN && w->x->queue->unsettled[var];
+    if (!w->status && away && (v->kind == VAR_ROWS || v->kind == VAR_AGG || interned)) {
         w->status = w->device->want(w->device, w->x, var);
     }
 }
 
+/* Whether the rows of the answer stay where they are. */
+static bool stays(const struct exec *x, const struct step *step) {
+    return step->kind == STEP_RESULT && setting_keeps_result(x->settings);
+}
+
+/* Of the step that is next, and, where all behind it is the host's, of those, too. */
 static FALLIBLE want_inputs(struct exec *x, const struct run_devices *devices, u32 step_no,
                             const struct step *step) {
     struct device *device = devices->list[x->queue->number];
     struct wanting w = {x, device, ERR_OK};
     struct chosen chosen = {.number = 1};
-    bool stays = step && step->kind == STEP_RESULT && setting_keeps_result(x->settings);
-    if (step && !stays && device->want) {
+    if (!step || !device->want) {
+        return ERR_OK;
+    }
+    if (!stays(x, step)) {
         wf_status status = choose_device(x, devices, step_no, step, &chosen);
         (void)auto_pause(x);
         if (status) { /* whoever runs it meets it again */
             error_reset(x->err);
         } else if (!chosen.number && !chosen.shares) {
             step_inputs(x->program, step, want_input, &w);
+        }
+    }
+    u32 no = 0;
+    bool all = !chosen.number && !chosen.shares && !goes_on(x, step_no);
+    for (u32 b = 0; all && b < x->program->block_count; b++) {
+        const struct block *block = &x->program->blocks[b];
+        for (u32 s = 0; s < block->step_count; s++, no++) {
+            if (no > step_no && !stays(x, &block->steps[s])) {
+                step_inputs(x->program, &block->steps[s], want_input, &w);
+            }
         }
     }
     return w.status;
@@ -265,7 +379,17 @@ wf_status queue_settle(struct exec *x, const struct run_devices *devices, u32 st
         i64 ns = q->items[i].ns + metric->device_ns;
         metric->ns += ns;
         auto_resume(x, q->items[i].running_ns);
-        auto_ran(x, devices, number, q->items[i].step_no, ns);
+        if (q->items[i].kept_away) {
+            auto_left(x, q->items[i].step_no);
+        } else {
+            auto_ran(x, devices, number, q->items[i].step_no, ns);
+        }
+    }
+    for (u32 i = count; i-- > 0;) { /* what a variable had before it was sorted */
+        const struct queued *item = &q->items[i];
+        if (in_place(item->step)) {
+            past_made(x->past, item->step->src, x->metrics[item->step_no].rows_in);
+        }
     }
     refresh_dicts(x);
     for (u32 s = q->first; s <= q->last; s++) {

@@ -1,6 +1,7 @@
 /* rounds.c: what the rules of recursions did, round by round, for EXPLAIN ANALYZE and EXPLAIN (ROUNDS).
  *
- * A rule is a pipeline of a loop that appends rows to a relation. A step's metrics grow from round to
+ * A rule is a pipeline of a loop that appends rows to a relation; what several rules read of a round, since
+ * their bodies are equal, has lines of its own. A step's metrics grow from round to
  * round; the difference is the round's. Derived is what reached the sink, new what the relation did
  * not have. Rounds are noted only while an execution is explained. */
 #include "run/run_int.h"
@@ -17,12 +18,14 @@ static bool is_relation(const struct program *program, u32 var) {
     return found;
 }
 
-/* The variable that a rule appends to; NO_VAR: the step is none. */
+/* The variable that a rule appends to, or that rules share; NO_VAR: the step is none. */
 static u32 rule_of(const struct program *program, const struct step *step) {
     const struct pipeline *pipe = step->kind == STEP_PIPELINE ? step->pipeline : NULL;
     const struct sink *sink = pipe && pipe->sink_count ? &pipe->sinks[0] : NULL;
-    bool rule = sink && sink->kind == SINK_ROWS && sink->append && is_relation(program, sink->var);
-    return rule ? sink->var : NO_VAR;
+    bool rows = sink && sink->kind == SINK_ROWS;
+    bool rule = rows && sink->append && is_relation(program, sink->var);
+    bool shared = rows && !is_relation(program, sink->var) && program->vars[sink->var].relation;
+    return rule || shared ? sink->var : NO_VAR;
 }
 
 /* Rows that reached the end of the pipeline so far; -1 = not counted. */
@@ -70,7 +73,7 @@ static const struct step *step_at(const struct program *program, u32 number, u32
     return NULL;
 }
 
-/* "path 2": the second rule of it. */
+/* "path 2": the second rule of it; "shared12": rows of a variable, as EXPLAIN (PROGRAM) calls it. */
 static const char *rule_name(struct exec *x, u32 number) {
     u32 first = 0;
     const struct step *step = step_at(x->program, number, &first);
@@ -80,6 +83,9 @@ static const char *rule_name(struct exec *x, u32 number) {
         nth += rule_of(x->program, step_at(x->program, i, &first)) == var;
     }
     const char *name = x->program->vars[var].relation;
+    if (!is_relation(x->program, var)) {
+        return arena_printf(x->arena, "%s%u", name, var);
+    }
     return arena_printf(x->arena, "%s %d", name ? name : x->program->vars[var].name, nth);
 }
 

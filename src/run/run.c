@@ -7,6 +7,7 @@
 #include "run/run.h"
 
 #include "base/temp.h"
+#include "run/levels.h"
 #include "run/run_int.h"
 #include "run/tries.h"
 
@@ -41,7 +42,9 @@ i64 exec_temp_bytes(const struct exec *x) {
 
 static bool guard_holds(const struct exec *x, const struct guard *guard) {
     const struct table_version *version = x->versions[guard->table];
-    const struct column_stats *stats = &version->stats[guard->col];
+    const struct scan_provider *provider = x->providers ? x->providers[guard->table] : NULL;
+    const struct column_stats *stats =
+        provider && provider->stats ? &provider->stats[guard->col] : &version->stats[guard->col];
     if ((guard->no_nulls && stats->null_count > 0) || (guard->unique && !stats->unique) ||
         (guard->max_rows && version->rows > guard->max_rows)) {
         return false;
@@ -552,6 +555,7 @@ static FALLIBLE run_rounds_on(struct exec *x, const struct run_devices *devices,
     TRY(device->rounds(device, x, r));
     i64 ns = clock_ns() - start;
     u32 pipes = 0;
+    auto_queued_rounds(x, devices, number, r, ns);
     for (u32 s = 0; s < r->block->step_count; s++) {
         pipes += r->block->steps[s].kind == STEP_PIPELINE;
     }
@@ -627,14 +631,19 @@ static void blocks_open(struct exec *x, bool streams, struct blocks *out) {
     }
 }
 
-/* Steps that need not run. */
+/* A step that need not run. */
+static void note_not_run(struct exec *x, const struct run_devices *devices, u32 step_no, const char *why,
+                         const char *how) {
+    x->metrics[step_no].why = why;
+    x->metrics[step_no].device_no = 0;
+    x->metrics[step_no].device = devices->list[0]->name;
+    x->metrics[step_no].how = how;
+}
+
 static void note_kept(struct exec *x, const struct run_devices *devices, const struct trie_chain *chain,
                       const char *why) {
     for (u32 s = chain->first; s < chain->end; s++) {
-        x->metrics[s].why = why;
-        x->metrics[s].device_no = 0;
-        x->metrics[s].device = devices->list[0]->name;
-        x->metrics[s].how = "not run: it was made before, and kept";
+        note_not_run(x, devices, s, why, "not run: it was made before, and kept");
     }
 }
 
@@ -656,6 +665,29 @@ static FALLIBLE find_kept(struct exec *x, const struct run_devices *devices, str
     } else if (tries_take(x, &r->chain)) {
         note_kept(x, devices, &r->chain, chosen.why);
         *out = true;
+    }
+    return ERR_OK;
+}
+
+/* Whether a provider has what this step would make for the next one, which runs on the host. */
+static FALLIBLE find_levels(struct exec *x, const struct run_devices *devices, const struct blocks *r, u32 b,
+                            u32 step_no, bool *out) {
+    const struct block *block = &x->program->blocks[b];
+    u32 step = step_no - r->first_step[b];
+    struct chosen chosen = {0};
+    *out = false;
+    if (x->whole || r->loop_end[b] || queue_is_open(x) || !levels_fit(x, block, step)) {
+        return ERR_OK;
+    }
+    TRY(choose_device(x, devices, step_no, &block->steps[step], &chosen));
+    const char *why = chosen.why;
+    levels_take(x, block, step);
+    TRY(choose_device(x, devices, step_no + 1, &block->steps[step + 1], &chosen));
+    *out = !chosen.number && !chosen.shares;
+    if (*out) {
+        note_not_run(x, devices, step_no, why, "not run: the file has these rows in order");
+    } else {
+        variable_reset(&x->vars[block->steps[step + 1].src]);
     }
     return ERR_OK;
 }
@@ -694,6 +726,11 @@ static FALLIBLE run_steps(struct exec *x, const struct run_devices *devices, str
         TRY(find_kept(x, devices, r, b, step_no, &kept));
         if (kept) {
             next = r->chain.end;
+            continue;
+        }
+        TRY(find_levels(x, devices, r, b, step_no, &kept));
+        if (kept) {
+            next = step_no + 1;
             continue;
         }
         struct round_metric began;
@@ -740,6 +777,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
             rounds_end(x, &loop, r.rounds[b], began);
         }
         if (loop.count && (!goes_round(x, block) || has_enough(x, block))) {
+            auto_loop_ended(x, block, r.first_step[b], r.rounds[b]);
             past_went_round(x->past, b, r.rounds[b]);
             again = false;
             b = block->next;
@@ -750,6 +788,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
         r.rounds[b]++;
         x->rounds += block->loop_count > 0;
         if (!again && block->loop_count) {
+            auto_loop_ended(x, block, r.first_step[b], r.rounds[b]);
             past_went_round(x->past, b, r.rounds[b]);
         }
         b = again ? block->loop : block->next;

@@ -63,13 +63,22 @@ struct step_cost {
 struct step_cost auto_cost(struct exec *x, struct device *device, const struct step *step);
 /* All variables as they are. */
 struct expected *auto_expected(struct exec *x);
-/* The step ran on device `number`, wherever it was meant to, and took so long. */
+/* The step left its variables as they are. */
+void auto_left(struct exec *x, u32 step_no);
+/* The same, and it ran on device `number`, wherever it was meant to, and took so long. */
 void auto_ran(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no, i64 ns);
 /* The estimate of the step that was chosen last, to be given back before auto_ran. */
 f64 auto_pause(struct exec *x);
 void auto_resume(struct exec *x, f64 running_ns);
+/* Whether the step is meant for others than the host, as far as that is decided. */
+bool auto_places_away(const struct exec *x, u32 step_no);
 /* A device ran rounds of the loop by itself. */
 void auto_went_round(struct exec *x, const struct block *block);
+/* Device `number` ran `count` rounds of the loop whose first step has this number. */
+void auto_queued_rounds(struct exec *x, const struct run_devices *devices, u32 number,
+                        const struct rounds *r, i64 ns);
+/* A loop has had all its rounds. */
+void auto_loop_ended(struct exec *x, const struct block *block, u32 first_step, i64 rounds);
 /* All steps ran, in x->run_ns. */
 void auto_ended(struct exec *x);
 /* What is to be said of columns that the statement missed on a device; NULL = nothing. */
@@ -86,6 +95,7 @@ void past_shared(struct past *past, u32 step_no, u32 place, f64 share);
 i64 past_rows(const struct past *past, u32 var); /* -1 = not known */
 void past_had(struct past *past, u32 var, i64 rows);
 void past_made(struct past *past, u32 var, i64 rows); /* by a pipeline or a build: a sort may leave less */
+void past_indexed(struct past *past, u32 var, bool unique); /* the host made the index; false: nobody knows */
 f64 past_rounds(const struct past *past, u32 block); /* of the loop that ends with it */
 void past_went_round(struct past *past, u32 block, i64 rounds);
 
@@ -128,6 +138,8 @@ i32 fault_position(const struct exec *x, const struct step *step);
 void defer_open(struct exec *x);
 /* Whether the step need not run, since its deferral or one around it has a fault. */
 bool defer_skips(struct exec *x, const struct step *step);
+/* Whether the step can be queued: it has to run, and if more than one row is too many, no more are expected. */
+bool defer_may_queue(const struct exec *x, const struct step *step);
 /* Keeps the fault of a step that belongs to a deferral; false when it must be raised. */
 bool defer_fault(struct exec *x, const struct step *step);
 /* The place of a fault that a pipeline raised by `op`: of one that was kept, where it was met. */

@@ -325,6 +325,7 @@ void variable_reset(struct variable *var) {
     }
     kept_trie_release(var->kept);
     var->kept = NULL;
+    var->levels = NULL;
     var->chain = NULL;
     key_set_close(var->keys);
     var->keys = NULL;

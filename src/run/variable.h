@@ -28,6 +28,7 @@ struct chunk {
 };
 
 struct kept_trie;       /* run/tries.h */
+struct scan_provider;   /* store/scan.h */
 struct trie_chain;
 
 enum index_apart { APART_UNKNOWN, APART_YES, APART_NO };
@@ -191,6 +192,7 @@ struct variable {
     u32 copy_space; /* whose it is: struct device */
     b8 on_host;     /* chunks hold all rows, or what is kept of them stands for them */
     struct kept_trie *kept;              /* whose rows these are, or a graph of them; NULL = its own */
+    struct scan_provider *levels;   /* whose levels stand for the rows (run/levels.h); NULL = nobody's */
     const struct trie_chain *chain; /* how a graph of them would be kept; NULL = it would not */
 };
 

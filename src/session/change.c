@@ -224,7 +224,7 @@ FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *req
         TRY(status);
     }
     rows->rows_affected = count;
-    rows->tag = arena_printf(&rows->arena, "INSERT 0 %lld", count);
+    rows->tag = arena_printf(&rows->arena, rows->compiled->stmt.is_copy ? "COPY %lld" : "INSERT 0 %lld", count);
     if (st->change.returning && !rows->explains) {
         TRY(insert_returning(conn, request, rows, table, target.version));
     }

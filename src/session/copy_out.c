@@ -9,6 +9,7 @@
 #include "defs/value.h"
 #include "io/io.h"
 #include "io/pack.h"
+#include "io/trie_file.h"
 
 enum { WRITE_COST = 100 }; /* of a row, in the units of run/work.c */
 enum { BUFFER_BYTES = 1 << 18 };
@@ -143,6 +144,74 @@ static FALLIBLE write_all(struct copy_out *c) {
     return pack_end(&c->pack, &c->conn->err);
 }
 
+/* --- tries --- */
+
+/* The columns of a batch from its first row on. */
+static void batch_cols(const struct copy_out *c, const struct wf_batch *batch, struct input_col *out) {
+    for (u32 col = 0; col < c->rows->col_count; col++) {
+        const struct column *column = &batch->chunk->cols[col];
+        out[col].data = (const u8 *)column->data + batch->first * kind_bytes[column->kind];
+        out[col].nulls = column->nulls ? column->nulls + batch->first : NULL;
+    }
+}
+
+static FALLIBLE add_answer(struct copy_out *c, struct trie_writer *writer, struct input_col *cols) {
+    const struct answer *answer = &c->rows->answer;
+    for (i64 s = 0; s < answer->slice_count; s++) {
+        const struct slice *slice = &answer->slices[s];
+        struct wf_batch batch = {c->rows, slice->chunk, slice->first, slice->rows};
+        batch_cols(c, &batch, cols);
+        TRY(trie_writer_add(writer, slice->rows, cols, &c->conn->err));
+        watch_rows(&c->conn->watch, slice->rows);
+        TRY(connection_check(c->conn));
+    }
+    c->row_count += answer->rows;
+    return ERR_OK;
+}
+
+static FALLIBLE add_all(struct copy_out *c, struct trie_writer *writer) {
+    struct input_col *cols = NEW_ARRAY(&c->rows->arena, struct input_col, c->rows->col_count);
+    TRY(arena_check(&c->rows->arena, &c->conn->err));
+    watch_exec(&c->conn->watch, c->rows->more ? NULL : &c->rows->exec);
+    wf_status status = add_answer(c, writer, cols);
+    watch_exec(&c->conn->watch, NULL);
+    TRY(status);
+    while (c->rows->more) {
+        TRY(rowset_step(c->conn, c->rows));
+        TRY(add_answer(c, writer, cols));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE write_trie(struct copy_out *c) {
+    struct trie_writer *writer = NULL;
+    TRY(rowset_start_exec(c->conn, c->rows)); /* its columns are known then */
+    struct column_def *cols = NEW_ARRAY(&c->rows->arena, struct column_def, c->rows->col_count);
+    TRY(arena_check(&c->rows->arena, &c->conn->err));
+    for (u32 i = 0; i < c->rows->col_count; i++) {
+        cols[i] = (struct column_def){.name = c->rows->cols[i].name, .type = c->rows->cols[i].type};
+    }
+    TRY(trie_writer_open(&c->rows->mem, c->rows->col_count, cols, &writer, &c->conn->err));
+    wf_status status = add_all(c, writer);
+    status = status ? status : trie_writer_finish(writer, &c->file, &c->conn->err);
+    trie_writer_close(writer);
+    return status;
+}
+
+/* --- all of it --- */
+
+static FALLIBLE write_text(struct copy_out *c, enum packing packing) {
+    c->out.buf = mem_alloc(&c->rows->mem, c->cap);
+    if (!c->out.buf) {
+        return memory_refused(&c->rows->mem, &c->conn->err, c->cap);
+    }
+    wf_status status = pack_open(&c->pack, packing, &c->file, &c->rows->mem, &c->conn->err);
+    status = status ? status : write_all(c);
+    pack_close(&c->pack);
+    mem_free(&c->rows->mem, c->out.buf, c->cap);
+    return status;
+}
+
 static wf_status check_connection(void *arg, struct error *err) {
     UNUSED(err); /* it is the connection's own */
     return connection_check(arg);
@@ -165,12 +234,7 @@ FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *reque
                            : copy->path      ? packing_of(copy->path)
                                              : PACKING_NONE;
     TRY(file_out_open(&c.file, copy->path, wait, &conn->err));
-    c.out.buf = mem_alloc(&rows->mem, c.cap);
-    wf_status status = c.out.buf ? pack_open(&c.pack, packing, &c.file, &rows->mem, &conn->err)
-                                 : memory_refused(&rows->mem, &conn->err, c.cap);
-    status = status ? status : write_all(&c);
-    pack_close(&c.pack);
-    mem_free(&rows->mem, c.out.buf, c.cap);
+    wf_status status = copy->trie ? write_trie(&c) : write_text(&c, packing);
     wf_status closed = file_out_close(&c.file, !status, &conn->err);
     TRY(status ? status : closed);
     rows->took_effect = 1;

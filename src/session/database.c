@@ -71,6 +71,7 @@ static FALLIBLE database_init(struct wf_database *db, const char *path, const wf
     }
     struct db_file *file;
     TRY(db_file_open(&db->mem, path, db->defaults.readonly, &file, err));
+    catalog_set_rows(db->catalog, kept_collect, db);
     return catalog_attach(db->catalog, file, db->defaults.checkpoint_size, err);
 }
 
@@ -105,13 +106,13 @@ void database_release(struct wf_database *db) {
     if (db->opener) {
         thread_join(db->opener);
     }
-    keep_sweep(db, true);
     if (db->catalog) {
         struct error ignored; /* what is not saved is in the log */
         error_reset(&ignored);
         (void)!catalog_detach(db->catalog, &ignored);
-        catalog_close(db->catalog);
     }
+    keep_sweep(db, true); /* what is kept went to the file */
+    catalog_close(db->catalog);
     tries_close(db->tries);
     /* After the tables: their pinned buffers are unpinned through a card. */
     for (u32 i = 0; i < db->gpu_count; i++) {

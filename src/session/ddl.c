@@ -359,7 +359,7 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
     struct snapshot_table found = {0};
     bool scans = rel->kind == REL_SCAN && snapshot_find_id(&rows->snap, rel->scan.table_id, &found);
     out->file = found.table;
-    if (!scans || !is_file_table(out->file) ||
+    if (!scans || !is_file_table(out->file) || !csv_file_is(out->file) ||
         out->file->tablet_shift != tablet_shift(conn->settings.tablet_rows) ||
         out->file->plain != !conn->settings.narrow) {
         return false;

@@ -550,7 +550,7 @@ static bool may_need_less(const struct wf_connection *conn, const struct rowset 
 
 /* A statement of its own that loses against another transaction is simply run again; inside BEGIN
  * that is for the client to decide. One that finds no memory gives kept rows back, then tries it
- * with one thread. */
+ * with one thread; one that meets damage does without those that the file has. */
 enum { MOST_ATTEMPTS = 20 };
 
 FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *request,
@@ -579,6 +579,10 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
         conn->one_thread = 0;
         if (status == ERR_OUT_OF_MEMORY && !computes && keep_give_back(conn->db)) {
             computes = true; /* kept rows took what is needed now */
+            status = ERR_SERIALIZATION;
+        } else if (status == ERR_DAMAGED && !computes && keep_give_back(conn->db)) {
+            kept_forget_file(conn->db); /* rows that the file keeps may be what cannot be read */
+            computes = true;
             status = ERR_SERIALIZATION;
         } else if (fewer && !once) {
             conn->one_thread = once = true;

@@ -442,17 +442,17 @@ static FALLIBLE find_lost(struct refresh *r, struct table_version **out, bool *o
     return status;
 }
 
-/* One of the answer's numbers says how many groups there are. */
-static i64 take_groups(const struct rowset *rows) {
-    i64 groups = 0;
+/* One of the answer's numbers says how many groups have no row. */
+static i64 take_missing(const struct rowset *rows) {
+    i64 missing = 0;
     for (i64 s = 0; s < rows->answer.slice_count; s++) {
         const struct slice *slice = &rows->answer.slices[s];
         const i64 *numbers = (const i64 *)slice->chunk->cols[0].data + slice->first;
         for (i64 i = 0; i < slice->rows; i++) {
-            groups = numbers[i] < 0 ? -1 - numbers[i] : groups;
+            missing = numbers[i] < 0 ? -1 - numbers[i] : missing;
         }
     }
-    return groups;
+    return missing;
 }
 
 static bool any_rows(const struct refresh *r, struct table_version *const *versions) {
@@ -484,8 +484,9 @@ static FALLIBLE lose_groups(struct refresh *r, struct table_version *const *inpu
                                 .change_count = r->changes.count};
     TRY(arena_check(&r->arena, &r->conn->err));
     TRY(run_upkeep(r, &request, false, &rows));
-    i64 groups = take_groups(rows);
-    bool undefined = whole && groups != rows->answer.rows - 1;
+    i64 missing = take_missing(rows);
+    i64 groups = rows->answer.rows - 1 + missing; /* or their rows, where they have several */
+    bool undefined = whole && missing > 0;
     *out_many = undefined || (!r->follows && groups * LOST_SHARE > total && groups > FEW_GROUPS);
     struct table_version *left = NULL;
     wf_status status = *out_many ? ERR_OK : lose_rows(r, rows, io, &left);

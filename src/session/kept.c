@@ -315,6 +315,9 @@ static bool is_like(const struct kept_shape *shape, const struct lq_component *c
 static FALLIBLE open_tables(struct wf_connection *conn, struct kept_shape *shape) {
     struct wf_database *db = conn->db;
     u32 shift = 0;
+    if (kept_take(conn, shape)) {
+        return ERR_OK;
+    }
     while (1LL << shift < conn->settings.tablet_rows) {
         shift++;
     }

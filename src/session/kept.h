@@ -79,6 +79,9 @@ struct kept_state *state_find(struct wf_connection *conn, struct kept_shape *sha
 /* Becomes everybody's, or the transaction's own, unless somebody was faster. */
 void state_publish(struct wf_connection *conn, struct kept_shape *shape, struct kept_state *state);
 
+/* kept_file.c: gives a new shape the tables and the rows that the database file has of it; false: none. */
+bool kept_take(struct wf_connection *conn, struct kept_shape *shape);
+
 /* keep.c: the rows as they follow from what the snapshot reads, updated or computed when they do not
  * yet. *out is NULL when they cannot be had that way: whoever asks computes for himself. `log` gets a
  * line of what was done, unless NULL. */

@@ -112,6 +112,32 @@ static void print_text(struct text *out, const char *text) {
     text_print(out, "'");
 }
 
+static bool ends_in_trie(const char *path) {
+    struct sv name = sv_from(path), end = SV(".trie");
+    return name.len > end.len && sv_eq_nocase((struct sv){name.ptr + name.len - end.len, end.len}, end);
+}
+
+/* The columns go by the predicate's names, and are of its types. */
+static FALLIBLE do_trie_file(struct doing *d, const struct lq_action *action, struct text *sql) {
+    char type[32];
+    bool numbered = action->key_count == 1 && action->col_count > 1;
+    for (i32 i = numbered; i < action->col_count; i++) {
+        text_print(sql, i > numbered ? ", cast(" : "cast(");
+        print_sql_name(sql, action->names[i]);
+        text_print(sql, " as %s) as ", type_print(action->types[i], type));
+        print_sql_name(sql, action->names[i]);
+    }
+    text_print(sql, " from read_trie(");
+    print_text(sql, action->text);
+    text_print(sql, ") as file(");
+    for (i32 i = numbered; i < action->col_count; i++) {
+        text_print(sql, i > numbered ? ", " : "");
+        print_sql_name(sql, action->names[i]);
+    }
+    text_print(sql, ")");
+    return session_run_text(d->conn, sql->ptr);
+}
+
 /* The key is the number of the row, from 0; a predicate whose columns are all the file's has none. */
 static FALLIBLE do_file(struct doing *d, const struct lq_action *action) {
     struct text sql;
@@ -125,6 +151,9 @@ static FALLIBLE do_file(struct doing *d, const struct lq_action *action) {
         text_print(&sql, "row_number() over () - 1 as ");
         print_sql_name(&sql, action->names[0]);
         text_print(&sql, ", ");
+    }
+    if (ends_in_trie(action->text)) {
+        return do_trie_file(d, action, &sql);
     }
     text_print(&sql, "* from read_csv(");
     print_text(&sql, action->text);

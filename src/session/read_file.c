@@ -6,6 +6,7 @@
 
 #include "io/input.h"
 #include "io/pack.h"
+#include "io/trie_file.h"
 
 #define FIRST_ID (1ULL << 62) /* far from those of the catalog */
 static _Atomic u64 next_id = FIRST_ID;
@@ -65,7 +66,7 @@ void notice_ignored(struct wf_connection *conn, const char *path, i64 lines) {
 void notice_files(struct wf_connection *conn, const struct snapshot *snap) {
     for (i64 i = 0; i < snap->tables.count; i++) {
         const struct table *table = snap->tables.items[i].table;
-        if (is_file_table(table)) {
+        if (is_file_table(table) && csv_file_is(table)) {
             const char *path = "";
             i64 ignored = csv_file_ignored(table, &path);
             notice_ignored(conn, path, ignored);
@@ -100,22 +101,39 @@ static struct csv_given what_is_given(const struct file_request *request) {
     return given;
 }
 
-static FALLIBLE make_table(struct wf_connection *conn, struct csv_file *file, struct table **out,
-                           struct error *err) {
+static FALLIBLE make_table(struct wf_connection *conn, const char *name, u32 col_count, const struct column_def *cols,
+                           struct table **out, struct error *err) {
     enum { TABLET_SHIFT = 20 };
-    const struct csv_sniffed *found = csv_file_sniffed(file);
-    *out = table_open(&conn->db->mem, atomic_fetch_add(&next_id, 1), "read_csv", found->col_count,
-                      found->cols, TABLET_SHIFT, false);
-    if (!*out) {
-        return memory_refused(&conn->db->mem, err, 4096);
+    *out = table_open(&conn->db->mem, atomic_fetch_add(&next_id, 1), name, col_count, cols, TABLET_SHIFT, false);
+    return *out ? ERR_OK : memory_refused(&conn->db->mem, err, 4096);
+}
+
+static FALLIBLE read_trie(struct wf_connection *conn, const struct file_request *request, struct table **out,
+                          struct error *err) {
+    struct trie_file *file = NULL;
+    const struct column_def *cols = NULL;
+    wf_status status = trie_file_open(&conn->db->mem, request->path, &file, err);
+    if (!status) {
+        u32 count = trie_file_columns(file, &cols);
+        status = make_table(conn, request->path, count, cols, out, err);
+        if (status) {
+            trie_file_close(file);
+        } else {
+            trie_file_attach(file, *out);
+        }
     }
-    csv_file_attach(file, *out);
-    return ERR_OK;
+    if (status && err->position < 0) {
+        err->position = request->position;
+    }
+    return status;
 }
 
 wf_status file_read(struct file_reader *reader, const struct file_request *request,
                     struct table **out, struct error *err) {
     struct wf_connection *conn = ((struct file_reading *)reader)->conn;
+    if (request->trie) {
+        return read_trie(conn, request, out, err);
+    }
     struct csv_given given = what_is_given(request);
     enum packing packing =
         request->compression ? packing_named(request->compression) : PACKING_BY_NAME;
@@ -127,9 +145,12 @@ wf_status file_read(struct file_reader *reader, const struct file_request *reque
         csv_file_open(&conn->db->mem, request->path, packing, &given, &progress, &file, err);
     watch_load(&conn->watch, NULL);
     if (!status) {
-        status = make_table(conn, file, out, err);
+        const struct csv_sniffed *found = csv_file_sniffed(file);
+        status = make_table(conn, "read_csv", found->col_count, found->cols, out, err);
         if (status) {
             csv_file_close(file);
+        } else {
+            csv_file_attach(file, *out);
         }
     }
     if (!status) {

@@ -21,6 +21,11 @@ void keep_forget(struct wf_connection *conn);
 void keep_commit(struct wf_connection *conn);
 void keep_sweep(struct wf_database *db, bool all);
 bool keep_give_back(struct wf_database *db);
+/* kept_file.c: what of them goes to the file with an edition (a rows_collect_fn; the database); those of the file that
+ * nobody has taken are of no use. */
+struct rows_list;
+struct rows_list *kept_collect(void *arg, struct edition *edition);
+void kept_forget_file(struct wf_database *db);
 void kept_release(struct compiled *c);
 /* Whoever compiles a statement asks by this; it notes in `c` what is read, unless that is NULL. */
 struct keeping {

@@ -1,9 +1,10 @@
 /* bind_copy.c: COPY table FROM 'file', COPY table or query TO 'file', and their options, in the new
  * and the old writing.
  *
- * Part of binding. The grammar brings both writings to one list of options. The format is csv or
- * tbl (dbgen's: '|' between and after fields, no quotes); without FORMAT the file's name decides,
- * and anything but .tbl is csv. */
+ * Part of binding. The grammar brings both writings to one list of options. The format is csv, tbl (dbgen's: '|'
+ * between and after fields, no quotes) or trie; without FORMAT the file's name decides, and anything but .tbl and
+ * .trie is csv. The rows of a trie are in order, each once: to a file by a plan that makes them so, from one as
+ * INSERT takes them. */
 #include "sql/ddl_int.h"
 #include "codes/func.h"
 #include "sql/sql_int.h"
@@ -68,14 +69,14 @@ static FALLIBLE one_byte(struct bind *b, const char *text, const char *what, i32
 static FALLIBLE copy_format(struct bind *b, const char *format, i32 position,
                             struct copy_given *given) {
     given->format = format;
-    if (strcmp(format, "csv") == 0 || strcmp(format, "tbl") == 0) {
+    if (strcmp(format, "csv") == 0 || strcmp(format, "tbl") == 0 || strcmp(format, "trie") == 0) {
         return ERR_OK;
     }
     if (strcmp(format, "text") == 0 || strcmp(format, "binary") == 0 ||
         strcmp(format, "parquet") == 0) {
         wf_status status = unsupported(b, position, "COPY format %s",
                                        strcmp(format, "parquet") == 0 ? "Parquet" : format);
-        error_hint(b->err, "Use FORMAT csv or tbl.");
+        error_hint(b->err, "Use FORMAT csv, tbl or trie.");
         return status;
     }
     FAIL_AT(b->err, INVALID_PARAMETER, position, "COPY format \"%.60s\" not recognized", format);
@@ -330,12 +331,31 @@ static FALLIBLE check_copy_form(struct bind *b, const struct json *body, i32 pos
                      position);
 }
 
+/* Nothing can be said of a trie file but that it is one. */
+static FALLIBLE check_trie(struct bind *b, const struct copy_options *copy, const struct copy_given *given,
+                           i32 position) {
+    bool more = given->delimiter || given->quote || given->escape || given->null_text || given->header ||
+                given->force_quote || given->force_not_null || given->force_null || given->encoding ||
+                given->comment || given->skip || given->null_padding || given->ignore_errors || given->compression;
+    if (more) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position, "COPY in the format trie takes no other options");
+    }
+    if (!copy->path) {
+        return unsupported(b, position, "a trie file on standard output");
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE copy_options(struct bind *b, const struct json *body, i32 position,
                              struct copy_options *copy) {
     struct copy_given given = {0};
     copy->path = keep(b, json_text(body, "filename"));
     JSON_EACH(option, json_get(body, "options")) {
         TRY(copy_option(b, node_body(option), copy, &given));
+    }
+    copy->trie = given.format ? strcmp(given.format, "trie") == 0 : copy->path && path_ends(copy->path, ".trie");
+    if (copy->trie) {
+        return check_trie(b, copy, &given, position);
     }
     TRY(copy_defaults(b, copy, &given, position));
     bool from = json_flag(body, "is_from"), csv = copy->quote != 0;
@@ -434,6 +454,33 @@ static FALLIBLE force_quotes(struct bind *b, const struct plan *plan, struct cop
     return ERR_OK;
 }
 
+/* The plan's rows in the order of all columns, each once. */
+static FALLIBLE order_rows(struct bind *b, struct plan *plan, i32 position) {
+    struct bind own = *b;
+    own.plan = plan;
+    if (plan->root->out.count == 0) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position, "a trie file has at least one column");
+    }
+    for (i64 i = 0; i < plan->root->out.count; i++) {
+        const struct plan_col *col = &plan->cols.items[plan->root->out.items[i]];
+        enum kind kind = type_kind(col->type);
+        char type[32];
+        if (kind != KIND_B8 && kind != KIND_I32 && kind != KIND_I64) {
+            FAIL_AT(b->err, NOT_SUPPORTED, position, "column \"%.100s\" is %s, which a trie file cannot hold",
+                    plan->names.items[i], type_print(col->type, type));
+        }
+    }
+    struct rel *rows = bind_distinct_rel(&own, plan->root);
+    struct rel *sort = rel_new(plan, REL_SORT, rows, NULL);
+    for (i64 i = 0; i < rows->out.count; i++) {
+        struct order_key key = {.expr = expr_col(plan, rows->out.items[i], -1)};
+        VEC_PUSH(b->arena, &sort->sort.order, key);
+    }
+    sort->rows = rows->rows;
+    plan->root = sort;
+    return arena_check(b->arena, b->err);
+}
+
 static FALLIBLE copy_to(struct bind *b, const struct json *body, i32 position,
                         struct statement *out) {
     const struct json *query = json_get(body, "query");
@@ -450,6 +497,9 @@ static FALLIBLE copy_to(struct bind *b, const struct json *body, i32 position,
     }
     out->kind = STATEMENT_COPY_TO;
     out->plan = rows.plan;
+    if (out->copy.options.trie) {
+        return order_rows(b, out->plan, position);
+    }
     return force_quotes(b, out->plan, &out->copy.options, position);
 }
 
@@ -607,6 +657,43 @@ static FALLIBLE bind_copy_where(struct bind *b, const struct table *table, const
     return copy_where(b, copy, &scope, &cond);
 }
 
+/* COPY t (a, b) FROM 'f.trie' is INSERT INTO t (a, b) SELECT * FROM read_trie('f.trie'). */
+static FALLIBLE copy_from_trie(struct bind *b, const struct json *body, i32 position, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    const char *schema = json_text(relation, "schemaname"), *path = out->copy.options.path;
+    struct text text;
+    struct parsed_list list;
+    i32 i = 0;
+    if (json_get(body, "whereClause")) {
+        wf_status status = unsupported(b, position, "WHERE of COPY FROM a trie file");
+        error_hint(b->err, "INSERT INTO ... SELECT ... FROM read_trie('file') WHERE ...");
+        return status;
+    }
+    text_init(&text, b->arena);
+    text_print(&text, "INSERT INTO ");
+    if (schema) {
+        put_name(&text, schema);
+        text_print(&text, ".");
+    }
+    put_name(&text, json_text(relation, "relname"));
+    JSON_EACH(name, json_get(body, "attlist")) {
+        text_print(&text, i++ ? ", " : " (");
+        put_name(&text, node_string(name));
+    }
+    text_print(&text, "%s SELECT * FROM read_trie('", i ? ")" : "");
+    for (; *path; path++) {
+        text_print(&text, *path == '\'' ? "''" : "%c", *path);
+    }
+    text_print(&text, "')");
+    TRY(sql_parse(b->arena, (struct sv){text.ptr, text.len}, &list, b->err));
+    bind_place(b, list.items.items[0]->node, position);
+    struct statement insert = {0};
+    TRY(bind_statement(b, list.items.items[0]->node, &insert));
+    *out = insert;
+    out->is_copy = 1;
+    return ERR_OK;
+}
+
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     i32 position =
@@ -616,6 +703,9 @@ FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *ou
     TRY(copy_options(b, body, position, copy));
     if (!json_flag(body, "is_from")) {
         return copy_to(b, body, position, out);
+    }
+    if (copy->trie) {
+        return copy_from_trie(b, body, position, out);
     }
     struct snapshot_table found;
     TRY(bind_table(b, relation, "copy to", &found));

@@ -1,4 +1,4 @@
-/* bind_file.c: read_csv('file', …) in FROM: a file as a table.
+/* bind_file.c: read_csv('file', …) and read_trie('file') in FROM: a file as a table.
  *
  * Part of binding. Whoever compiles the statement (snap->files) looks at the file and makes it a
  * table that only this statement's snapshot knows; its provider reads the file when the statement
@@ -7,12 +7,14 @@
  * arrive as text (friendly.c) and are taken apart here. */
 #include "sql/sql_int.h"
 
-static FALLIBLE text_argument(struct bind *b, const struct expr *arg, const char *what,
+#include "store/scan.h"
+
+static FALLIBLE text_argument(struct bind *b, const struct expr *arg, const char *function, const char *what,
                               const char **out) {
     bool is_text = arg->kind == EXPR_CONST && !arg->is_null &&
                    (arg->type.id == TYPE_TEXT || arg->type.id == TYPE_UNKNOWN);
     if (!is_text) {
-        FAIL_AT(b->err, INVALID_PARAMETER, arg->position, "read_csv: %s must be a constant text",
+        FAIL_AT(b->err, INVALID_PARAMETER, arg->position, "%s: %s must be a constant text", function,
                 what);
     }
     *out = arena_sv(b->arena, sv_of(arg->value.str)).ptr;
@@ -95,7 +97,7 @@ static bool take_char(struct sv *io, char c) {
 static FALLIBLE list_argument(struct bind *b, const struct expr *arg, const char *what,
                               item_list *out) {
     const char *text = "";
-    TRY(text_argument(b, arg, what, &text));
+    TRY(text_argument(b, arg, "read_csv", what, &text));
     struct sv rest = sv_from(text);
     bool pairs = take_char(&rest, '{');
     bool fine = pairs || take_char(&rest, '[');
@@ -237,7 +239,7 @@ static FALLIBLE unknown_option(struct bind *b, const char *name, i32 position) {
 /* A byte, or none. */
 static FALLIBLE byte_argument(struct bind *b, const struct expr *arg, const char *what,
                               const char **out) {
-    TRY(text_argument(b, arg, what, out));
+    TRY(text_argument(b, arg, "read_csv", what, out));
     if (strlen(*out) > 1 || **out == '\n' || **out == '\r') {
         FAIL_AT(b->err, INVALID_PARAMETER, arg->position, "read_csv: %s must be one character",
                 what);
@@ -278,7 +280,7 @@ static FALLIBLE list_option(struct bind *b, u8 option, const char *name, const s
 
 static FALLIBLE compression_option(struct bind *b, const char *name, const struct expr *arg,
                                    struct file_request *request) {
-    TRY(text_argument(b, arg, name, &request->compression));
+    TRY(text_argument(b, arg, "read_csv", name, &request->compression));
     struct sv text = sv_from(request->compression);
     if (sv_eq_nocase(text, SV("auto")) || sv_eq_nocase(text, SV("auto_detect"))) {
         request->compression = NULL;
@@ -357,6 +359,41 @@ static const struct json *option_node(const struct json *node, const char **out_
     return json_get(body, "rexpr");
 }
 
+static FALLIBLE read_file(struct bind *b, const struct file_request *request, struct snapshot_table *out) {
+    if (!b->snap->files) {
+        return unsupported(b, request->position, "reading a file here");
+    }
+    struct table *table = NULL;
+    TRY(b->snap->files->read(b->snap->files, request, &table, b->err));
+    *out = (struct snapshot_table){table, table_snapshot(table)};
+    snapshot_put(b->snap, table, out->version);
+    version_release(out->version);
+    table_close(table); /* the snapshot has its own */
+    return arena_check(b->snap->arena, b->err);
+}
+
+FALLIBLE bind_trie_file(struct bind *b, const struct json *call, struct snapshot_table *out) {
+    i32 position = json_position(call);
+    struct query q = {.clause = "functions in FROM"};
+    struct file_request request = {.trie = 1, .position = position};
+    const struct json *args = json_get(call, "args");
+    struct expr *arg = NULL;
+    TRY(bind_only(b, call, "funcname args funcformat location", position));
+    if (json_count(args) != 1 || node_is(json_first(args), "NamedArgExpr")) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position, "read_trie takes the name of a file and nothing else");
+    }
+    TRY(bind_expr(b, &q, json_first(args), &arg));
+    TRY(text_argument(b, arg, "read_trie", "the file's name", &request.path));
+    for (i64 i = 0; i < b->snap->tables.count; i++) { /* named twice it is read once */
+        const struct scan_provider *provider = b->snap->tables.items[i].table->provider;
+        if (provider && provider->levels && strcmp(b->snap->tables.items[i].table->name, request.path) == 0) {
+            *out = b->snap->tables.items[i];
+            return ERR_OK;
+        }
+    }
+    return read_file(b, &request, out);
+}
+
 FALLIBLE bind_file(struct bind *b, const struct json *call, struct snapshot_table *out) {
     i32 position = json_position(call);
     struct query q = {.clause = "functions in FROM"};
@@ -373,7 +410,7 @@ FALLIBLE bind_file(struct bind *b, const struct json *call, struct snapshot_tabl
             FAIL_AT(b->err, INVALID_PARAMETER, arg->position,
                     "read_csv takes one file; options are named, as in header => true");
         } else {
-            TRY(text_argument(b, arg, "the file's name", &request.path));
+            TRY(text_argument(b, arg, "read_csv", "the file's name", &request.path));
             if (request.path[0] == '[') {
                 return unsupported(b, position, "reading several files at once");
             }
@@ -382,14 +419,5 @@ FALLIBLE bind_file(struct bind *b, const struct json *call, struct snapshot_tabl
     if (!request.path) {
         FAIL_AT(b->err, INVALID_PARAMETER, position, "read_csv needs the name of a file");
     }
-    if (!b->snap->files) {
-        return unsupported(b, position, "reading a file here");
-    }
-    struct table *table = NULL;
-    TRY(b->snap->files->read(b->snap->files, &request, &table, b->err));
-    *out = (struct snapshot_table){table, table_snapshot(table)};
-    snapshot_put(b->snap, table, out->version);
-    version_release(out->version);
-    table_close(table); /* the snapshot has its own */
-    return arena_check(b->snap->arena, b->err);
+    return read_file(b, &request, out);
 }

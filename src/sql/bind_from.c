@@ -623,6 +623,11 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
         TRY(bind_file(b, node_body(call), &found));
         return from_found(b, &found, keep(b, name), 0, json_get(body, "alias"), position, out);
     }
+    if (strcmp(name, "read_trie") == 0) {
+        struct snapshot_table found;
+        TRY(bind_trie_file(b, node_body(call), &found));
+        return from_found(b, &found, keep(b, name), 0, json_get(body, "alias"), position, out);
+    }
     if (strcmp(name, "logiql") == 0) {
         TRY(bind_rules_call(b, node_body(call), &result));
         return from_result(b, &result, keep(b, name), 0, json_get(body, "alias"), position, 0,

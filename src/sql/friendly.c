@@ -216,19 +216,19 @@ static bool database_text(struct fix *fix) {
                      exports ? "CALL export_database(" : "CALL import_database(");
 }
 
+static bool token_ends(struct sv token, struct sv end) {
+    return token.len > end.len && sv_eq_nocase((struct sv){token.ptr + token.len - end.len, end.len}, end);
+}
+
 /* FROM 'file' */
 static bool file_name(struct fix *fix) {
     i64 i = fix->bad;
     struct sv token = word(fix, i);
-    struct sv parquet = SV(".parquet'");
-    bool is_parquet =
-        token.len > parquet.len &&
-        sv_eq_nocase((struct sv){token.ptr + token.len - parquet.len, parquet.len}, parquet);
-    if (!is_string(fix, i) || is_parquet) {
+    if (!is_string(fix, i) || token_ends(token, SV(".parquet'"))) {
         return false;
     }
     copy(fix, 0, start_of(fix, i));
-    put(fix, start_of(fix, i), "read_csv(");
+    put(fix, start_of(fix, i), token_ends(token, SV(".trie'")) ? "read_trie(" : "read_csv(");
     copy(fix, start_of(fix, i), end_of(fix, i));
     put(fix, start_of(fix, i), ")");
     copy(fix, end_of(fix, i), fix->draft->text.len);

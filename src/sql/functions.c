@@ -15,6 +15,7 @@
 static const struct sql_function functions[] = {
     WF_FUNCS(FUNC_ROW, ) WF_SCALARS(SCALAR_ROW, ) WF_AGGS(AGG_ROW, ) WF_WINDOWS(WINDOW_ROW, )
         WF_TABLE_FUNCS(TABLE_ROW, ){"read_csv", "table function", "rows of a file"},
+        {"read_trie", "table function", "rows of a trie file, in order"},
     {"pg_sleep", "function", "waits for a seconds, for every row"},
     {"nextval", "function", "next number of sequence a"},
     {"currval", "function", "number that nextval gave this session last, of sequence a"},

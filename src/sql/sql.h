@@ -107,6 +107,7 @@ struct copy_options {
     i64 skip;                 /* FROM: lines */
     const char *compression;  /* none, gzip, zstd; NULL = by the name */
     b8 trailing_delimiter;    /* tbl: a line may end with the delimiter */
+    b8 trie;                  /* of rows in order, each once; nothing else but the path counts */
     const char *null_text;    /* csv: "", tbl: "" */
     b8 quote_all;             /* TO: FORCE_QUOTE * */
     b8 *quote_cols;           /* TO: FORCE_QUOTE, by column of the answer; NULL = none */
@@ -281,6 +282,7 @@ struct statement {
     struct late *lates;
     const char *name; /* of what it makes, changes or uses; NULL = none, or several */
     i32 position;     /* of that name, or of the statement */
+    b8 is_copy;       /* INSERT: COPY was written */
     union {
         struct change_statement change;           /* INSERT, UPDATE, DELETE */
         struct truncate_statement truncate;       /* TRUNCATE */

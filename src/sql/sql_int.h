@@ -434,7 +434,8 @@ const char *output_name(const struct json *node); /* bind_name.c: as PostgreSQL 
 FALLIBLE bind_about(struct bind *b, const struct json *call, const struct cte *ctes,
                     struct query *outer, struct select_out *out, bool *out_is);
 
-/* bind_file.c: read_csv at a FuncCall's fields: the table it reads into, known to the snapshot. */
+/* bind_file.c: read_csv, read_trie at a FuncCall's fields: the table it reads into, known to the snapshot. */
+FALLIBLE bind_trie_file(struct bind *b, const struct json *call, struct snapshot_table *out);
 FALLIBLE bind_file(struct bind *b, const struct json *call, struct snapshot_table *out);
 /* Everything in a tree of our own making is said to stand at `position` of the user's text. */
 void bind_place(struct bind *b, const struct json *statement, i32 position);

@@ -57,6 +57,7 @@ struct block {
 struct ranks { /* for the first `len` codes */
     struct ranks *next;
     i32 len;
+    b8 pending; /* somebody is about to find them */
     i32 values[]; /* ranks, then their inverse */
 };
 
@@ -82,6 +83,7 @@ struct dict {
     char *next, *end; /* free bytes of the newest block */
     _Atomic i64 text_bytes;
     struct ranks *ranks;
+    struct dict *before; /* released with it */
     i32 writers;
     i32 published; /* codes below it may be in use */
     /* Of whoever saves: what is in the database file. */
@@ -164,6 +166,7 @@ void dict_release(struct dict *dict) {
     while (dict->saved) {
         drop_part(dict);
     }
+    dict_release(dict->before);
     mutex_fini(&dict->lock);
     mem_free(mem, dict, (i64)sizeof *dict);
 }
@@ -555,34 +558,34 @@ void dict_place(struct dict *dict, enum mem_place place) {
     dict->place = (u8)place;
 }
 
-enum { ABSORB_ENTRIES = 512, ABSORB_BYTES = 64 << 10 };
+enum { ABSORB_ENTRIES = 512, ABSORB_BYTES = 64 << 10, VIEW_ENTRIES = 512 };
 
-/* Entries of `from` from `code` on, as many as go in one piece: their texts are put together in
- * `scratch`. How many; 0 when refused. */
-static i32 absorb_some(struct dict *into, const struct dict *from, i32 code, char *scratch) {
-    struct entry entries[ABSORB_ENTRIES];
-    i32 len = dict_len(from), count = 0;
-    i64 bytes = 0;
-    while (code + count < len && count < ABSORB_ENTRIES) {
-        const struct entry *entry = entry_at(from, code + count);
-        if (count > 0 && bytes + entry->len > ABSORB_BYTES) {
-            break;
-        }
-        bytes += entry->len;
-        entries[count++] = *entry;
-    }
+/* Entries behind those there are: their texts are put together in `scratch`, of ABSORB_BYTES. */
+static bool put_entries(struct dict *into, struct entry *entries, i32 count, i64 bytes,
+                        char *scratch) {
     char *to = bytes_reserve(into, bytes);
+    bool small = bytes <= ABSORB_BYTES;
+    bool together = count > 0 && entries[count - 1].ptr + entries[count - 1].len ==
+                                     entries[0].ptr + bytes; /* and none lies elsewhere: see below */
     i64 at = 0;
+    for (i32 i = 0; i < count && together; i++) {
+        together = entries[i].ptr == entries[0].ptr + at;
+        at += entries[i].len;
+    }
+    if (to && together && small && bytes > 0) {
+        mem_copy(into->mem, scratch, entries[0].ptr, bytes);
+    }
+    at = 0;
     for (i32 i = 0; i < count && to; i++) {
-        if (bytes <= ABSORB_BYTES && entries[i].len) {
+        if (small && !together && entries[i].len) {
             memcpy(scratch + at, entries[i].ptr, (size_t)entries[i].len);
-        } else if (entries[i].len) {
+        } else if (!small && entries[i].len) {
             mem_copy(into->mem, to + at, entries[i].ptr, entries[i].len);
         }
         entries[i].ptr = to + at;
         at += entries[i].len;
     }
-    if (to && bytes > 0 && bytes <= ABSORB_BYTES) {
+    if (to && bytes > 0 && small) {
         mem_copy(into->mem, to, scratch, bytes);
     }
     i32 first = dict_len(into);
@@ -598,12 +601,47 @@ static i32 absorb_some(struct dict *into, const struct dict *from, i32 code, cha
         i += (i32)n;
     }
     if (!to) {
-        return 0;
+        return false;
     }
     into->next += bytes;
     atomic_fetch_add_explicit(&into->text_bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&into->len, first + count, memory_order_release);
-    return count;
+    return true;
+}
+
+/* Entries of `from` from `code` on, as many as go in one piece. How many; 0 when refused. */
+static i32 absorb_some(struct dict *into, const struct dict *from, i32 code, char *scratch) {
+    struct entry entries[ABSORB_ENTRIES];
+    i32 len = dict_len(from), count = 0;
+    i64 bytes = 0;
+    while (code + count < len && count < ABSORB_ENTRIES) {
+        const struct entry *entry = entry_at(from, code + count);
+        if (count > 0 && bytes + entry->len > ABSORB_BYTES) {
+            break;
+        }
+        bytes += entry->len;
+        entries[count++] = *entry;
+    }
+    return put_entries(into, entries, count, bytes, scratch) ? count : 0;
+}
+
+static i32 put_some(struct dict *into, const str *text, i64 n, char *scratch) {
+    struct entry entries[ABSORB_ENTRIES];
+    i32 count = 0;
+    i64 bytes = 0;
+    while (count < n && count < ABSORB_ENTRIES && !(count && bytes + text[count].len > ABSORB_BYTES)) {
+        bytes += text[count].len;
+        entries[count] = (struct entry){.ptr = (const char *)(size_t)text[count].addr,
+                                        .len = text[count].len};
+        count++;
+    }
+    return put_entries(into, entries, count, bytes, scratch) ? count : 0;
+}
+
+/* Under the lock, before entries come and afterwards. */
+static void place_aside(struct dict *into, bool aside) {
+    into->place = aside ? MEM_ASIDE : MEM_ANY;
+    atomic_store_explicit(&into->unhashed, 1, memory_order_release);
 }
 
 bool dict_absorb(struct dict *into, const struct dict *from) {
@@ -611,17 +649,38 @@ bool dict_absorb(struct dict *into, const struct dict *from) {
     i32 len = dict_len(from);
     bool fine = scratch && (i64)dict_len(into) + len < DICT_CAP;
     mutex_lock(&into->lock);
-    into->place = MEM_ASIDE;
-    atomic_store_explicit(&into->unhashed, 1, memory_order_release);
+    place_aside(into, true);
     for (i32 code = 0; code < len && fine;) {
         i32 count = absorb_some(into, from, code, scratch);
         fine = count > 0;
         code += count;
     }
-    into->place = MEM_ANY;
+    place_aside(into, false);
     mutex_unlock(&into->lock);
     mem_free(into->mem, scratch, ABSORB_BYTES);
     return fine;
+}
+
+bool dict_put_aside(struct dict *dict, const str *text, i64 n, i32 *out_first) {
+    char *scratch = mem_alloc(dict->mem, ABSORB_BYTES);
+    bool fine = scratch && dict_len(dict) + n < DICT_CAP;
+    mutex_lock(&dict->lock);
+    *out_first = dict_len(dict);
+    place_aside(dict, true);
+    for (i64 done = 0; done < n && fine;) {
+        i32 count = put_some(dict, text + done, n - done, scratch);
+        fine = count > 0;
+        done += count;
+    }
+    place_aside(dict, false);
+    mutex_unlock(&dict->lock);
+    mem_free(dict->mem, scratch, ABSORB_BYTES);
+    return fine;
+}
+
+void dict_outlives(struct dict *dict, struct dict *before) {
+    ASSERT(!dict->before);
+    dict->before = before;
 }
 
 struct dict *dict_recall(const struct dict *dict, i32 first, i32 end) {
@@ -757,6 +816,7 @@ static struct ranks *ranks_new(struct dict *dict, i32 len) {
             ranks->values[len + rank] = sorted[rank].code;
         }
         ranks->len = len;
+        ranks->pending = 0;
         ranks->next = dict->ranks;
         dict->ranks = ranks;
     }
@@ -764,23 +824,86 @@ static struct ranks *ranks_new(struct dict *dict, i32 len) {
     return ranks;
 }
 
+/* Under the lock. */
+static struct ranks *ranks_find(const struct dict *dict, i32 len) {
+    struct ranks *ranks = dict->ranks;
+    while (ranks && (ranks->len != len || ranks->pending)) {
+        ranks = ranks->next;
+    }
+    return ranks;
+}
+
+static bool ranks_give(const struct ranks *ranks, i32 len, const i32 **out_rank,
+                       const i32 **out_code_at) {
+    if (ranks) {
+        *out_rank = ranks->values;
+        *out_code_at = ranks->values + len;
+    }
+    return ranks != NULL;
+}
+
 bool dict_ranks(struct dict *dict, i32 len, const i32 **out_rank, const i32 **out_code_at) {
     ASSERT(len >= 0 && len <= dict_len(dict));
     mutex_lock(&dict->lock);
-    struct ranks *ranks = dict->ranks;
-    while (ranks && ranks->len != len) {
-        ranks = ranks->next;
-    }
+    struct ranks *ranks = ranks_find(dict, len);
     if (!ranks) {
         ranks = ranks_new(dict, len);
     }
     mutex_unlock(&dict->lock);
+    return ranks_give(ranks, len, out_rank, out_code_at);
+}
+
+bool dict_ranks_known(struct dict *dict, i32 len, const i32 **out_rank, const i32 **out_code_at) {
+    mutex_lock(&dict->lock);
+    const struct ranks *ranks = ranks_find(dict, len);
+    mutex_unlock(&dict->lock);
+    return ranks_give(ranks, len, out_rank, out_code_at);
+}
+
+i32 *dict_ranks_room(struct dict *dict, i32 len) {
+    struct ranks *ranks = mem_alloc(dict->mem, ranks_bytes(len));
     if (!ranks) {
-        return false;
+        return NULL;
     }
-    *out_rank = ranks->values;
-    *out_code_at = ranks->values + len;
-    return true;
+    ranks->len = len;
+    ranks->pending = 1;
+    mutex_lock(&dict->lock);
+    ranks->next = dict->ranks;
+    dict->ranks = ranks;
+    mutex_unlock(&dict->lock);
+    return ranks->values;
+}
+
+void dict_ranks_set(struct dict *dict, const i32 *room) {
+    mutex_lock(&dict->lock);
+    for (struct ranks *ranks = dict->ranks; ranks; ranks = ranks->next) {
+        ranks->pending = (b8)(ranks->pending && ranks->values != room);
+    }
+    mutex_unlock(&dict->lock);
+}
+
+i64 dict_ranks_bytes(i32 len) {
+    return 2 * (i64)len * (i64)sizeof(struct sort_item) + ranks_bytes(len);
+}
+
+bool dict_is_aside(const struct dict *dict) {
+    i32 len = dict_len(dict);
+    return len > 0 && mem_in_temp(dict->mem, entry_at(dict, len - 1));
+}
+
+void dict_views(const struct dict *dict, i32 first, i64 n, str *out) {
+    struct entry entries[VIEW_ENTRIES];
+    for (i64 done = 0; done < n;) {
+        i64 offset;
+        i32 chunk = chunk_of(first + (i32)done, &offset);
+        i64 count = MIN_OF(MIN_OF(n - done, (i64)VIEW_ENTRIES), chunk_entries(chunk) - offset);
+        mem_copy(dict->mem, entries, entry_at(dict, first + (i32)done),
+                 count * (i64)sizeof *entries);
+        for (i64 i = 0; i < count; i++) {
+            out[done + i] = (str){(u32)entries[i].len, 0, (u64)(size_t)entries[i].ptr};
+        }
+        done += count;
+    }
 }
 
 /* A dictionary in a database file is a list of extents, each with the entries that were new when it

@@ -7,7 +7,7 @@
 #include "store/file.h"
 
 enum {
-    FILE_FORMAT = 4,
+    FILE_FORMAT = 5,
     FORMAT_LEAST = 1, /* that is read. 1: the log is of the header's generation, from the start; 2: no column is
                        * packed; 3: no text lies in words, no tablet has parts of keys */
     PAGE_BYTES = 4096,

@@ -9,8 +9,9 @@
  * When a row breaks the order, rows are found in two ways. Those of tablets that were read from the
  * database file (`is_parted`) are found tablet by tablet: where its range can have the key, by its
  * own order or by hashes that lie in the file beside its columns (key_part.c). So a file of any size
- * takes next to no memory. All other rows are in a hash index, made once and kept from version to
- * version.
+ * takes next to no memory; many that came with their tablets
+ * are looked at together (key_twins.c). All other rows are in a hash index, made once and kept from
+ * version to version.
  *
  * The index maps a hash to the ids (slot, position) of rows and is shared by all versions that go
  * back to the one it was made for. It holds every such row of each of them, and may hold more: rows
@@ -285,7 +286,6 @@ struct keyed {
     const struct table_version *version;
     struct key_index *index;
     struct pins *pins;
-    bool whole; /* the index has all rows, also those that parts find */
 };
 
 /* The number of a live row of the version with this key, other than row `self` (0: none), or -1.
@@ -354,31 +354,31 @@ static bool is_parted(const struct tablet *tablet) {
     return tablet->filed && !tablet->tail;
 }
 
-/* Live rows that are to be in an index: all, or those that no part finds. */
-static i64 index_rows(const struct table_version *version, bool whole) {
+/* Live rows that are to be in an index: those that no part finds. */
+static i64 index_rows(const struct table_version *version) {
     i64 rows = 0;
     for (i64 t = 0; t < version->tablet_count; t++) {
-        bool counts = whole || !is_parted(version->tablets[t]);
+        bool counts = !is_parted(version->tablets[t]);
         rows += counts ? (i64)version->tablet_rows[t] - version->deleted_counts[t] : 0;
     }
     return rows;
 }
 
-/* An index of the version's live rows, of tablets with parts only when it is to be `whole`. */
+/* An index of the version's live rows in tablets without parts. */
 static FALLIBLE index_build(struct table *table, const struct table_key *key,
-                            const struct table_version *version, bool whole, struct key_index **out,
+                            const struct table_version *version, struct key_index **out,
                             struct error *err) {
     struct key_index *index = index_open(table->mem);
-    i64 expected = index_rows(version, whole);
+    i64 expected = index_rows(version);
     if (!index || !index_reserve(index, expected)) {
         key_index_release(index);
         return memory_refused(table->mem, err, expected * 18);
     }
     struct pins pins;
-    struct keyed keyed = {table, key, version, index, &pins, whole};
+    struct keyed keyed = {table, key, version, index, &pins};
     wf_status status = ERR_OK;
     for (i64 t = 0; t < version->tablet_count && !status; t++) {
-        i64 rows = whole || !is_parted(version->tablets[t]) ? version->tablet_rows[t] : 0;
+        i64 rows = is_parted(version->tablets[t]) ? 0 : version->tablet_rows[t];
         pins_init(&pins, table->mem);
         for (i64 from = 0; from < rows; from += RUN_ROWS) {
             struct key_run run;
@@ -409,7 +409,7 @@ static FALLIBLE index_of(struct table *table, u32 k, struct table_version *versi
     if (*out) {
         return ERR_OK;
     }
-    TRY(index_build(table, &table->keys[k], version, false, out, err));
+    TRY(index_build(table, &table->keys[k], version, out, err));
     mutex_lock(lock);
     if (!version->keys[k].index) {
         version->keys[k].index = key_index_retain(*out);
@@ -418,7 +418,7 @@ static FALLIBLE index_of(struct table *table, u32 k, struct table_version *versi
     return ERR_OK;
 }
 
-static i64 first_new(const struct table_version *base, const struct table_version *mine, i64 t) {
+i64 version_first_new(const struct table_version *base, const struct table_version *mine, i64 t) {
     i64 before = mine->slots[t] < base->next_slot ? version_find_slot(base, mine->slots[t]) : -1;
     return before >= 0 ? base->tablet_rows[before] : 0;
 }
@@ -622,7 +622,7 @@ static u8 order_kept(struct pins *pins, const struct table *table, u32 k,
     i64 seen = 0; /* the walk has come to this row */
     for (i64 t = 0; t < mine->tablet_count && walk.order; t++) {
         const struct tablet *tablet = mine->tablets[t];
-        i64 from = first_new(base, mine, t), rows = mine->tablet_rows[t];
+        i64 from = version_first_new(base, mine, t), rows = mine->tablet_rows[t];
         if (from == rows) {
             continue;
         }
@@ -842,7 +842,7 @@ static FALLIBLE first_in_parts(const struct keyed *k, const struct table_version
     i64 more = 0;
     *out_row = I64_MAX;
     for (i64 t = 0; t < mine->tablet_count; t++) {
-        i64 from = base ? first_new(base, mine, t) : 0;
+        i64 from = base ? version_first_new(base, mine, t) : 0;
         more += is_parted(mine->tablets[t]) ? 0 : mine->tablet_rows[t] - from;
     }
     if (more == 0 || !has_parts(mine)) {
@@ -857,7 +857,7 @@ static FALLIBLE first_in_parts(const struct keyed *k, const struct table_version
     wf_status status = ERR_OK;
     for (i64 t = 0; t < mine->tablet_count && !status; t++) {
         if (!is_parted(mine->tablets[t])) {
-            i64 from = base ? first_new(base, mine, t) : 0;
+            i64 from = base ? version_first_new(base, mine, t) : 0;
             status = probes_add(&probes, t, from, mine->tablet_rows[t], out_row, err);
         }
     }
@@ -936,8 +936,8 @@ static FALLIBLE enter_new(const struct keyed *keyed, const struct table_version 
     struct key_index *index = keyed->index;
     struct table *table = keyed->table;
     for (i64 t = 0; t < mine->tablet_count; t++) {
-        i64 from = first_new(base, mine, t), rows = mine->tablet_rows[t];
-        if (is_parted(mine->tablets[t]) && !keyed->whole) {
+        i64 from = version_first_new(base, mine, t), rows = mine->tablet_rows[t];
+        if (is_parted(mine->tablets[t])) {
             continue;
         }
         if (!index_reserve(index, rows - from)) {
@@ -965,23 +965,28 @@ static bool has_new_parts(const struct table_version *base, const struct table_v
     bool has = false;
     for (i64 t = 0; t < mine->tablet_count && !has; t++) {
         has = is_parted(mine->tablets[t]) &&
-              (!base || first_new(base, mine, t) < mine->tablet_rows[t]);
+              (!base || version_first_new(base, mine, t) < mine->tablet_rows[t]);
     }
     return has;
 }
 
-/* All rows that base has not against all there are, by an index of all of them that then goes. */
+/* All rows that base has not (NULL: all) against all there are. */
 static FALLIBLE check_whole(struct pins *pins, struct table *table, const struct table_key *key,
-                            struct table_version *base, struct table_version *mine,
+                            const struct table_version *base, const struct table_version *mine,
                             struct error *err) {
-    struct key_index *index = NULL;
-    TRY(index_build(table, key, base, true, &index, err));
-    struct keyed keyed = {table, key, mine, index, pins, true};
-    mutex_lock(&index->lock);
-    wf_status status = enter_new(&keyed, base, false, I64_MAX, err);
-    mutex_unlock(&index->lock);
-    key_index_release(index);
-    return status;
+    i64 row;
+    struct key_values values;
+    pins_fini(pins); /* it has room for what it needs one by one */
+    pins_init(pins, table->mem);
+    TRY(version_find_twin(table, key, base, mine, &row, err));
+    if (row == I64_MAX) {
+        return ERR_OK;
+    }
+    i64 t = version_find_row(mine, row), pos = row - mine->row_starts[t];
+    bool has = key_read(pins, table, key, mine->tablets[t], pos, &values); /* its columns are held */
+    TRY(pins_check(pins, err));
+    ASSERT(has);
+    return has ? duplicate(table, key, mine->tablets[t], pos, err) : ERR_OK;
 }
 
 /* The order of rows ends here: each tablet of the base keeps it for itself. */
@@ -1005,9 +1010,9 @@ static FALLIBLE index_for(struct table *table, u32 k, struct table_version *base
                           const struct table_version *mine, struct key_index *has,
                           struct key_index **out, struct error *err) {
     if (has &&
-        index_used(has) > 4 * index_rows(mine, false) + 1024) { /* mostly rows that are gone */
+        index_used(has) > 4 * index_rows(mine) + 1024) { /* mostly rows that are gone */
         key_index_release(has);
-        return index_build(table, &table->keys[k], base, false, out, err);
+        return index_build(table, &table->keys[k], base, out, err);
     }
     *out = has;
     return has ? ERR_OK : index_of(table, k, base, out, err);
@@ -1029,7 +1034,7 @@ static FALLIBLE check_key(struct pins *pins, struct table *table, u32 k, struct 
     }
     bool known = order || waits;
     TRY(index_for(table, k, base, mine, index, &index, err));
-    struct keyed keyed = {table, key, mine, index, pins, false};
+    struct keyed keyed = {table, key, mine, index, pins};
     wf_status status =
         !order && base->keys[k].order ? note_order(key, base, base->keys[k].order, err) : ERR_OK;
     if (!status && !known && has_new_parts(base, mine)) {
@@ -1086,10 +1091,10 @@ static FALLIBLE look_for_twins(const struct keyed *keyed, const struct table_ver
     const struct table_version *mine = keyed->version;
     for (i64 t = 0; t < mine->tablet_count; t++) {
         i64 rows = mine->tablet_rows[t];
-        if (is_parted(mine->tablets[t]) && !keyed->whole) {
+        if (is_parted(mine->tablets[t])) {
             continue;
         }
-        for (i64 from = base ? first_new(base, mine, t) : 0; from < rows; from += RUN_ROWS) {
+        for (i64 from = base ? version_first_new(base, mine, t) : 0; from < rows; from += RUN_ROWS) {
             struct key_run run;
             run_fill(&run, keyed, t, from, MIN_OF(from + RUN_ROWS, rows));
             for (i32 i = 0; i < run.count; i++) {
@@ -1110,14 +1115,18 @@ wf_status version_check_key(struct table *table, u32 k, const struct table_versi
         return ERR_OK;
     }
     struct key_index *index;
-    bool whole = has_new_parts(base, mine);
-    TRY(whole ? index_build(table, &table->keys[k], mine, true, &index, err)
-              : index_of(table, k, mine, &index, err));
     struct pins pins;
-    struct keyed keyed = {table, &table->keys[k], mine, index, &pins, whole};
+    if (has_new_parts(base, mine)) {
+        pins_init(&pins, table->mem);
+        wf_status status = check_whole(&pins, table, &table->keys[k], base, mine, err);
+        pins_fini(&pins);
+        return status;
+    }
+    TRY(index_of(table, k, mine, &index, err));
+    struct keyed keyed = {table, &table->keys[k], mine, index, &pins};
     i64 taken = I64_MAX;
     pins_init(&pins, table->mem);
-    wf_status status = whole ? ERR_OK : first_in_parts(&keyed, base, &taken, err);
+    wf_status status = first_in_parts(&keyed, base, &taken, err);
     if (!status) {
         mutex_lock(&index->lock);
         status = look_for_twins(&keyed, base, taken, err);

@@ -25,6 +25,13 @@ u64 key_hash(const struct table *table, const struct table_key *key,
 enum { KEY_BATCH = 256 };
 bool key_hashes(struct pins *pins, const struct table *table, const struct table_key *key,
                 const struct tablet *tablet, i64 first, i64 rows, u64 *out, b8 *out_has);
+/* The first row of tablet t of mine that base has not. */
+i64 version_first_new(const struct table_version *base, const struct table_version *mine, i64 t);
+/* key_twins.c: the first row that base has not (NULL: of all) and whose key another row has;
+ * I64_MAX: there is none. */
+FALLIBLE version_find_twin(struct table *table, const struct table_key *key,
+                           const struct table_version *base, const struct table_version *mine,
+                           i64 *out_row, struct error *err);
 /* What the column's segment says of a key of one column: bits of enum key_order. */
 u8 segment_key_order(const struct table *table, const struct table_key *key,
                      const struct tablet *tablet);
@@ -71,6 +78,10 @@ void part_release(struct key_part *part);
 /* Of the tablet's rows, in memory: their order, or hashes. */
 FALLIBLE part_build(const struct table *table, const struct table_key *key,
                     const struct tablet *tablet, struct key_part **out, struct error *err);
+/* key_save.c: chunks of a part that was just made go to the file, where the table has one, so that
+ * they leave memory like columns do. */
+void part_write_early(const struct table *table, const struct table_key *key,
+                      struct key_part *part);
 /* Half a chunk of a part: a frame, made now if there is none yet, or plain memory; NULL: refused. */
 struct buffer *half_buffer(const struct key_part *part, struct key_half *half, const char *table,
                            const char *key);

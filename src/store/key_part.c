@@ -140,48 +140,42 @@ bool tablet_share_parts(struct tablet *to, const struct tablet *from, const i32 
 
 /* --- making one --- */
 
-/* Rows with a key: their hashes and positions, first as they come, then by chunk. */
-struct draft_rows {
-    u64 *hashes;
-    u32 *places;
-};
+/* The hashes of all rows; and those of one chunk, with their positions. */
 struct part_draft {
     struct memory *mem;
-    i64 rows, count;
-    struct draft_rows all, by_chunk;
-    i64 starts[(1 << CHUNK_BITS_MAX) + 1];
+    i64 rows;
+    u64 *hashes;
+    b8 *has; /* whether the row has a key at all */
+    i64 counts[1 << CHUNK_BITS_MAX], most; /* rows of each chunk, and of the largest */
+    u64 *chunk_hashes;
+    u32 *chunk_places;
 };
 
-static i64 draft_rows_bytes(i64 rows) {
-    return 2 * rows * (i64)(sizeof(u64) + sizeof(u32));
+static i64 key_draft_bytes(i64 rows) {
+    return rows * (i64)(sizeof(u64) + sizeof(b8));
+}
+
+static i64 draft_chunk_bytes(const struct part_draft *draft) {
+    return MAX_OF(draft->most, 1) * (i64)(sizeof(u64) + sizeof(u32));
 }
 
 static bool part_draft_init(struct part_draft *draft, struct memory *mem, i64 rows) {
     *draft = (struct part_draft){.mem = mem, .rows = rows};
-    u64 *block = mem_alloc(mem, draft_rows_bytes(rows));
-    if (block) {
-        draft->all = (struct draft_rows){block, (u32 *)(void *)(block + 2 * rows)};
-        draft->by_chunk = (struct draft_rows){block + rows, draft->all.places + rows};
-    }
-    return block != NULL;
+    draft->hashes = mem_alloc(mem, key_draft_bytes(rows));
+    draft->has = draft->hashes ? (b8 *)(draft->hashes + rows) : NULL;
+    return draft->hashes != NULL;
 }
 
 static FALLIBLE draft_fill(struct part_draft *draft, const struct table *table,
                            const struct table_key *key, const struct tablet *tablet,
                            struct error *err) {
     struct pins pins;
-    b8 has[KEY_BATCH];
-    u64 hash[KEY_BATCH];
     pins_init(&pins, table->mem);
     for (i64 from = 0; from < draft->rows; from += KEY_BATCH) {
         i64 n = MIN_OF(draft->rows - from, KEY_BATCH);
-        if (!key_hashes(&pins, table, key, tablet, from, n, hash, has)) {
+        if (!key_hashes(&pins, table, key, tablet, from, n, draft->hashes + from,
+                        draft->has + from)) {
             break;
-        }
-        for (i64 i = 0; i < n; i++) {
-            draft->all.hashes[draft->count] = hash[i];
-            draft->all.places[draft->count] = (u32)(from + i);
-            draft->count += has[i];
         }
     }
     wf_status status = pins_check(&pins, err);
@@ -189,30 +183,35 @@ static FALLIBLE draft_fill(struct part_draft *draft, const struct table *table,
     return status;
 }
 
-static void draft_split(struct part_draft *draft, u32 bits) {
-    i64 at[1 << CHUNK_BITS_MAX] = {0};
-    for (i64 i = 0; i < draft->count; i++) {
-        at[hash_bits(draft->all.hashes[i], 0, bits)]++;
+static FALLIBLE draft_count(struct part_draft *draft, u32 bits, struct error *err) {
+    for (i64 i = 0; i < draft->rows; i++) {
+        draft->counts[hash_bits(draft->hashes[i], 0, bits)] += draft->has[i];
     }
-    i64 sum = 0;
     for (i64 c = 0; c < 1LL << bits; c++) {
-        draft->starts[c] = sum;
-        sum += at[c];
-        at[c] = draft->starts[c];
+        draft->most = MAX_OF(draft->most, draft->counts[c]);
     }
-    draft->starts[1LL << bits] = sum;
-    for (i64 i = 0; i < draft->count; i++) {
-        i64 to = at[hash_bits(draft->all.hashes[i], 0, bits)]++;
-        draft->by_chunk.hashes[to] = draft->all.hashes[i];
-        draft->by_chunk.places[to] = draft->all.places[i];
+    draft->chunk_hashes = mem_alloc(draft->mem, draft_chunk_bytes(draft));
+    draft->chunk_places = (u32 *)(void *)(draft->chunk_hashes + MAX_OF(draft->most, 1));
+    return draft->chunk_hashes ? ERR_OK
+                               : memory_refused(draft->mem, err, draft_chunk_bytes(draft));
+}
+
+/* The rows of one chunk, in their order. */
+static void draft_take(const struct part_draft *draft, i64 c, u32 bits) {
+    i64 to = 0;
+    for (i64 i = 0; i < draft->rows; i++) {
+        if (draft->has[i] && hash_bits(draft->hashes[i], 0, bits) == c) {
+            draft->chunk_hashes[to] = draft->hashes[i];
+            draft->chunk_places[to++] = (u32)i;
+        }
     }
 }
 
 /* One chunk's rows to its two buffers, bucket by bucket. */
 static bool chunk_make(struct key_chunk *chunk, const struct part_draft *draft, i64 c, u32 skip) {
-    const u64 *hashes = draft->by_chunk.hashes + draft->starts[c];
-    const u32 *places = draft->by_chunk.places + draft->starts[c];
-    u32 count = (u32)(draft->starts[c + 1] - draft->starts[c]), bits = chunk_dir_bits(count);
+    const u64 *hashes = draft->chunk_hashes;
+    const u32 *places = draft->chunk_places;
+    u32 count = (u32)draft->counts[c], bits = chunk_dir_bits(count);
     struct buffer *hash_buf = buffer_new(draft->mem, chunk_hash_bytes(count));
     struct buffer *place_buf = buffer_new(draft->mem, MAX_OF(chunk_place_bytes(count), 1));
     if (!hash_buf || !place_buf) {
@@ -258,22 +257,23 @@ static FALLIBLE build_hashes(const struct table *table, const struct table_key *
     struct key_part *part = part_new(table->mem, 0, bits, rows);
     if (!part || !part_draft_init(&draft, table->mem, rows)) {
         part_release(part);
-        return memory_refused(table->mem, err, draft_rows_bytes(rows));
+        return memory_refused(table->mem, err, key_draft_bytes(rows));
     }
     wf_status status = draft_fill(&draft, table, key, tablet, err);
-    if (!status) {
-        draft_split(&draft, bits);
-    }
+    status = status ? status : draft_count(&draft, bits, err);
     for (i64 c = 0; c < 1LL << bits && !status; c++) {
+        draft_take(&draft, c, bits);
         if (!chunk_make(&part->chunks[c], &draft, c, bits)) {
             status = memory_refused(table->mem, err, CHUNK_MOST * 5);
         }
     }
-    mem_free(table->mem, draft.all.hashes, draft_rows_bytes(rows));
+    mem_free(table->mem, draft.chunk_hashes, draft_chunk_bytes(&draft));
+    mem_free(table->mem, draft.hashes, key_draft_bytes(rows));
     if (status) {
         part_release(part);
         return status;
     }
+    part_write_early(table, key, part);
     *out = part;
     return ERR_OK;
 }

@@ -7,7 +7,14 @@
 #include "store/frames_int.h"
 #include "store/key_int.h"
 
-enum { CHUNK_BITS_MOST = 4 };
+enum {
+#ifdef WF_HARD
+    EARLY_LEAST = 64,
+#else
+    EARLY_LEAST = 1 << 14, /* bytes: less is written with others when it is saved */
+#endif
+    CHUNK_BITS_MOST = 4
+};
 
 static i64 half_bytes(const struct key_chunk *chunk, const struct key_half *half) {
     return half == &chunk->places ? chunk_place_bytes(chunk->count)
@@ -59,6 +66,61 @@ wf_status keys_make(const struct table *table, const struct table_version *versi
 static void chunk_forget(struct key_chunk *chunk) {
     buffer_release(atomic_exchange(&chunk->hashes.buf, NULL));
     buffer_release(atomic_exchange(&chunk->places.buf, NULL));
+}
+
+/* Half a chunk to free pages of the file, and a frame in the place of its buffer. Nobody else knows the part yet. */
+static void half_write_early(struct db_file *file, const struct frame_form *form,
+                             struct key_half *half) {
+    struct buffer *from = atomic_load(&half->buf);
+    bool small;
+    struct buffer *frame = frame_new_full(file->frames, form, &small);
+    if (!frame) {
+        return; /* it stays in memory */
+    }
+    memcpy(frame->data, from->data, (size_t)form->lay.total);
+    struct extent made = {.bytes = form->lay.total,
+                          .sum = bytes_sum(frame->data, form->lay.total, 0),
+                          .stamp = file->frame_stamp},
+                  none = {0};
+    if (!space_take_frame(file, frame, &made)) {
+        buffer_release(frame);
+        return;
+    }
+    if (disk_write_all(file->file, frame->data, made.bytes, made.at)) {
+        frame_place(frame, &none);
+        buffer_release(frame);
+        return;
+    }
+    disk_now->hurry(file->file, made.at, made.bytes);
+    half->place = made;
+    atomic_store(&half->buf, frame);
+    buffer_release(from);
+    frame_saved(frame);
+}
+
+void part_write_early(const struct table *table, const struct table_key *key,
+                      struct key_part *part) {
+    struct db_file *file = table->state->file;
+    struct error ignored;
+    error_reset(&ignored);
+    if (!file || db_file_check(file, &ignored)) {
+        return;
+    }
+    for (i64 c = 0; c < part_chunks(part); c++) {
+        struct key_chunk *chunk = &part->chunks[c];
+        for (i32 h = 0; h < 2; h++) {
+            struct key_half *half = h ? &chunk->places : &chunk->hashes;
+            i64 bytes = half_bytes(chunk, half);
+            struct frame_form form = {.lay = {.data_bytes = bytes, .total = bytes},
+                                      .encoding = ENC_INT,
+                                      .is_key = 1,
+                                      .table = table->name,
+                                      .column = key->name};
+            if (bytes >= EARLY_LEAST) {
+                half_write_early(file, &form, half);
+            }
+        }
+    }
 }
 
 static bool part_is_there(const struct key_part *part) {

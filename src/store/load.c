@@ -234,10 +234,38 @@ struct table *load_table(struct load *load) {
     return table_retain(load->table);
 }
 
+/* Of very many rows an index would take much of memory: they are found tablet by tablet, as those that were read
+ * from a file are. Where there are few of them beside what the table has, an index is quicker made. */
+static void file_many(const struct load *load, const struct table_version *base) {
+    enum {
+        ROW_BYTES = 18, /* of an index */
+        MEMORY_SHARE = 4,
+        BASE_SHARE = 4,
+#ifdef WF_HARD
+        MANY = 64
+#else
+        MANY = 1 << 18
+#endif
+    };
+    i64 rows = 0;
+    for (i64 i = 0; i < load->part_count; i++) {
+        rows += load->parts[i].tablet->rows;
+    }
+    bool many = rows >= MANY && rows >= base->rows / BASE_SHARE &&
+                rows * ROW_BYTES > memory_left(load->table->mem) / MEMORY_SHARE;
+    for (i64 i = 0; i < load->part_count && load->table->state->file; i++) {
+        struct tablet *tablet = load->parts[i].tablet;
+        tablet->filed = (b8)(tablet->filed || (many && tablet->framed));
+    }
+}
+
 wf_status load_finish(struct load *load, struct table_version *base, struct table_version **out,
                       struct error *err) {
     struct writer writer;
     wf_status status = writer_begin(&writer, load->table, base, err);
+    if (status == ERR_OK && load->part_count && load->table->key_count) {
+        file_many(load, base);
+    }
     if (status == ERR_OK && load->part_count) {
         status = commit_parts(load, &writer, err);
     }

@@ -49,6 +49,14 @@ FALLIBLE version_load_dicts(struct db_file *file, const struct extent *extent,
 FALLIBLE version_load(struct db_file *file, const struct extent *extent, struct table *table,
                       struct table_version **out, struct error *err);
 
+/* earlier.c: a version by what differs from a later one, which is in the file, where that can be said. The one that
+ * is read again is for reading and comparing; from->bad when it does not fit. */
+bool version_is_earlier(const struct table_version *now, const struct table_version *then);
+void version_earlier_save(struct blob *out, const struct table_version *then);
+FALLIBLE version_earlier_load(struct blob_reader *from, struct table *table,
+                              const struct table_version *now, struct table_version **out,
+                              struct error *err);
+
 /* Reads all that the version lies in; XX001. Counts extents and bytes. */
 FALLIBLE version_check(struct db_file *file, const struct table *table,
                        const struct table_version *version, i64 *io_extents, i64 *io_bytes,

@@ -5,13 +5,14 @@
  * and without rows of its own: the binder takes its columns and its estimates, an execution opens
  * it with the columns wanted and takes its rows part by part. A part is plain columns; it lives
  * until its worker asks for the next, so that a source of any length takes the memory of a few
- * parts. Nothing is known of the values but their types. See decision 0023. */
+ * parts. Of the values nothing is known but their types and what the provider says. See decision 0023. */
 #ifndef WF_STORE_SCAN_H
 #define WF_STORE_SCAN_H
 
 #include "store/store.h"
 
 struct scan; /* the provider's own */
+struct scan_provider;
 
 struct scan_request {
     const b8 *cols; /* by column of the table: wanted */
@@ -32,9 +33,27 @@ struct scan_part {
     struct error err;
 };
 
+/* Rows in the order of all columns, none twice, none with a NULL, as a TrieArray whose arrays are all in reach. */
+struct scan_level {
+    i64 base, count; /* values are distances from base */
+    const void *values, *starts;
+    u8 value_bytes, start_bytes; /* 4 or 8 */
+};
+struct scan_levels {
+    i64 rows;
+    u32 count; /* of columns */
+    const struct scan_level *levels;
+    b8 up;     /* of two columns: the first is less in every row */
+    u64 pairs; /* of two columns: rows that agree in the first, by twos */
+    /* Whether all of it is as it was written; whoever uses the arrays asks first. */
+    FALLIBLE (*check)(struct scan_provider *provider, struct error *err);
+};
+
 struct scan_provider {
     i64 rows;      /* estimate */
     i64 rows_most; /* proven: there are no more */
+    const struct column_stats *stats; /* by column: proven, as of a version; NULL = types are all that is known */
+    const struct scan_levels *levels; /* NULL = there are none to be had */
     FALLIBLE(*open)
     (struct scan_provider *provider, const struct scan_request *request, struct scan **out,
      struct error *err);

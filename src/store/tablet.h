@@ -53,7 +53,7 @@ struct tablet {
     /* Every append publishes a new tablet, with a new id, for the tail's rows so far; it shares the
      * column data with its predecessors and never changes either. */
     b8 tail;
-    b8 filed;  /* insiders: it was read from the database file */
+    b8 filed;  /* insiders: it was read from the database file, or came with very many rows */
     b8 framed; /* some column lies in the database file, and may not be in memory: frames.h */
     struct segment *cols;
     /* What cols point into. Sealed: all of column i lies in buffers[i] (NULL when it has no data).
@@ -99,12 +99,30 @@ void dict_place(struct dict *dict, enum mem_place place);
 /* All entries of `from`, which has none of into's, behind those there are, in temporary space; into then has no
  * hash table before a text is looked for. False when refused. */
 bool dict_absorb(struct dict *into, const struct dict *from);
+/* n texts behind the entries there are, in temporary space, whether it has them or not: only where nobody looks for
+ * texts, or compares codes. The first has code *out_first. False when refused. */
+bool dict_put_aside(struct dict *dict, const str *text, i64 n, i32 *out_first);
+/* `before`, which it takes, lives as long as it: there are views of its texts. */
+void dict_outlives(struct dict *dict, struct dict *before);
 /* The entries [first, end) in a dictionary of their own, numbered from 0 on; NULL when refused. */
 struct dict *dict_recall(const struct dict *dict, i32 first, i32 end);
 u64 dict_hash(struct sv s); /* the same for equal texts */
 /* rank[code] = position in byte order, for the first len codes; cached until the dictionary grows.
  * The arrays stay valid while the dictionary is retained. False when memory is refused. */
 bool dict_ranks(struct dict *dict, i32 len, const i32 **out_rank, const i32 **out_code_at);
+/* The same where they are there already. */
+bool dict_ranks_known(struct dict *dict, i32 len, const i32 **out_rank, const i32 **out_code_at);
+/* Somebody else finds them: room for len ranks, and the codes in their order behind them, which goes with the
+ * dictionary; NULL when refused. They are known when it is told. */
+i32 *dict_ranks_room(struct dict *dict, i32 len);
+void dict_ranks_set(struct dict *dict, const i32 *room);
+/* Bytes that dict_ranks needs to find them. */
+i64 dict_ranks_bytes(i32 len);
+/* Whether its newest entries lie in temporary space. */
+bool dict_is_aside(const struct dict *dict);
+/* Views of entries first..first + n, without a page of temporary space in memory; nobody may compare them by their
+ * prefixes. */
+void dict_views(const struct dict *dict, i32 first, i64 n, str *out);
 
 /* segment.c: decoding. Integers are data + base, extended as `signed` says; codes have no base. */
 static inline bool segment_is_null(const struct segment *seg, i64 i) {

@@ -6,11 +6,13 @@
 #include "catalog/catalog.h"
 #include "store/scan.h"
 
-/* What is known of a column: by the statistics, or, where rows come from a provider, by its type.
- */
+/* What is known of a column: by the statistics, or, of a provider that has none, by its type. */
 static struct column_stats known_of(const struct snapshot_table *found, u32 col) {
     if (!found->table->provider) {
         return found->version->stats[col];
+    }
+    if (found->table->provider->stats) {
+        return found->table->provider->stats[col];
     }
     return (struct column_stats){.range = range_of_type(found->table->cols[col].type),
                                  .null_count = found->table->provider->rows + 1};

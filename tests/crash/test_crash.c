@@ -49,7 +49,12 @@ static const char *const workload[] = {
     "truncate z.x",
     "call logiql('base(x, y) -> int(x), int(y). +base(1, 2). +base(2, 3). path(x, y) <- base(x, y). "
     "path(x, z) <- path(x, y), base(y, z).')",
+    "call logiql('ways[x] = n <- agg<< n = count() >> path(x, _). named(s, y) <- t(x, s, _, _, _), path(x, y). "
+    "named(s, z) <- named(s, y), base(y, z).')",
     "begin; drop view v; drop table big; commit",
+    "checkpoint",
+    "insert into base values (3, 4), (10, 11)", /* kept rows of the file follow from what was before */
+    "delete from base where x = 1",
     "checkpoint",
     "insert into t select i, 'late' from generate_series(200, 230) i",
     "delete from t where k > 215",
@@ -74,6 +79,8 @@ static const char *const questions[] = {
     "select m from z.w order by m",
     "select m from z.x order by m",
     "select x, y from path order by x, y",
+    "select x, n from ways order by x",
+    "select s, y from named order by s, y",
 };
 
 static char *append_text(char *all, size_t *io_len, const char *text) {

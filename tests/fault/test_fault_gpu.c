@@ -68,9 +68,20 @@ static const struct piece pieces[] = {
      2},
     {"cached", "select a, b from t where s <> 'text 3' order by s desc, b limit 400", 2},
     {"cached",
+     "select w.a, e.v from (select a, g from t where s > 'text 1' order by s desc, b limit 90 offset 2) w "
+     "join e on w.g = e.k where e.v < (select max(v) from d) order by 1, 2 limit 20",
+     2},
+    {"cached",
      "select a, rank() over w, max(b) over w from t where a < 300 window w as (partition by g order by s)",
      3},
     {"cached", "select a % 90, g, count(*) from t group by 1, 2 having count(*) > 5 order by 3, 1", 3},
+    {"cached",
+     "select count(x.b), sum(y.g)::bigint from d left join (select a, b from t where g > 1) x on x.a = d.v "
+     "left join (select a, g from t where g < 5) y on y.a = d.v + 1",
+     2},
+    {"streamed",
+     "select sum(v)::bigint, count(*) from (select a v from t where g > 1 union all select b from t where g < 5) u",
+     2},
 };
 enum { PIECES = sizeof pieces / sizeof *pieces };
 

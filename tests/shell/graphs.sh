@@ -68,6 +68,7 @@ if [ -r "$ego" ]; then
                 known "gpu, $memory, $workers workers" gpu 3 --gpu-code vm --threads 2 --gpu-memory $memory --gpu-workers $workers
             done
         done
+        known "gpu, cliques, 400kB, 2 workers" gpu 4 --gpu-code vm --threads 2 --gpu-memory 400kB --gpu-workers 2
         known "gpu, woven, 600kB, 2 workers" gpu 4 --gpu-code woven --threads 2 --gpu-memory 600kB --gpu-workers 2
     fi
     unset WARPFOX_CUDA

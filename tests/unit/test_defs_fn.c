@@ -333,14 +333,16 @@ static void test_float_order(void **state) {
         assert_int_equal(fn_key_f64(a) == fn_key_f64(b), want == 0);
         i64 x = fn_ord_f64(a), y = fn_ord_f64(b);
         assert_int_equal((x > y) - (x < y), total_order(a, b));
-        assert_true(total_order(fn_unord_f64(x), a) == 0 && order(fn_unkey_f64(fn_key_f64(a)), a) == 0);
+        assert_true(total_order(fn_unord_f64(x), a) == 0 &&
+                    order(fn_unkey_f64(fn_key_f64(a)), a) == 0);
         f32 p = (f32)a, q = (f32)b;
         want = order(p, q);
         x = fn_ord_f32(p);
         y = fn_ord_f32(q);
         assert_int_equal((x > y) - (x < y), total_order(p, q));
         assert_int_equal(fn_key_f32(p) == fn_key_f32(q), want == 0);
-        assert_true(total_order(fn_unord_f32(x), p) == 0 && order(fn_unkey_f32(fn_key_f32(p)), p) == 0);
+        assert_true(total_order(fn_unord_f32(x), p) == 0 &&
+                    order(fn_unkey_f32(fn_key_f32(p)), p) == 0);
         assert_true(fn_key_f32(p) >= 0 && fn_key_f32(p) < 1LL << 32);
     }
     assert_true(fn_ord_f64((f64)NAN) < I64_MAX && fn_ord_f64(-(f64)INFINITY) > I64_MIN);
@@ -538,6 +540,10 @@ static void test_strings(void **state) {
                                           "abc",
                                           "abcd",
                                           "abcde",
+                                          "abcdef",
+                                          "abcdefg",
+                                          "abcdefh",
+                                          "abcdefgh",
                                           "abcdefghijklmnop",
                                           "abcdefghijklmnoq",
                                           "abcdefghijkl\xc3\xa9",
@@ -551,7 +557,11 @@ static void test_strings(void **state) {
             i32 got = fn_str_cmp(text(samples[i]), text(samples[j]));
             assert_int_equal((got > 0) - (got < 0), (want > 0) - (want < 0));
             assert_int_equal(fn_str_eq(text(samples[i]), text(samples[j])), want == 0);
+            bool few = strlen(samples[i]) <= 7 && strlen(samples[j]) <= 7;
+            assert_true(!few ||
+                        (fn_short(text(samples[i])) == fn_short(text(samples[j]))) == (want == 0));
         }
+        assert_int_equal(fn_short(text(samples[i])) < 0, strlen(samples[i]) > 7);
     }
     assert_int_equal(fn_length(text("")), 0);
     assert_int_equal(fn_length(text("abcdefghijkl\xc3\xa9")), 13);

@@ -230,7 +230,10 @@ static void test_verify(void **state) {
     expect_bad(&s, "a sink that does not exist");
     s.pipe.op_count = 7;
     expect_bad(&s, "a sink that receives nothing");
+    s.ops[3].code = OP_WHEN; /* a sink of all rows may take those of a branch, one with a limit not */
+    expect_bad(&s, "WHEN without END");
     s.ops[3].code = OP_WHEN;
+    s.sinks[0].limit = 2;
     expect_bad(&s, "rows change between WHEN and END");
     s.ops[3].code = OP_END;
     expect_bad(&s, "END without WHEN");

@@ -1,7 +1,7 @@
 /* test_kept.c: kept rows of derived predicates are those that rules derive: random changes by two
  * connections, in and out of transactions, with rules of many forms; after each, what is kept and
- * what is computed is compared. The seed is fixed, so a failure repeats; WARPFOX_FUZZ says how many
- * programs there are. */
+ * what is computed is compared. The same of a database file that is closed, or left as by a kill, and
+ * opened again. The seed is fixed, so a failure repeats; WARPFOX_FUZZ says how many programs there are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -48,6 +48,15 @@ static const char *const fars[] = {
     "w(x, y) <- path(x, y), edge(y, _). c[x] = n <- agg<< n = count() >> w(x, y), t:b[y] = v, v < x. "
     "far(x, y) <- c[x] = n, n > 1, edge(x, y). far(x, y) <- far(y, x).",
     "far(x, n) <- agg<< n = total(y) >> edge(x, y), x != y.",
+    "top[x, i] = y <- seq<< desc y >> path(x, y), x != 3. far(x, y) <- top[x, i] = y, i < 2. far(x, y) <- far(y, x).",
+    "top(x, z, i, y) <- seq<< desc v, y >> path(x, y), t:a[y] = v, node(z), !edge(y, z). "
+    "far(x, n) <- agg<< n = total(y) >> top(x, _, i, y), i < 3.",
+    "run[x, y] = n <- series<< n = runtotal[y](w) >> path(x, y), w = y * 10. far(x, n) <- run[x, _] = n, n > 20. "
+    "far(x, y) <- far(x, z), edge(z, y).",
+    "run[x, y] = n <- series<< n = runtotal[y](w) >> path(x, y), t:a[y] = a, w = a * 2000000000000000000. "
+    "far(x, y) <- agg<< y = max(n) >> run[x, _] = m, n = m / 1000000000000000000.",
+    "all[] = n <- agg<< n = count() >> path(x, y), y > 2. far(x, n) <- all[] = n, node(x). "
+    "far(x, y) <- far(y, x), node(y).",
 };
 enum { PATHS = sizeof paths / sizeof paths[0], FARS = sizeof fars / sizeof fars[0], VALUES = 6 };
 
@@ -212,6 +221,166 @@ static void test_kept(void **state) {
     }
 }
 
+/* --- in a file --- */
+
+static const char kept_path[] = "/tmp/warpfox-test-kept.wf";
+
+static void copy_file(const char *from, const char *to) {
+    char sql[600];
+    snprintf(sql, sizeof sql, "rm -f %s && if [ -e %s ]; then cp %s %s; fi", to, from, from, to);
+    assert_int_equal(system(sql), 0);
+}
+
+static void open_file(wf_database **db, wf_connection **conn, bool readonly) {
+    wf_option options[] = {{"device", "cpu"}, {readonly ? "readonly" : NULL, "on"}, {NULL, NULL}};
+    assert_int_equal(wf_open(kept_path, options, db, NULL), WF_OK);
+    assert_int_equal(wf_connect(*db, conn), WF_OK);
+}
+
+/* Closed, or left as a kill leaves it: the files as they are, while somebody has them open. */
+static void open_again(wf_database **db, wf_connection **conn, bool killed, bool readonly) {
+    char log[100], copy[100], copied_log[100];
+    snprintf(log, sizeof log, "%s.log", kept_path);
+    snprintf(copy, sizeof copy, "%s.copy", kept_path);
+    snprintf(copied_log, sizeof copied_log, "%s.copy.log", kept_path);
+    if (killed) {
+        copy_file(kept_path, copy);
+        copy_file(log, copied_log);
+    }
+    wf_disconnect(*conn);
+    wf_close(*db);
+    if (killed) {
+        copy_file(copy, kept_path);
+        copy_file(copied_log, log);
+    }
+    open_file(db, conn, readonly);
+}
+
+/* What EXPLAIN ANALYZE says was done about the rows of a predicate: "kept", "updated", "computed", … */
+static void how_kept(wf_connection *conn, const char *name, char out[20]) {
+    char sql[200], start[60];
+    wf_result *result = NULL;
+    const wf_batch *batch = NULL;
+    snprintf(sql, sizeof sql, "explain analyze select count(*) from %s", name);
+    snprintf(start, sizeof start, "%s: ", name);
+    snprintf(out, 20, "nothing");
+    assert_int_equal(wf_query(conn, sql, &result), WF_OK);
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
+            wf_text line = wf_batch_text(batch, 0, i);
+            size_t len = strlen(start);
+            if ((size_t)line.len > len && memcmp(line.ptr, start, len) == 0) {
+                snprintf(out, 20, "%.*s", (int)strcspn(line.ptr + len, " ,"), line.ptr + len);
+            }
+        }
+    }
+    wf_result_close(result);
+}
+
+static void expect_kept(wf_connection *conn, const char *name, const char *expected) {
+    char found[20];
+    how_kept(conn, name, found);
+    if (strcmp(found, expected) != 0) {
+        print_message("rows of %s\n", name);
+    }
+    assert_string_equal(found, expected);
+}
+
+static void remove_files(void) {
+    copy_file("/tmp/warpfox-no-such-file", kept_path);
+    copy_file("/tmp/warpfox-no-such-file", "/tmp/warpfox-test-kept.wf.log");
+}
+
+static void test_file_states(void **state) {
+    (void)state;
+    wf_database *db = NULL;
+    wf_connection *conn = NULL;
+    remove_files();
+    open_file(&db, &conn, false);
+    (void)run(conn, "create table edge as select i x, i + 1 y, 'e' || i % 7 s from generate_series(1, 60) i");
+    (void)run(conn, "call logiql('path(x, y) <- edge(x, y, _). path(x, z) <- path(x, y), edge(y, z, _). "
+                    "ways[x] = n <- agg<< n = count() >> path(x, _). word(s, x) <- edge(x, _, s). "
+                    "word(s, y) <- word(s, x), edge(x, y, s).')");
+    expect_kept(conn, "ways", "computed");
+    expect_kept(conn, "word", "computed");
+    open_again(&db, &conn, false, false);
+    expect_kept(conn, "word", "kept"); /* those that nobody asks for stay in the file, too */
+    open_again(&db, &conn, false, true);
+    expect_kept(conn, "ways", "kept");
+    compare(conn, "path", "kept");
+    compare(conn, "word", "kept");
+    open_again(&db, &conn, false, false);
+    (void)run(conn, "insert into edge values (61, 62, 'new'), (7, 3, 'e0')"); /* the log has it */
+    open_again(&db, &conn, true, false);
+    expect_kept(conn, "path", "updated");
+    compare(conn, "path", "kept");
+    compare(conn, "ways", "kept");
+    compare(conn, "word", "kept");
+    (void)run(conn, "insert into edge values (62, 63, 'more'), (63, 64, 'more')"); /* rows stay behind */
+    (void)run(conn, "delete from edge where x = 60");
+    open_again(&db, &conn, false, false);
+    expect_kept(conn, "path", "updated");
+    compare(conn, "path", "kept");
+    (void)run(conn, "insert into edge values (64, 65, 'more')");
+    open_again(&db, &conn, false, false);
+    (void)run(conn, "insert into edge values (65, 66, 'more')"); /* twice, and in the log */
+    open_again(&db, &conn, true, false);
+    expect_kept(conn, "path", "updated");
+    compare(conn, "path", "kept");
+    (void)run(conn, "checkpoint");
+    (void)run(conn, "delete from edge where x = 59");
+    open_again(&db, &conn, true, false);
+    compare(conn, "path", "followed");
+    compare(conn, "ways", "followed");
+    compare(conn, "word", "followed");
+    (void)run(conn, "checkpoint");
+    (void)run(conn, "call logiql('path(x, x) <- edge(x, _, \"new\").')"); /* other rules */
+    open_again(&db, &conn, true, false);
+    expect_kept(conn, "ways", "computed");
+    expect_kept(conn, "word", "kept");
+    compare(conn, "path", "kept");
+    compare(conn, "ways", "kept");
+    wf_disconnect(conn);
+    wf_close(db);
+    remove_files();
+}
+
+static void test_file(void **state) {
+    (void)state;
+    const char *many = getenv("WARPFOX_FUZZ");
+    int programs = many ? atoi(many) / 4 : 4;
+    for (int p = 0; p < programs; p++) {
+        wf_database *db = NULL;
+        wf_connection *conn = NULL;
+        char sql[1000];
+        remove_files();
+        open_file(&db, &conn, false);
+        (void)run(conn, "create table edge (x bigint, y bigint)");
+        (void)run(conn, "create table node (x bigint primary key)");
+        (void)run(conn, "create table t (k bigint primary key, a bigint, b bigint)");
+        snprintf(sql, sizeof sql, "call logiql('%s %s')", paths[pick(PATHS)], fars[pick(FARS)]);
+        (void)run(conn, sql);
+        for (int step = 0; step < 40; step++) {
+            change(conn, p * 1000 + step);
+            if (pick(3) > 0) {
+                compare(conn, "path", pick(3) > 0 ? "followed" : "kept");
+            }
+            if (pick(3) > 0) {
+                compare(conn, "far", pick(3) > 0 ? "followed" : "kept");
+            }
+            if (pick(8) == 0) {
+                (void)wf_query(conn, "checkpoint", NULL);
+            }
+            if (pick(5) == 0) {
+                open_again(&db, &conn, pick(2), false);
+            }
+        }
+        wf_disconnect(conn);
+        wf_close(db);
+    }
+    remove_files();
+}
+
 /* Sessions at the same time: each sees in its transaction what follows from its snapshot. */
 enum { ROUNDS = 30, SESSIONS = 3 };
 struct session {
@@ -305,6 +474,8 @@ static void test_large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_kept),
+                                       cmocka_unit_test(test_file_states),
+                                       cmocka_unit_test(test_file),
                                        cmocka_unit_test(test_sessions),
                                        cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);

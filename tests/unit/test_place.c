@@ -29,8 +29,8 @@ static int close_arena(void **state) {
 
 /* --- all ways --- */
 
-static f64 run_step(const struct place_step *step, u32 place, u8 *at) {
-    f64 ns = step->ns[place];
+static f64 run_step(const struct place_step *step, u32 place, u8 *at, bool queued) {
+    f64 ns = queued ? step->round_ns[place] : step->ns[place];
     for (u32 i = 0; i < step->use_count; i++) {
         const struct place_use *use = &step->uses[i];
         u8 *here = &at[use->thing];
@@ -46,6 +46,23 @@ static f64 run_step(const struct place_step *step, u32 place, u8 *at) {
     return ns;
 }
 
+/* The place of its steps. */
+static u32 loop_place(const struct placing *p, const struct place_loop *loop, const u8 *places) {
+    for (u32 place = p->place_count; place-- > 0;) {
+        bool fits = true;
+        u32 any = 0;
+        for (u32 s = loop->first; s < loop->end && fits; s++) {
+            u32 can = p->steps[s].can;
+            any |= can;
+            fits = places[s] == (can >> place & 1 ? place : (u32)__builtin_ctz(can));
+        }
+        if (fits && any >> place & 1) {
+            return place;
+        }
+    }
+    return 0;
+}
+
 static f64 cost_of(const struct placing *p, const u8 *places) {
     u8 at[32];
     f64 ns = 0;
@@ -56,13 +73,16 @@ static f64 cost_of(const struct placing *p, const u8 *places) {
             loop = p->loops[i].first == s ? &p->loops[i] : loop;
         }
         u32 end = loop ? loop->end : s + 1;
+        u32 where = loop ? loop_place(p, loop, places) : 0;
+        bool queued = loop && loop->queued >> where & 1;
         for (u32 round = 0; round < (loop ? 2u : 1u); round++) {
             f64 once = 0;
             for (u32 i = s; i < end; i++) {
-                once += run_step(&p->steps[i], places[i], at);
+                once += run_step(&p->steps[i], places[i], at, queued && round && places[i] == where);
             }
             ns += round ? once * (loop->rounds - 1) : once;
         }
+        ns += queued ? loop->looks * loop->look_ns[where] : 0;
         s = end;
     }
     return ns;
@@ -139,10 +159,19 @@ static void make_program(struct placing *p, u32 places, u32 things, u32 steps, b
                                       .made = made};
         for (u32 i = 0; i < places; i++) {
             list[s].ns[i] = i ? draw(150) : draw(300);
+            list[s].round_ns[i] = draw(40);
         }
     }
     loop->first = draw(steps - 1);
     loop->end = loop->first + 1 + draw(steps - loop->first);
+    loop->queued = (u8)(draw(2) ? ~1u : 0);
+    loop->looks = 1 + draw(9);
+    for (u32 s = loop->first; s < loop->end; s++) {
+        loop->queued &= list[s].can;
+    }
+    for (u32 i = 0; i < places; i++) {
+        loop->look_ns[i] = draw(50);
+    }
     loop->rounds = 1 + draw(20);
     *p = (struct placing){.place_count = places,
                           .thing_count = things,
@@ -221,13 +250,42 @@ static void test_loop(void **state) {
     static const struct place_use work[] = {{0, 10, 10}}, table[] = {{1, 1000, 0}, {0, 10, 10}};
     static const u32 makes_work[] = {0}, none[] = {2};
     const struct place_step steps[] = {STEP(3, 100, 20, table, makes_work), STEP(1, 1, 0, work, none)};
-    struct place_loop loop = {0, 1, 50};
+    struct place_loop loop = {.end = 1, .rounds = 50};
     const u8 at[3] = {1, 1, 0};
     u8 places[2];
     struct placing p = {2, 3, 2, 1, at, steps, &loop};
     (void)place_program(&arena, &p, places);
     assert_memory_equal(places, "\1\0", 2);
     loop.rounds = 5;
+    (void)place_program(&arena, &p, places);
+    assert_memory_equal(places, "\0\0", 2);
+}
+
+/* A card that queues rounds takes a wait a look instead of one a step: worth it as soon as rounds are many. */
+static void test_queued_loop(void **state) {
+    UNUSED(state);
+    static const struct place_use work[] = {{0, 10, 10}};
+    static const u32 makes_work[] = {0};
+    struct place_step steps[] = {STEP(3, 30, 100, work, makes_work), STEP(3, 30, 100, work, makes_work)};
+    struct place_loop loop = {.first = 0, .end = 2, .rounds = 100};
+    const u8 at[1] = {1};
+    u8 places[2];
+    struct placing p = {2, 1, 2, 1, at, steps, &loop};
+    assert_true(place_program(&arena, &p, places) == 6000); /* a step at a time it is the host's */
+    assert_memory_equal(places, "\0\0", 2);
+    loop.queued = 2;
+    loop.looks = 8;
+    loop.look_ns[1] = 50;
+    steps[0].round_ns[1] = steps[1].round_ns[1] = 5;
+    assert_true(place_program(&arena, &p, places) == 10 + 200 + 99 * 10 + 8 * 50);
+    assert_memory_equal(places, "\1\1", 2);
+    loop.rounds = 3;
+    loop.looks = 3;
+    assert_true(place_program(&arena, &p, places) == 180);
+    assert_memory_equal(places, "\0\0", 2);
+    loop.rounds = 100;
+    steps[1].can = 1; /* what the host alone can do ends the queue: whoever describes it says so */
+    loop.queued = 0;
     (void)place_program(&arena, &p, places);
     assert_memory_equal(places, "\0\0", 2);
 }
@@ -296,7 +354,7 @@ static void test_past(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_good_as_all), cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_loop), cmocka_unit_test(test_many_things),
+        cmocka_unit_test(test_loop), cmocka_unit_test(test_queued_loop), cmocka_unit_test(test_many_things),
         cmocka_unit_test(test_past)};
     return cmocka_run_group_tests(tests, open_arena, close_arena);
 }

@@ -287,6 +287,12 @@ FN u32 out_fits(struct b_place place, i64 capacity, i64 limit, u64 *report) {
 /* --- indexes ------------------------------------------------------------------------------- */
 
 /* Row + 1 of a unique key, 0 when absent. */
+/* Whether a column of a variable is NULL in a row that was found. */
+FN u32 col_null(const struct kcol *col, i64 row) {
+    return col->null_bit ? (u32)((u64)row >> (col->null_bit - 1u)) & 1u
+           : col->nulls  ? col->nulls[row]
+                         : 0u;
+}
 FN u32 find_direct_unique(const struct kindex *ix, i64 key) {
     u64 slot = (u64)key - (u64)ix->key_lo;
     return slot < ix->slot_count ? ix->heads[slot] : 0u;

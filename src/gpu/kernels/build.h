@@ -11,6 +11,44 @@
 #define BUILD_ROWS(i, count) \
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
 
+/* The same in rounds that all lanes of a warp come to; `i` may be past the end. */
+#define BUILD_ROUNDS(i, from, count)                                                                    \
+    for (i64 i = (from) + (i64)t_block() * t_count() + t_id(); i - (i64)t_lane() < (count);             \
+         i += (i64)t_blocks() * t_count())
+
+/* Adds `by` to a counter for every lane that is `there`, and says what it was before, as if they came one after
+ * the other. Lanes that mean the same counter go there once: the card performs what is done to one address one by
+ * one, so that a key with very many rows would keep everybody waiting (decision 0055). All lanes come. */
+FN u32 w_count_at(u32 *counters, u64 at, u32 there, u32 by) {
+    const u64 place = there ? at : ~0ULL;
+    u32 mates = w_match((u32)place);
+    if (w_ballot((i32)(place >> 32 != 0))) {
+        mates &= w_match((u32)(place >> 32));
+    }
+    const u32 below = bits_set_u32(mates & ((1u << t_lane()) - 1u));
+    u32 before = 0;
+    if (there && !below) {
+        before = atom_add_u32(&counters[at], bits_set_u32(mates) * by);
+    }
+    return w_from_u32(before, bits_set_u32((mates & (0u - mates)) - 1u)) + below * by;
+}
+
+/* Whether a lane before this one has its key; not all that do are found where keys are mixed. Most keys have one
+ * row, so that neighbours are looked at first. All lanes come. */
+FN u32 w_key_repeats(u64 key, u32 there) {
+    const u64 before = w_up_u64(key, 1);
+    const u32 near = w_from_u32(there, (t_lane() + 31u) & 31u);
+    const u32 twin = there && near && t_lane() && before == key;
+    if (!w_ballot((i32)twin)) {
+        return 0;
+    }
+    const u32 mates = w_match(there ? (u32)key ^ (u32)(key >> 32) : ~t_lane());
+    const u32 first = bits_set_u32((mates & (0u - mates)) - 1u);
+    const u64 theirs = w_from_u64(key, first);
+    const u32 they = w_from_u32(there, first);
+    return twin || (there && they && first < t_lane() && theirs == key);
+}
+
 /* The rows that are indexed: as many as the host knows of, or as a step before this one gave. */
 #define BUILD_COUNT(args) ((args).rows_at ? *(args).rows_at : (args).row_count)
 
@@ -51,12 +89,43 @@ FN u64 build_slot(const struct kbuild *b, i64 key) {
     return slot;
 }
 
+FN u64 pack_field(const struct kpack_field *f, i64 i, u32 *bad) {
+    const i64 value = f->bytes == 8   ? ((const i64 *)f->data)[i]
+                      : f->bytes == 4 ? ((const i32 *)f->data)[i]
+                      : f->bytes      ? f->data[i]
+                                      : f->lo;
+    const u64 above = (u64)value - (u64)f->lo;
+    const u64 null = f->null_bit && f->nulls && f->nulls[i];
+    *bad |= above >> f->bits != 0 && !null;
+    return (above & ((1ULL << f->bits) - 1u)) << f->shift | (f->null_bit ? null << (f->null_bit - 1u) : 0u);
+}
+
+KERNEL(k_build_pack, struct kbuild_pack, 256) {
+    const i64 row_count = BUILD_COUNT(args);
+    u32 bad = 0;
+    BUILD_ROWS(i, row_count) {
+        u64 packed = 0;
+        for (u32 k = 0; k < args.count; k++) {
+            packed |= pack_field(&args.fields[k], i, &bad);
+        }
+        args.out[i] = (u32)packed;
+    }
+    if (bad) {
+        atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_TABLE);
+    }
+}
+
+/* What the index says of row i. */
+FN u32 build_value(const struct kbuild *b, i64 i) {
+    return b->packed ? b->packed[i] : (u32)i;
+}
+
 /* Direct addressing, four rows a thread: all their keys, then all their places are on the way at once.
  * Whether a key was there. */
 FN u32 build_direct(const struct kbuild *b, i64 row_count) {
     u32 duplicate = 0;
     const i64 step = (i64)t_count();
-    for (i64 first = (i64)t_block() * step * 4 + t_id(); first < row_count;
+    for (i64 first = (i64)t_block() * step * 4 + t_id(); first - (i64)t_lane() < row_count;
          first += (i64)t_blocks() * step * 4) {
         u64 number[4];
         u32 there = 0;
@@ -67,9 +136,14 @@ FN u32 build_direct(const struct kbuild *b, i64 row_count) {
             there |= has << k;
         }
         UNROLL for (u32 k = 0; k < 4; k++) {
+            const u32 repeats = w_key_repeats(number[k], there >> k & 1u);
+            duplicate |= repeats;
+            there &= ~(repeats << k);
+        }
+        UNROLL for (u32 k = 0; k < 4; k++) {
             if (there >> k & 1u) {
-                u32 row = (u32)(first + (i64)k * step);
-                duplicate |= atom_cas_u32(&b->heads[number[k]], 0, row + 1u);
+                const u32 value = build_value(b, first + (i64)k * step);
+                duplicate |= atom_cas_u32(&b->heads[number[k]], 0, value + 1u);
             }
         }
     }
@@ -83,22 +157,36 @@ KERNEL(k_build_unique, struct kbuild, 256) {
     if (direct) {
         duplicate = build_direct(&args, row_count);
     }
-    BUILD_ROWS(i, direct ? 0 : row_count) {
-        if (!args.nulls || !args.nulls[i]) {
+    BUILD_ROUNDS(i, 0, direct ? 0 : row_count) {
+        const u32 there = i < row_count && (!args.nulls || !args.nulls[i]);
+        const u32 repeats = w_key_repeats(there ? (u64)args.key[i] : 0u, there);
+        duplicate |= repeats;
+        if (there && !repeats) {
             u64 number = (u64)args.key[i] - (u64)args.key_lo;
             if (args.form == KINDEX_PAIRS) {
                 u64 slot = hash_32((u32)number) & (args.slot_count - 1);
                 duplicate |= pair_put_4(args.slots, args.slot_count - 1, 0, (u32)number,
-                                        args.set ? 1u : (u32)i + 1u, args.set, slot);
+                                        args.set ? 1u : build_value(&args, i) + 1u, args.set, slot);
             } else if (args.form == KINDEX_RUNS) {
                 duplicate |= build_claim(&args, i);
             } else { /* RANK: that keys are unique is known */
-                args.heads[rank_of(args.slots[number >> 5], number)] = (u32)i;
+                args.heads[rank_of(args.slots[number >> 5], number)] = build_value(&args, i);
             }
         }
     }
     if (duplicate && !args.set) {
         atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_DUPLICATE);
+    }
+}
+
+/* Slots of two words, whose rows have told keys apart, get what the index says of these. */
+KERNEL(k_build_swap, struct kbuild, 256) {
+    BUILD_ROWS(slot, (i64)args.slot_count) {
+        const u64 run = args.slots[2 * slot + 1];
+        if (run) {
+            const u32 value = args.packed[(u32)run];
+            args.slots[2 * slot + 1] = (u64)(value + 1u) << 32 | value;
+        }
     }
 }
 
@@ -213,16 +301,18 @@ KERNEL(k_build_count, struct kbuild, 256) {
     const i64 row_count = BUILD_COUNT(args);
     u32 longest = 0;
     u32 twins = 0;
-    BUILD_ROWS(i, row_count) {
-        u32 slot_of = 0xffffffffu;
-        if (!args.nulls || !args.nulls[i]) {
-            u64 slot = build_slot(&args, args.key[i]);
-            u32 before = atom_add_u32(&args.cursor[slot], 1);
+    BUILD_ROUNDS(i, 0, row_count) {
+        const u32 here = i < row_count;
+        const u32 there = here && (!args.nulls || !args.nulls[i]);
+        const u64 slot = there ? build_slot(&args, args.key[i]) : 0u;
+        const u32 before = w_count_at(args.cursor, slot, there, 1);
+        if (there) {
             longest = before >= longest ? before + 1u : longest;
-            slot_of = build_is_plain(&args) ? before : (u32)slot;
         }
-        args.slot_of[i] = slot_of;
-        twins += args.values && build_follows(&args, i) && args.values[i] == args.values[i - 1];
+        if (here) {
+            args.slot_of[i] = !there ? 0xffffffffu : build_is_plain(&args) ? before : (u32)slot;
+            twins += args.values && build_follows(&args, i) && args.values[i] == args.values[i - 1];
+        }
     }
     if (twins) {
         atom_add_u64(&args.report[REPORT_GROUPS], twins);
@@ -263,17 +353,18 @@ KERNEL(k_build_firsts, struct kbuild, 256) {
 
 KERNEL(k_build_scatter, struct kbuild, 256) {
     const i64 row_count = BUILD_COUNT(args);
-    BUILD_ROWS(i, row_count) {
-        u32 slot_of = args.slot_of[i];
-        if (slot_of == 0xffffffffu) {
+    const u32 counts = !args.values && !build_is_plain(&args);
+    BUILD_ROUNDS(i, 0, row_count) {
+        const u32 slot_of = i < row_count ? args.slot_of[i] : 0xffffffffu;
+        const u32 there = slot_of != 0xffffffffu;
+        const u32 place = counts ? w_count_at(args.cursor, slot_of, there, 1) : 0u;
+        if (!there) {
             continue;
         }
         if (args.values) {
             args.rows[build_is_plain(&args) ? (u32)i : args.cursor[slot_of] + (u32)i] = (u32)i;
-        } else if (build_is_plain(&args)) {
-            args.rows[args.cursor[build_slot(&args, args.key[i])] + slot_of] = (u32)i;
         } else {
-            args.rows[atom_add_u32(&args.cursor[slot_of], 1)] = (u32)i;
+            args.rows[counts ? place : args.cursor[build_slot(&args, args.key[i])] + slot_of] = (u32)i;
         }
     }
 }
@@ -312,19 +403,16 @@ FN u64 grow_slot(const struct kgrow *g, i64 i) {
     }
 }
 
-#define GROW_EACH(i)                                                                               \
-    for (i64 i = args.range->first + (i64)t_block() * t_count() + t_id(), end_ = args.range->end; \
-         i < end_; i += (i64)t_blocks() * t_count())
-
 KERNEL(k_grow_count, struct kgrow, 256) {
+    const i64 end = args.range->end;
     u32 full = 0;
-    GROW_EACH(i) {
-        if (full || (args.nulls && args.nulls[i])) {
-            continue;
-        }
-        const u64 slot = grow_slot(&args, i);
-        full = slot == ~0ULL;
-        if (!full && !atom_add_u32(&args.more[slot], 1)) {
+    BUILD_ROUNDS(i, args.range->first, end) {
+        const u32 asks = !full && i < end && !(args.nulls && args.nulls[i]);
+        const u64 slot = asks ? grow_slot(&args, i) : 0u;
+        full |= slot == ~0ULL;
+        const u32 there = asks && !full;
+        const u32 before = w_count_at(args.more, slot, there, 1);
+        if (there && !before) {
             args.touched[atom_take_u64(&args.report[REPORT_GROUPS], 1)] = (u32)slot;
         }
     }
@@ -379,16 +467,19 @@ KERNEL(k_grow_rows, struct kgrow, 256) {
     if (GROW_FULL(args)) {
         return;
     }
-    GROW_EACH(i) {
-        if (args.nulls && args.nulls[i]) {
-            continue;
-        }
-        const i64 key = args.key[i];
+    const i64 end = args.range->end;
+    BUILD_ROUNDS(i, args.range->first, end) {
+        const u32 there = i < end && !(args.nulls && args.nulls[i]);
+        const i64 key = there ? args.key[i] : 0;
         u64 slot = hash_64((u64)key) & mask;
-        u64 held = args.slots[2 * slot];
-        TABLE_WALK(slot, mask, held, args.slots[2 * slot], held != (u64)key)
-        const u32 left = atom_add_u32(&args.more[slot], ~0u);
-        args.rows[(args.slots[2 * slot + 1] >> 32) - left] = (u32)i;
+        if (there) {
+            u64 held = args.slots[2 * slot];
+            TABLE_WALK(slot, mask, held, args.slots[2 * slot], held != (u64)key)
+        }
+        const u32 left = w_count_at(args.more, slot, there, ~0u);
+        if (there) {
+            args.rows[(args.slots[2 * slot + 1] >> 32) - left] = (u32)i;
+        }
     }
     if (t_block() == 0 && t_id() == 0 && args.range->end > args.range->first) {
         args.report[REPORT_ROWS] = (u64)args.range->end;
@@ -744,8 +835,9 @@ FN void w_turn_next(const struct kturn *args, const struct turn *t) {
     u64 end = w_from_u64(t->end, args->next_part);
     u64 rows = w_from_u64(t->rows, args->next_rel);
     u64 of = w_from_u64(t->rows, args->next_source ? args->next_source - 1u : 0u);
-    first = args->next_source ? rows : first;
+    first = args->next_all ? 0u : args->next_source ? rows : first;
     end = args->next_source ? of : end;
+    rows = args->next_begins ? 0u : rows;
     first = goes ? first : 0u;
     end = goes ? end : 0u;
     if (t_lane() == 0) {
@@ -756,6 +848,9 @@ FN void w_turn_next(const struct kturn *args, const struct turn *t) {
         args->next[REPORT_ROWS] = rows;
         if (args->next_source) {
             args->next[REPORT_GROUPS] = 0;
+        }
+        if (args->next_begins) {
+            loop->rels[args->next_rel].rows = 0;
         }
     }
 }
@@ -827,7 +922,8 @@ KERNEL(k_relay, struct krelay, 32) {
         struct kqueue *queue = args.queue;
         struct kqueue_slot *slot = &queue->slots[args.slot];
         const u64 *report = args.report;
-        u64 rows = args.rows ? *args.rows : 0u;
+        u64 rows = args.rows ? *args.rows : args.known;
+        rows = rows > args.skip ? rows - args.skip : 0u;
         rows = rows < args.limit ? rows : args.limit;
         u32 fails = (args.faults && ~report[REPORT_FAULT]) || (report[REPORT_RETRY] & args.retry) ||
                     (args.distinct && report[REPORT_ROWS] != report[REPORT_COUNTS]) || rows > args.most;

@@ -1,10 +1,11 @@
 /* cliques.h: counts cliques: edges turned by degree, then common neighbours behind every node.
  *
  * Triangles of a node are pairs of its neighbours that are an edge. A thread takes an edge of a node
- * with few neighbours; a warp or a block keeps those of others in shared memory, as a list and as a hash
- * set, and lays end to end what its neighbours have to look at: for each the cheaper of two, its own
- * neighbours, looked up in the set, or the node's behind it, looked up in the matrix of the heaviest
- * nodes. Among these, rows of the matrix are ANDed. Larger cliques: the neighbours of a node get a matrix
+ * with few neighbours, and goes through both ends' lists; a warp or a block keeps those of others in
+ * shared memory, as a list and as a hash set, and goes through what its neighbours have to look at: for
+ * each the cheaper of two, its own neighbours, looked up in the set, or the node's behind it, looked up in
+ * the matrix of the heaviest nodes (by a block word by word: a node's neighbours are close together there).
+ * Among these, rows of the matrix are ANDed. Larger cliques: the neighbours of a node get a matrix
  * of their own, and a warp goes down in it, node by node. */
 #include "prelude.h"
 
@@ -111,8 +112,8 @@ KERNEL(k_clique_turn, struct kcliques, 256) {
         if (args.form == CLIQUE_PLAIN) {
             args.words[i] = (u64)a << args.bits | b;
         } else {
-            const u32 x = args.rank[a];
-            const u32 y = args.rank[b];
+            const u32 x = args.rank ? args.rank[a] : a;
+            const u32 y = args.rank ? args.rank[b] : b;
             const u64 word = x < y ? (u64)x << args.bits | y : (u64)y << args.bits | x;
             args.words[i] = args.form == CLIQUE_BOTH ? word << 1 | (u64)(a < b) : word;
         }
@@ -135,6 +136,30 @@ KERNEL(k_clique_ends, struct kcliques, 256) {
         if (args.form == CLIQUE_BOTH) {
             odd += args.words[2 * i + 1] != (args.words[2 * i] | 1u) || (args.words[2 * i] & 1u);
         }
+    }
+    clique_add(&args.report[CLIQUE_ODD], odd);
+}
+
+/* Of edges that are sorted by their first node alone: each goes to its place in the list, by how many are
+ * less. Short lists. */
+KERNEL(k_clique_order, struct kcliques, 256) {
+    u64 odd = 0;
+    const u32 mask = (u32)(((u64)1 << args.bits) - 1u);
+    CLIQUE_EACH(i, args.edges) {
+        const u64 word = args.words[i];
+        const u32 u = (u32)(word >> args.bits);
+        const u32 from = args.offsets[u];
+        const u32 end = args.offsets[u + 1];
+        const u32 v = (u32)word & mask;
+        u32 less = 0;
+        u32 same = 0;
+        NO_UNROLL for (u32 k = from; k < end; k++) {
+            const u32 w = (u32)args.words[k] & mask;
+            less += w < v;
+            same += w == v;
+        }
+        odd += same > 1u;
+        args.to[from + less] = v;
     }
     clique_add(&args.report[CLIQUE_ODD], odd);
 }
@@ -209,6 +234,44 @@ FN u32 clique_bit(const struct kcliques *a, u32 v, u32 w) {
     return a->matrix[(u64)v * a->row_words + (w >> 5)] >> (w & 31u) & 1u;
 }
 
+/* Neighbours that a node has from `at` on and v has as well: where one has many more, each of the others is
+ * looked for, else both lists are gone through together. */
+FN u32 clique_both(const struct kcliques *a, u32 v, u32 at, u32 end) {
+    u32 other = a->second_offsets[v - a->second];
+    const u32 other_end = a->second_offsets[v - a->second + 1u];
+    const u32 own = other_end - other;
+    const u32 steps = 64u - zeros_above_u64(own);
+    u32 found = 0;
+    if (own == 0) {
+        return 0;
+    }
+    if ((end - at) * steps < own) {
+        NO_UNROLL for (; at < end; at++) {
+            found += clique_has(a, v, a->to[at]);
+        }
+        return found;
+    }
+    u32 x = a->to[at];
+    u32 y = a->second_to[other];
+    for (;;) {
+        const u32 first = x <= y;
+        const u32 second = y <= x;
+        found += first & second;
+        if (first) {
+            if (++at == end) {
+                return found;
+            }
+            x = a->to[at];
+        }
+        if (second) {
+            if (++other == other_end) {
+                return found;
+            }
+            y = a->second_to[other];
+        }
+    }
+}
+
 /* Triangles of nodes with few neighbours: a thread an edge. */
 KERNEL(k_clique_tiny, struct kcliques, 256) {
     u64 found = 0;
@@ -221,43 +284,66 @@ KERNEL(k_clique_tiny, struct kcliques, 256) {
         }
         const u32 u = clique_from(&args, edge);
         const u32 end = args.offsets[u + 1];
-        if (end - args.offsets[u] > CLIQUE_TINY) {
+        if (end - args.offsets[u] >= args.least || edge + 1u >= end) {
             continue;
         }
-        if (v < args.heavy &&
-            args.second_offsets[v - args.second] == args.second_offsets[v - args.second + 1u]) {
+        if (v < args.heavy) {
+            found += clique_both(&args, v, edge + 1u, end);
             continue;
         }
         NO_UNROLL for (u32 k = edge + 1u; k < end; k++) {
-            const u32 w = args.to[k];
-            found += v >= args.heavy ? clique_bit(&args, v, w) : clique_has(&args, v, w);
+            found += clique_bit(&args, v, args.to[k]);
         }
     }
     clique_add(&args.report[CLIQUE_FOUND], found);
 }
 
-/* Lists the other nodes before the heavy ones, by the number of their neighbours. */
+/* Lists the other nodes before the heavy ones, by the number of their neighbours: a block's together, since
+ * all share two counters. */
 KERNEL(k_clique_list, struct kcliques, 256) {
-    for (u32 first = t_block() * CLIQUE_THREADS; first < args.light;
-         first += t_blocks() * CLIQUE_THREADS) {
-        const u32 u = first + t_id();
-        const u32 count = u < args.light ? args.offsets[u + 1] - args.offsets[u] : 0u;
-        const u32 is = count < args.least ? 0u : count > CLIQUE_WARP || args.size > 3u ? 2u : 1u;
-        UNROLL for (u32 k = 1; k < 3; k++) {
-            const u32 mask = w_ballot(is == k);
-            u64 base = 0;
-            if (mask && t_lane() == 0) {
-                base = atom_add_u64(&args.report[CLIQUE_LISTED + k - 1u], bits_set_u32(mask));
-            }
-            base = w_from_u64(base, 0);
-            if (is == k) {
-                const u32 at = (u32)base + bits_set_u32(mask & ((1u << t_lane()) - 1u));
-                (k == 1 ? args.listed : args.listed_block)[at] = u;
+    SHARED(u32, s_count, 2);
+    SHARED(u32, s_base, 2);
+    u64 longest = 0;
+    const i64 tile = CLIQUE_THREADS * CLIQUE_RANKS;
+    for (i64 first = (i64)t_block() * tile; first < (i64)args.light;
+         first += (i64)t_blocks() * tile) {
+        u32 is[CLIQUE_RANKS];
+        u32 at[CLIQUE_RANKS];
+        if (t_id() < 2) {
+            s_count[t_id()] = 0;
+        }
+        b_sync();
+        UNROLL for (u32 k = 0; k < CLIQUE_RANKS; k++) {
+            const i64 u = first + (i64)(k * CLIQUE_THREADS + t_id());
+            const u32 count = u < (i64)args.light ? args.offsets[u + 1] - args.offsets[u] : 0u;
+            is[k] = count < args.least ? 2u : count > CLIQUE_WARP || args.size > 3u ? 1u : 0u;
+            longest = is[k] < 2u && count > longest ? count : longest;
+            at[k] = 0;
+            UNROLL for (u32 list = 0; list < 2; list++) {
+                const u32 mask = w_ballot(is[k] == list);
+                u32 base = 0;
+                if (mask && t_lane() == 0) {
+                    base = atom_add_u32(&s_count[list], bits_set_u32(mask));
+                }
+                base = w_from_u32(base, 0);
+                at[k] = is[k] == list ? base + bits_set_u32(mask & ((1u << t_lane()) - 1u)) : at[k];
             }
         }
-        if (is) {
-            atom_max_u64(&args.report[CLIQUE_LONGEST], count);
+        b_sync();
+        if (t_id() < 2 && s_count[t_id()]) {
+            s_base[t_id()] = (u32)atom_add_u64(&args.report[CLIQUE_LISTED + t_id()], s_count[t_id()]);
         }
+        b_sync();
+        UNROLL for (u32 k = 0; k < CLIQUE_RANKS; k++) {
+            if (is[k] < 2u) {
+                u32 *list = is[k] ? args.listed_block : args.listed;
+                list[s_base[is[k]] + at[k]] = (u32)first + k * CLIQUE_THREADS + t_id();
+            }
+        }
+        b_sync();
+    }
+    if (longest) {
+        atom_max_u64(&args.report[CLIQUE_LONGEST], longest);
     }
 }
 
@@ -290,6 +376,17 @@ struct clique_set { /* in shared memory */
     u32 *slots;
     u32 *places; /* by slot: where in the list; or 0 */
     u32 count, mask;
+    /* Of a block's: words of the matrix' rows that hold any of it, with their bits; by place: which is the
+     * first of a heavy neighbour. */
+    u32 *word_bits;
+    u16 *word_at, *entry;
+    u32 entries;
+};
+enum clique_way {
+    WAY_OWN,    /* the neighbour's own list, in the set */
+    WAY_MATRIX, /* those behind it, in the matrix */
+    WAY_SEARCH, /* those behind it, in its own list */
+    WAY_WORDS   /* those behind it, in the matrix, word by word */
 };
 
 /* Bits of a matrix among the neighbours of a node, by their places; or 0. */
@@ -298,31 +395,96 @@ struct clique_rows {
     u32 words;
 };
 
-/* What 32 neighbours from place p0 on have to look at, laid end to end over the warp. Counts pairs that
- * are edges, or notes them. */
-FN u64 clique_chunk(const struct kcliques *a, const struct clique_set *set,
-                    const struct clique_rows *into, u32 p0) {
+/* Whether (or of WAY_WORDS how often) what neighbour `place` of a set has to look at, number k of it, is
+ * there; *io_place is then the other neighbour's. */
+FN u32 clique_look(const struct kcliques *a, const struct clique_set *set, u32 way, u32 v, u32 at,
+                   u32 *io_place) {
+    u32 is = 0;
+    if (way == WAY_OWN) {
+        u32 slot = 0;
+        is = clique_find(set->slots, set->mask, a->second_to[at], &slot);
+        *io_place = is && set->places ? set->places[slot] : 0u;
+    } else if (way == WAY_WORDS) {
+        const u32 *row = a->matrix + (u64)(v - a->heavy) * a->row_words;
+        is = bits_set_u32(row[set->word_at[at]] & set->word_bits[at]);
+    } else {
+        const u32 w = set->list[*io_place];
+        is = way == WAY_MATRIX ? clique_bit(a, v, w) : clique_has(a, v, w);
+    }
+    return is;
+}
+
+FN u32 clique_choose(const struct kcliques *a, const struct clique_set *set, u32 p, u32 *out_start,
+                     u32 *out_length) {
+    const u32 v = set->list[p];
+    const u32 behind = set->count - 1u - p;
+    u32 own = 0;
+    if (clique_is_here(a, v)) {
+        *out_start = a->second_offsets[v - a->second];
+        own = a->second_offsets[v - a->second + 1u] - *out_start;
+    }
+    *out_length = own;
+    if (v >= a->heavy && set->word_bits) {
+        const u32 first = set->entry[p];
+        if (set->entries - first <= own) {
+            *out_start = first;
+            *out_length = set->entries - first;
+            return WAY_WORDS;
+        }
+    } else if (v >= a->heavy) {
+        *out_length = behind <= own ? behind : own;
+        return behind <= own ? WAY_MATRIX : WAY_OWN;
+    } else {
+        const u32 steps = 2u * (64u - zeros_above_u64(own));
+        if (own && (u64)behind * steps < own) {
+            *out_length = behind;
+            return WAY_SEARCH;
+        }
+    }
+    return WAY_OWN;
+}
+
+FN void clique_note(const struct clique_rows *into, u32 p, u32 place) {
+    atom_or_u32(&into->rows[p * into->words + (place >> 5)], 1u << (place & 31u));
+}
+
+/* What `unit` neighbours from place p0 on have to look at: where that is much one after the other, else laid
+ * end to end over the warp. Counts pairs that are edges, or notes them. */
+FN u32 clique_chunk(const struct kcliques *a, const struct clique_set *set,
+                    const struct clique_rows *into, u32 p0, u32 unit) {
     const u32 p = p0 + t_lane();
     u32 length = 0;
     u32 start = 0;
-    u32 way = 0; /* 0: its own neighbours in the set; 1: those behind it in the matrix; 2: in its own */
+    u32 way = WAY_OWN;
     u32 v = 0;
-    if (p + 1u < set->count) {
-        const u32 behind = set->count - 1u - p;
-        u32 own = 0;
+    u32 found = 0;
+    if (t_lane() < unit && p + 1u < set->count) {
         v = set->list[p];
-        if (clique_is_here(a, v)) {
-            start = a->second_offsets[v - a->second];
-            own = a->second_offsets[v - a->second + 1u] - start;
-        }
-        if (v >= a->heavy) {
-            way = behind <= own;
-        } else {
-            const u32 steps = 2u * (64u - zeros_above_u64(own));
-            way = own && (u64)behind * steps < own ? 2u : 0u;
-        }
-        length = way ? behind : own;
+        way = clique_choose(a, set, p, &start, &length);
     }
+    NO_UNROLL for (u32 some = w_ballot(length >= CLIQUE_LONG); some; some &= some - 1u) {
+        const u32 lane = first_set_u32(some);
+        const u32 all = w_from_u32(length, lane);
+        const u32 from = w_from_u32(start, lane);
+        const u32 how = w_from_u32(way, lane);
+        const u32 of = w_from_u32(v, lane);
+        if (how == WAY_WORDS) {
+            const u32 *row = a->matrix + (u64)(of - a->heavy) * a->row_words;
+            for (u32 k = from + t_lane(); k < set->entries; k += 32u) {
+                found += bits_set_u32(row[set->word_at[k]] & set->word_bits[k]);
+            }
+            continue;
+        }
+        NO_UNROLL for (u32 k = t_lane(); k < all; k += 32u) {
+            u32 place = p0 + lane + 1u + k;
+            const u32 is = clique_look(a, set, how, of, from + k, &place);
+            found += is;
+            if (is && into) {
+                clique_note(into, p0 + lane, place);
+            }
+        }
+    }
+    length = length >= CLIQUE_LONG ? 0u : length;
     u32 upto = length;
     UNROLL for (u32 by = 1; by < 32; by *= 2) {
         const u32 before = w_up_u32(upto, by);
@@ -330,7 +492,6 @@ FN u64 clique_chunk(const struct kcliques *a, const struct clique_set *set,
     }
     const u32 all = w_from_u32(upto, 31);
     const u32 first = upto - length;
-    u64 found = 0;
     NO_UNROLL for (u32 base = 0; base < all; base += 32u) {
         const u32 no = base + t_lane();
         u32 owner = 0;
@@ -343,18 +504,10 @@ FN u64 clique_chunk(const struct kcliques *a, const struct clique_set *set,
         const u32 of = w_from_u32(v, owner);
         if (no < all) {
             u32 place = p0 + owner + 1u + k;
-            u32 is = 0;
-            if (how == 0) {
-                is = clique_find(set->slots, set->mask, a->second_to[from + k], &place);
-                place = is && set->places ? set->places[place] : place;
-            } else {
-                const u32 w = set->list[place];
-                is = how == 1 ? clique_bit(a, of, w) : clique_has(a, of, w);
-            }
+            const u32 is = clique_look(a, set, how, of, from + k, &place);
             found += is;
             if (is && into) {
-                atom_or_u32(&into->rows[(p0 + owner) * into->words + (place >> 5)],
-                            1u << (place & 31u));
+                clique_note(into, p0 + owner, place);
             }
         }
     }
@@ -367,7 +520,7 @@ KERNEL(k_clique_warps, struct kcliques, 256) {
     const u32 warp = t_id() / 32u;
     const u64 count = args.report[CLIQUE_LISTED];
     struct clique_set set = {s_lists + warp * CLIQUE_WARP, s_slots + warp * CLIQUE_WARP_SLOTS,
-                             (u32 *)0, 0, 0};
+                             (u32 *)0, 0, 0, (u32 *)0, (u16 *)0, (u16 *)0, 0};
     u64 found = 0;
     for (;;) {
         u64 ticket = t_lane() == 0 ? atom_add_u64(&args.report[CLIQUE_TICKETS], 4) : 0u;
@@ -390,7 +543,7 @@ KERNEL(k_clique_warps, struct kcliques, 256) {
             }
             w_sync();
             NO_UNROLL for (u32 p = 0; p + 1u < set.count; p += 32u) {
-                found += clique_chunk(&args, &set, (const struct clique_rows *)0, p);
+                found += clique_chunk(&args, &set, (const struct clique_rows *)0, p, 32);
             }
             w_sync();
         }
@@ -398,10 +551,11 @@ KERNEL(k_clique_warps, struct kcliques, 256) {
     clique_add(&args.report[CLIQUE_FOUND], found);
 }
 
-/* Slots for a set of `count`. */
-FN u32 clique_slots(u32 count) {
+/* Slots for a set of `count`: more where that is all there is to a slot, so that most of what is not there
+ * is known by one look. */
+FN u32 clique_slots(u32 count, u32 places) {
     u32 slots = CLIQUE_WARP_SLOTS;
-    while (slots < 2u * count) {
+    while (slots < (places ? 2u : 4u) * count) {
         slots *= 2u;
     }
     return slots;
@@ -412,7 +566,11 @@ FN struct clique_set b_clique_set(const struct kcliques *a, u32 u, u32 *s, u32 p
     const u32 from = a->offsets[u];
     struct clique_set set;
     set.count = a->offsets[u + 1] - from;
-    const u32 slots = clique_slots(set.count);
+    const u32 slots = clique_slots(set.count, places);
+    set.word_bits = (u32 *)0;
+    set.word_at = (u16 *)0;
+    set.entry = (u16 *)0;
+    set.entries = 0;
     set.mask = slots - 1u;
     set.slots = s;
     set.places = places ? s + slots : (u32 *)0;
@@ -431,6 +589,42 @@ FN struct clique_set b_clique_set(const struct kcliques *a, u32 u, u32 *s, u32 p
     }
     b_sync();
     return set;
+}
+
+/* Words of the matrix' rows that hold any of a block's set, which is in order. */
+FN void b_clique_words(const struct kcliques *a, struct clique_set *set, u32 *s_sums) {
+    set->word_bits = set->list + set->count;
+    set->word_at = (u16 *)(set->word_bits + set->count);
+    set->entry = set->word_at + set->count;
+    NO_UNROLL for (u32 first = 0; first < set->count; first += CLIQUE_THREADS) {
+        const u32 i = first + t_id();
+        const u32 is = i < set->count && set->list[i] >= a->heavy;
+        const u32 word = is ? (set->list[i] - a->heavy) >> 5 : 0u;
+        const u32 head = is && (i == 0 || (set->list[i - 1u] - a->heavy) >> 5 != word);
+        const u32 heads = w_ballot((i32)head);
+        if (t_lane() == 0) {
+            s_sums[t_id() / 32u] = bits_set_u32(heads);
+        }
+        b_sync();
+        u32 before = set->entries;
+        for (u32 w = 0; w < CLIQUE_WARPS; w++) {
+            before += w < t_id() / 32u ? s_sums[w] : 0u;
+            set->entries += s_sums[w];
+        }
+        const u32 no = before + bits_set_u32(heads & (0xffffffffu >> (31u - t_lane()))) - 1u;
+        if (is) {
+            set->entry[i] = (u16)no;
+        }
+        if (head) {
+            u32 bits = 0;
+            for (u32 k = i; k < set->count && (set->list[k] - a->heavy) >> 5 == word; k++) {
+                bits |= 1u << ((set->list[k] - a->heavy) & 31u);
+            }
+            set->word_bits[no] = bits;
+            set->word_at[no] = (u16)word;
+        }
+        b_sync();
+    }
 }
 
 /* The block's next node of `count`, in *s_ticket; what warps take is counted in s_ticket[1]. */
@@ -452,6 +646,7 @@ FN u32 w_clique_take(u32 *s_at, u32 by) {
 KERNEL(k_clique_blocks, struct kcliques, 256) {
     SHARED_BYTES(s_bytes);
     SHARED(u32, s_ticket, 3);
+    SHARED(u32, s_sums, CLIQUE_WARPS);
     const u32 count = (u32)args.report[CLIQUE_LISTED_BLOCK];
     u64 found = 0;
     for (;;) {
@@ -459,14 +654,14 @@ KERNEL(k_clique_blocks, struct kcliques, 256) {
         if (no >= count) {
             break;
         }
-        const struct clique_set set =
-            b_clique_set(&args, args.listed_block[no], (u32 *)s_bytes, 0);
+        struct clique_set set = b_clique_set(&args, args.listed_block[no], (u32 *)s_bytes, 0);
+        b_clique_words(&args, &set, s_sums);
         for (;;) {
-            const u32 p = w_clique_take(&s_ticket[1], 32);
+            const u32 p = w_clique_take(&s_ticket[1], CLIQUE_UNIT);
             if (p + 1u >= set.count) {
                 break;
             }
-            found += clique_chunk(&args, &set, (const struct clique_rows *)0, p);
+            found += clique_chunk(&args, &set, (const struct clique_rows *)0, p, CLIQUE_UNIT);
         }
     }
     clique_add(&args.report[CLIQUE_FOUND], found);
@@ -547,6 +742,7 @@ FN u64 w_clique_deep(const u32 *rows, u32 words, u32 *masks, u32 missing) {
             if (depth == 0) {
                 return found;
             }
+            w_sync(); /* this depth's mask, which all have read, is made anew */
             depth--;
             continue;
         }
@@ -573,11 +769,11 @@ FN u64 w_clique_deep(const u32 *rows, u32 words, u32 *masks, u32 missing) {
 FN void b_clique_fill(const struct kcliques *a, const struct clique_set *set,
                       const struct clique_rows *rows, u32 *s_at) {
     for (;;) {
-        const u32 p = w_clique_take(s_at, 32);
+        const u32 p = w_clique_take(s_at, CLIQUE_UNIT);
         if (p + 1u >= set->count) {
             break;
         }
-        (void)clique_chunk(a, set, rows, p);
+        (void)clique_chunk(a, set, rows, p, CLIQUE_UNIT);
     }
 }
 

@@ -52,6 +52,42 @@ FN u64 sort_word(const struct ksort *a, const struct ksort_level *level, i64 row
     return word;
 }
 
+/* How many rows there are, of `most`. */
+FN i64 sort_known(i64 most, const i64 *rows_at) {
+    i64 known = rows_at ? *rows_at : most;
+    return known < most ? known : most;
+}
+
+/* Whether the words of a row that was not measured can be wrong: a text has to begin like that of row 0. */
+FN_TAIL u32 sort_misfits(const struct ksort *a, i64 row) {
+    u32 misfits = 0;
+    for (u32 k = 0; k < a->key_count; k++) {
+        const struct ksort_part *p = &a->keys[k];
+        if (sort_is_null(p, row)) {
+            continue;
+        }
+        if (p->value == SORT_STR) {
+            struct sort_chars s = sort_text(p, row, a->texts);
+            struct sort_chars first = {(const u8 *)0, 0, 0};
+            if (p->skip && !sort_is_null(p, 0)) {
+                first = sort_text(p, 0, a->texts);
+            }
+            u32 same = 0;
+            u32 most = first.len < s.len ? first.len : s.len;
+            while (same < p->skip && same < most && s.at[same ^ s.flip] == first.at[same ^ first.flip]) {
+                same++;
+            }
+            misfits |= same < p->skip || s.len - p->skip > p->bytes;
+        } else {
+            u128 v = sort_number(p, row);
+            u128 lo = (u128)p->lo[1] << 64 | p->lo[0];
+            u128 hi = (u128)p->hi[1] << 64 | p->hi[0];
+            misfits |= v < lo || v > hi;
+        }
+    }
+    return misfits;
+}
+
 /* --- bounds --- */
 
 /* Blocks take turns with the parts, one per key. Of text: the least common start with the first
@@ -118,21 +154,27 @@ KERNEL(k_sort_bounds, struct ksort, SORT_THREADS) {
 
 /* --- keys --- */
 
-/* The word of the one level there is. */
+/* The word of the one level there is. Behind the rows that there are nothing is less. */
 KERNEL(k_sort_words, struct ksort, SORT_THREADS) {
+    i64 known = sort_known(args.rows, args.rows_at);
+    u32 misfits = 0;
     SORT_ROWS(i, args.rows) {
-        i64 row = args.order ? (i64)args.order[i] : i;
-        args.words[i] = sort_word(&args, args.levels, row);
+        i64 row = i < known && args.order ? (i64)args.order[i] : i;
+        args.words[i] = i < known ? sort_word(&args, args.levels, row) : ~0ULL;
+        misfits |= i < known && args.keys ? sort_misfits(&args, row) : 0u;
         if (args.out_rows) {
             args.out_rows[i] = (u32)row;
         }
+    }
+    if (misfits) {
+        atom_or_u64(args.report, 1);
     }
 }
 
 /* Whether rows that are neighbours agree in what was looked at of a text, but not in all of it. */
 KERNEL(k_sort_unsettled, struct ksort, SORT_THREADS) {
     u32 unsettled = 0;
-    SORT_ROWS(i, args.rows - 1) {
+    SORT_ROWS(i, sort_known(args.rows, args.rows_at) - 1) {
         i64 a = (i64)args.order[i];
         i64 b = (i64)args.order[i + 1];
         b8 same = 1;
@@ -204,6 +246,45 @@ KERNEL(k_sort_take, struct ksort_select, SORT_THREADS) {
     }
 }
 
+/* The rows up to a word that was expected to have enough of them, and all where there is room. */
+KERNEL(k_sort_first, struct ksort, SORT_THREADS) {
+    i64 known = sort_known(args.rows, args.rows_at);
+    i64 step = (i64)t_blocks() * t_count();
+    u32 misfits = 0;
+    for (i64 base = (i64)t_block() * t_count(); base < known; base += step) {
+        i64 i = base + t_id();
+        i32 wanted = 0;
+        if (i < known) {
+            misfits |= sort_misfits(&args, i);
+            wanted = known <= args.room || sort_word(&args, args.levels, i) >> args.cut_shift <= args.cut;
+        }
+        u32 all = w_ballot(wanted);
+        u64 at = 0;
+        if (t_lane() == 0 && all) {
+            at = atom_add_u64(args.count, bits_set_u32(all));
+        }
+        at = w_from_u64(at, 0) + bits_set_u32(all & ((1u << t_lane()) - 1u));
+        if (wanted && at < (u64)args.room) {
+            args.out_rows[at] = (u32)i;
+        }
+    }
+    if (misfits) {
+        atom_or_u64(args.report, 1);
+    }
+}
+
+/* Whether they were enough, and not too many: then all is to be done again. */
+KERNEL(k_sort_enough, struct ksort, 32) {
+    if (t_id() == 0) {
+        i64 known = sort_known(args.rows, args.rows_at);
+        i64 count = (i64)*args.count;
+        if (count > args.room || count < (args.want < known ? args.want : known)) {
+            *args.report |= 1u;
+            *args.count = 0;
+        }
+    }
+}
+
 /* --- few rows --- */
 
 /* Whether the row at place x comes after that at y; places are told apart last. */
@@ -224,7 +305,8 @@ FN b8 sort_after(const struct ksort *a, const u64 *s_first, u32 x, u32 y) {
 KERNEL(k_sort_few, struct ksort, SORT_FEW_THREADS) {
     SHARED(u64, s_first, SORT_FEW);
     SHARED(u32, s_place, SORT_FEW);
-    u32 rows = (u32)args.rows;
+    u32 rows = (u32)sort_known(args.rows, args.rows_at);
+    u32 misfits = 0;
     u32 size = 1;
     while (size < rows) {
         size *= 2u;
@@ -234,6 +316,7 @@ KERNEL(k_sort_few, struct ksort, SORT_FEW_THREADS) {
         if (i < rows) {
             i64 row = args.order ? (i64)args.order[i] : (i64)i;
             s_first[i] = sort_word(&args, args.levels, row);
+            misfits |= args.keys ? sort_misfits(&args, row) : 0u;
             for (u32 l = 1; l < args.level_count; l++) {
                 args.words[(i64)l * args.rows + i] = sort_word(&args, args.levels + l, row);
             }
@@ -261,14 +344,18 @@ KERNEL(k_sort_few, struct ksort, SORT_FEW_THREADS) {
         u32 x = s_place[i];
         args.out_rows[i] = args.order ? args.order[x] : x;
     }
+    if (misfits) {
+        atom_or_u64(args.report, 1);
+    }
 }
 
 /* --- rows in their order --- */
 
 KERNEL(k_sort_gather, struct ksort_gather, SORT_THREADS) {
+    i64 rows = sort_known(args.rows, args.rows_at);
     for (u32 c = 0; c < args.col_count; c++) {
         const struct ksort_col *col = &args.cols[c];
-        SORT_ROWS(i, args.rows) {
+        SORT_ROWS(i, rows) {
             i64 row = (i64)args.order[i];
             switch (col->bytes) {
             case 1:

@@ -843,12 +843,12 @@ FN_SLOW void vm_load_text(u8 *s, struct vm_op op, const struct kseg *seg, i64 ro
 }
 
 /* A column of a variable; row -1 reads as zero. */
-FN_SLOW void vm_loadv(u8 *s, struct vm_op op, const u8 *data, i64 at, u32 i, struct ktexts in) {
-    if (at < 0) {
-        vm_put_bits(s, op, i, 0, 0);
+FN_SLOW void vm_loadv(u8 *s, struct vm_op op, const struct kcol *col, i64 at, u32 i, struct ktexts in) {
+    if (at < 0 || col->mask) {
+        vm_put_bits(s, op, i, at < 0 ? 0u : (u64)col->lo + ((u64)at >> col->shift & col->mask), 0);
         return;
     }
-    vm_pick(s, op, data, at, i);
+    vm_pick(s, op, col->data, at, i);
     if (op_kind(op) == KIND_STR && !(op_c(op) & KOP_HOST_TEXT)) {
         put1_str(s, op_dst(op), i, text_moved(in.items, in.count, get1_str(s, op_dst(op), i)));
     }
@@ -1371,10 +1371,9 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
             if (act >> i & 1u) {                                                                  \
                 i64 at = get1_i64(s, op_a(op), i);                                                \
                 if (op_code(op) == OP_LOADV) {                                                    \
-                    vm_loadv(s, op, args.cols[op_imm(op)].data, at, i, args.texts_in);            \
+                    vm_loadv(s, op, &args.cols[op_imm(op)], at, i, args.texts_in);                \
                 } else {                                                                          \
-                    const b8 *nulls = args.cols[op_imm(op)].nulls;                                \
-                    put1_b8(s, op_dst(op), i, (b8)(at < 0 ? 1 : nulls ? nulls[at] : 0));          \
+                    put1_b8(s, op_dst(op), i, (b8)(at < 0 || col_null(&args.cols[op_imm(op)], at))); \
                 }                                                                                 \
             }                                                                                     \
         }                                                                                         \

@@ -155,10 +155,17 @@ struct vm_list { /* shared memory */
     u64 *sums, *base;
 };
 
-/* The kept rows of a tile of `tablet` that begins at `first`. */
+/* The kept rows of a tile of `tablet` that begins at `first`, to sink `number`. Many because it is
+ * pasted into the loop: what a struct holds would go through memory. */
 FN void b_vm_emit(const u8 *s, const struct vm_list *l, const struct kargs *args, u64 tablet,
-                  i64 first, u32 act) {
+                  i64 first, u32 act, u32 number) {
     const u16 *list = l->rows;
+    struct ksink sink = {args->capacity, 0, args->out_count, 0, 0};
+    if (args->sinks) {
+        sink = args->sinks[number];
+        sink.capacity = sink.report ? sink.capacity : args->capacity;
+    }
+    u64 *const report = args->report + sink.report * REPORT_WORDS;
     if (args->emit) { /* rows whose key is new */
         struct kout set = args->outs[args->out_count];
         VM_EACH_ROW {
@@ -174,10 +181,10 @@ FN void b_vm_emit(const u8 *s, const struct vm_list *l, const struct kargs *args
             }
         }
     }
-    struct b_place place = b_vm_list(l->rows, l->sums, l->base, &args->report[REPORT_ROWS], act);
+    struct b_place place = b_vm_list(l->rows, l->sums, l->base, &report[REPORT_ROWS], act);
     if (place.total) {
-        u32 fits = out_fits(place, args->capacity, args->limit, args->report);
-        NO_UNROLL for (u32 c = 0; c < args->out_count; c++) {
+        u32 fits = out_fits(place, sink.capacity, args->limit, report);
+        NO_UNROLL for (u32 c = sink.first; c < sink.first + sink.count; c++) {
             struct kout out = args->outs[c];
             const struct kseg *seg =
                 args->segs + tablet + (out.reg & (KOP_ASIDE - 1u)) * args->tablet_count;
@@ -218,5 +225,5 @@ KERNEL(k_vm_rows, struct kargs, 128) {
     list.rows = (u16 *)(s_slots + args.slot_bytes);
     list.sums = s_sums;
     list.base = s_base;
-    VM_BODY(b_vm_emit(s_slots, &list, &args, t.tablet, t.row - (i64)t_id() * 4, act))
+    VM_BODY(b_vm_emit(s_slots, &list, &args, t.tablet, t.row - (i64)t_id() * 4, act, op_imm(op)))
 }
