@@ -15,7 +15,7 @@ bool complain(const char *format, const char *word) {
     return false;
 }
 
-static bool complain_of_last(struct shell *shell) {
+bool complain_of_last(struct shell *shell) {
     char error[2000];
     wf_error_text(wf_connection_error(shell->conn), NULL, error, sizeof error);
     return complain("%s", error);

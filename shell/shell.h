@@ -103,6 +103,7 @@ size_t scan_statement(const struct shell *shell, const char *text, size_t len, i
 bool set_language(struct shell *shell, const char *name);
 /* A query of the shell's own, in SQL. */
 bool query_sql(struct shell *shell, const char *sql, wf_result **out);
+bool complain_of_last(struct shell *shell); /* its error, on stderr; false */
 /* True when the line is a command of the shell (.help, \q, exit, …). */
 bool is_command(const char *line, size_t len);
 
@@ -141,6 +142,9 @@ bool output_to(struct shell *shell, const char *target, bool once); /* "" = stdo
 void output_begin(struct shell *shell);                             /* a statement's, a command's */
 void output_end(struct shell *shell);
 void output_close(struct shell *shell);
+
+/* dump.c: .dump. */
+bool dump(struct shell *shell, const char *arg);
 
 /* editor.c: \e and \!. */
 bool edit_text(struct shell *shell, const char *path); /* "" = the statement run last */

@@ -589,7 +589,7 @@ piped '\dv and its kin' 0 $'create table t (a int primary key); create view v as
 piped '\dv with a pattern' 0 $'create view v_1 as select 1; create view vx1 as select 1;\n\\dv v_*' $'schema,name\npublic,v_1' --format csv
 printf '\\df date_t*\n' | "$fox" | grep -q '^date_trunc '
 note $? '\df'
-for line in '.tabels|perhaps you meant .tables' '.maxrow 3|perhaps you meant .maxrows' '\copy t from x|COPY t FROM' '.import a b|COPY t FROM' '\g|end the statement' '\c other|in the memory'; do
+for line in '.tabels|perhaps you meant .tables' '.maxrow 3|perhaps you meant .maxrows' '\copy t from x|COPY t FROM' '.import a b|COPY t FROM' '\g|end the statement' '\c other|one database'; do
     printf '%s\n' "${line%%|*}" | "$fox" >"$tmp/out" 2>"$tmp/err"
     [ $? = 1 ] && grep -qF -- "${line##*|}" "$tmp/err"
     note $? "${line%%|*} is answered" "$(cat "$tmp/err")"
@@ -843,6 +843,27 @@ complains "no archive" 1 '22P04: .*no zstd archive' -c "from read_csv('$tmp/shor
 got=$("$fox" --format csv -c "select count(*) as n from read_csv('/dev/stdin', compression = 'gzip')" <"$tmp/x.csv.gz" 2>/dev/null)
 [ "$got" = $'n\n1000' ]
 note $? "an archive on standard input" "$got"
+
+cat >"$tmp/made.sql" <<'END'
+create schema z;
+create table z.p (k integer primary key, s text default 'x''y', d decimal(9,2), f double precision, t timestamp, b boolean);
+create table q (id integer generated always as identity, k integer references z.p (k) on delete cascade, check (k > 0), iv interval);
+create view v as select k, s from z.p; comment on table q is 'a ''table'; create unique index u on z.p (s);
+create sequence sq start 10; select nextval('sq');
+insert into z.p values (1, E'o''ne\n2', 2.25, 'NaN', '2020-01-01 10:00', true), (2, null, null, 1e300, null, false), (3, '', 0.1, 1, 'infinity', null);
+insert into q (k, iv) values (1, '1 day'), (2, null);
+create table one (s text); insert into one values ('\.'), (''), (null), (E'a\nb'), ('COPY x FROM /* here */ ''1_q.csv''');
+create table "we""ird FROM STDIN" (a int); insert into "we""ird FROM STDIN" values (5); create table empty (a int);
+call logiql('base(x, y) -> int(x), int(y). +base(1, 2). path(x, y) <- base(x, y). path(x, z) <- path(x, y), base(y, z).');
+END
+"$fox" "$tmp/one.wf" -f "$tmp/made.sql" >/dev/null 2>&1
+"$fox" "$tmp/one.wf" -c .dump >"$tmp/one.sql" 2>"$tmp/err" && "$fox" "$tmp/two.wf" <"$tmp/one.sql" >/dev/null 2>>"$tmp/err" &&
+    "$fox" "$tmp/two.wf" -c ".output $tmp/two.sql" -c .dump 2>>"$tmp/err" && cmp -s "$tmp/one.sql" "$tmp/two.sql" &&
+    "$fox" --format none -c ".read $tmp/one.sql" -c ".output $tmp/three.sql" -c .dump >/dev/null 2>>"$tmp/err" &&
+    cmp -s "$tmp/one.sql" "$tmp/three.sql" && [ "$(wc -l <"$tmp/one.sql")" -gt 60 ]
+note $? ".dump makes the same database again" "$(cat "$tmp/err")"
+expect ".dump has the rows" 0 $'k,s\n1,"o\'ne\n2"\n2,\n3,""' --format csv "$tmp/two.wf" -c "table v order by k"
+TMPDIR=$tmp/nowhere complains ".dump without a place" 1 'ERROR 58030: cannot make' -c .dump
 
 # --- tables from files and long answers ---
 expect "a table of a file's own tablets" 0 $'n,s,lo\n1001,501499,nobody' --format csv -c "create table b as select b as name, a from read_csv('$tmp/x.csv.gz', names = ['a', 'b'])" \
