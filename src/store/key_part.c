@@ -273,7 +273,9 @@ static FALLIBLE build_hashes(const struct table *table, const struct table_key *
         part_release(part);
         return status;
     }
-    part_write_early(table, key, part);
+    if (tablet->filed) { /* of others it goes as soon as it is saved */
+        part_write_early(table, key, part);
+    }
     *out = part;
     return ERR_OK;
 }

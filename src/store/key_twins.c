@@ -10,6 +10,11 @@
 enum {
     LEFT_SHARE = 2, /* of the memory that is left, for the table */
     ENTRIES_LEAST = 1 << 10,
+#ifdef WF_HARD
+    ENTRIES_MOST = 1 << 11,
+#else
+    ENTRIES_MOST = 1 << 30,
+#endif
     SLOTS = 4, /* of which ROWS are to be used */
     ROWS = 3,
     FULL = 7, /* of 8 slots: there are more rows in a pass than there should be */
@@ -41,7 +46,8 @@ static i64 slots_bytes(i64 cap) {
 static bool slots_open(struct twins *w, i64 rows) {
     i64 room = memory_left(w->mem) / LEFT_SHARE;
     w->cap = ENTRIES_LEAST;
-    while (w->cap < rows * SLOTS / ROWS && slots_bytes(2 * w->cap) <= room) {
+    while (w->cap < rows * SLOTS / ROWS && slots_bytes(2 * w->cap) <= room &&
+           w->cap < ENTRIES_MOST) {
         w->cap *= 2;
     }
     while (!w->slots && w->cap >= ENTRIES_LEAST) {
