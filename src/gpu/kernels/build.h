@@ -33,20 +33,22 @@ FN u32 w_count_at(u32 *counters, u64 at, u32 there, u32 by) {
     return w_from_u32(before, bits_set_u32((mates & (0u - mates)) - 1u)) + below * by;
 }
 
-/* Whether a lane before this one has its key; not all that do are found where keys are mixed. Most keys have one
- * row, so that neighbours are looked at first. All lanes come. */
-FN u32 w_key_repeats(u64 key, u32 there) {
-    const u64 before = w_up_u64(key, 1);
-    const u32 near = w_from_u32(there, (t_lane() + 31u) & 31u);
-    const u32 twin = there && near && t_lane() && before == key;
-    if (!w_ballot((i32)twin)) {
-        return 0;
-    }
+/* Whether a lane before this one has its key. All lanes come. */
+FN_SLOW u32 w_key_mates(u64 key, u32 there) {
     const u32 mates = w_match(there ? (u32)key ^ (u32)(key >> 32) : ~t_lane());
     const u32 first = bits_set_u32((mates & (0u - mates)) - 1u);
     const u64 theirs = w_from_u64(key, first);
     const u32 they = w_from_u32(there, first);
-    return twin || (there && they && first < t_lane() && theirs == key);
+    return there && they && first < t_lane() && theirs == key;
+}
+
+/* The same; not all that do are found where keys are mixed. Most keys have one row, so that neighbours are looked
+ * at first. */
+FN u32 w_key_repeats(u64 key, u32 there) {
+    const u32 mix = there ? (u32)key ^ (u32)(key >> 32) : t_lane();
+    const u32 before = w_up_u32(mix, 1);
+    const u32 near = there && t_lane() && before == mix;
+    return w_ballot((i32)near) ? w_key_mates(key, there) : 0u;
 }
 
 /* The rows that are indexed: as many as the host knows of, or as a step before this one gave. */
@@ -138,10 +140,7 @@ FN u32 build_direct(const struct kbuild *b, i64 row_count) {
         UNROLL for (u32 k = 0; k < 4; k++) {
             const u32 repeats = w_key_repeats(number[k], there >> k & 1u);
             duplicate |= repeats;
-            there &= ~(repeats << k);
-        }
-        UNROLL for (u32 k = 0; k < 4; k++) {
-            if (there >> k & 1u) {
+            if (there >> k & 1u && !repeats) {
                 const u32 value = build_value(b, first + (i64)k * step);
                 duplicate |= atom_cas_u32(&b->heads[number[k]], 0, value + 1u);
             }
@@ -150,6 +149,9 @@ FN u32 build_direct(const struct kbuild *b, i64 row_count) {
     return duplicate;
 }
 
+/* Lookups of memory by as many threads as there may be. */
+#undef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS 8
 KERNEL(k_build_unique, struct kbuild, 256) {
     const i64 row_count = BUILD_COUNT(args);
     u32 duplicate = 0;
@@ -178,6 +180,9 @@ KERNEL(k_build_unique, struct kbuild, 256) {
         atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_DUPLICATE);
     }
 }
+
+#undef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS 1
 
 /* Slots of two words, whose rows have told keys apart, get what the index says of these. */
 KERNEL(k_build_swap, struct kbuild, 256) {
