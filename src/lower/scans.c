@@ -14,7 +14,7 @@
  * read once; for the same reason where bounds of rows exclude each other; where they look keys up,
  * which tests bitmaps before anything else; where no column is read by both; where both together
  * need more registers than there are; and where their rows are the answer as it is, which is
- * computed as it is read. */
+ * computed as it is read, or are sorted for an index and kept. */
 #include "lower/lower_int.h"
 
 #include "codes/op.h"
@@ -50,9 +50,21 @@ static bool is_read_at_once(const struct lower *l, u32 var) {
     return answer;
 }
 
+/* Whether a variable is sorted for an index: what is kept of a table is found by the steps that make it, each
+ * from a scan of its own (run/trie_chain.c). */
+static bool becomes_trie(const struct lower *l, u32 var) {
+    for (i64 i = 0; i + 1 < l->steps.count; i++) {
+        const struct step *step = &l->steps.items[i];
+        if (step->kind == STEP_SORT && step->src == var) {
+            return step[1].kind == STEP_BUILD && step[1].src == var;
+        }
+    }
+    return false;
+}
+
 static bool sink_may_share(const struct lower *l, const struct sink *sink, u8 kind) {
     bool rows = sink->kind == SINK_ROWS && sink->limit < 0 && !sink->set_var && !sink->top_key_count &&
-                !is_read_at_once(l, sink->var);
+                !is_read_at_once(l, sink->var) && !becomes_trie(l, sink->var);
     return sink->kind == kind && (rows || (sink->kind == SINK_AGG && !sink->in_runs));
 }
 
