@@ -16,6 +16,7 @@ struct lower_limits { /* what weaving may use; so that lower knows no device */
     i32 partition;    /* PARTITION_…: rows brought together by key before large tables are visited */
     i64 near_bytes;   /* of a table whose places are near for all who visit it; 0 = not known */
     i64 room_bytes;   /* that the device which runs all steps can hold; 0 = not known */
+    i64 memory_bytes; /* of the host, for all there is; 0 = any number */
     /* Of one pipeline; 0 = any number. */
     i32 max_live;     /* registers alive at once */
     i32 max_matches;  /* MATCHes */

@@ -170,17 +170,25 @@ static bool may_stay(const struct builder *b, u32 col, const struct rel *sort) {
     return true;
 }
 
+/* Views of texts that are fetched keep the table's columns in memory, until the answer is read. */
+static bool texts_fit(const struct builder *b, i64 columns) {
+    enum { TEXT_BYTES = 24, MEMORY_SHARE = 4 }; /* a text with its offset; texts may take so much */
+    i64 memory = b->l->limits->memory_bytes;
+    return !memory || b->source.rows * columns * TEXT_BYTES <= memory / MEMORY_SHARE;
+}
+
 static bool worth_fetching(const struct builder *b, const u32 *out, i64 count,
                            const struct rel *sort) {
-    i64 bytes = 0;
+    i64 bytes = 0, texts = 0;
     for (i64 i = 0; i < count && b->row_number; i++) {
         if (may_stay(b, out[i], sort)) {
             const struct binding *bind = bind_at(b, out[i]);
             enum kind kind = type_kind(b->l->plan->cols.items[out[i]].type);
             bytes += kind_bytes[bind->dict ? KIND_I32 : kind];
+            texts += !bind->dict && kind == KIND_STR;
         }
     }
-    return bytes >= FETCH_BYTES_MIN;
+    return bytes >= FETCH_BYTES_MIN && texts_fit(b, texts);
 }
 
 /* Column i of the answer as the table has it. */

@@ -99,6 +99,7 @@ static wf_status plan_to_program(void *arg) {
         .partition = (i32)c->settings.partition,
         .near_bytes = c->plan->for_gpu ? database_near_bytes(conn->db) : 0,
         .room_bytes = c->settings.device == DEVICE_GPU ? database_room_bytes(conn->db) : 0,
+        .memory_bytes = conn->db->mem.limit_bytes,
         .max_live = GPU_LIVE_MOST,
         .max_matches = c->plan->for_gpu ? GPU_MATCHES_MOST : 0,
         .max_carried = c->plan->for_gpu ? GPU_CARRIED_MOST : 0,
