@@ -225,8 +225,8 @@ static void write_gpu_queue(FILE *out) {
           "to have keys like those of the time before, within wider bounds. Where something is otherwise (more rows,\n"
           "a repeated key, a key out of bounds, an error), those steps run again, one at a time. Steps over few rows,\n"
           "which otherwise are the calling thread's, stay on the card between others that are queued. EXPLAIN ANALYZE\n"
-          "waits for every step, since it tells how long each takes. Windows, steps that make text or number it, and\n"
-          "scans whose columns have to be brought first are waited for.\n",
+          "waits for every step, since it tells how long each takes. Windows, steps that make text, and scans whose\n"
+          "columns have to be brought first are waited for.\n",
           out);
 }
 

@@ -47,7 +47,7 @@ void write_man(FILE *out) {
           "results. Statements come from\n"
           ".B \\-c\nand\n.BR \\-f ,\nelse from the terminal or from standard input. The database "
           "lives in the memory of the\n"
-          "process. At the prompt,\n.B .help\nlists the commands of the shell.\n.PP\n.B warpfox "
+          "process, or in a file that is named:\n.BR \"warpfox FILE\" .\nAt the prompt,\n.B .help\nlists the commands of the shell.\n.PP\n.B warpfox "
           "bench\nruns an experiment, with the "
           "ceiling of the machine beside each figure;\n.B warpfox bench \\-\\-help\nlists them and "
           "their options.\n.B warpfox devices\n"
