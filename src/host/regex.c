@@ -123,23 +123,36 @@ static bool add_shorthand(struct parser *s, u8 c) {
     }
 }
 
-static u32 hex_value(struct parser *s, i32 digits) {
+/* A character by its number, in `least` to `most` digits of the base. */
+static u32 numbered_char(struct parser *s, u32 base, i32 least, i32 most) {
+    const u32 last = 0x10ffff;
     u32 value = 0;
-    for (i32 i = 0; i < digits; i++) {
-        u8 c = s->p < s->end ? *s->p : 0, low = (u8)(c | 32);
+    i32 count = 0;
+    for (; count < most && s->p < s->end; count++, s->p++) {
+        u8 c = *s->p, low = (u8)(c | 32);
         u32 digit = (u8)(c - '0') < 10    ? (u32)(c - '0')
                     : (u8)(low - 'a') < 6 ? (u32)(low - 'a' + 10)
-                                          : 16;
-        if (digit == 16) {
-            if (i == 0 || digits != 2) {
-                fail(s, FAULT_REGEX);
-            }
+                                          : base;
+        if (digit >= base) {
             break;
         }
-        value = value * 16 + digit;
-        s->p++;
+        value = MIN_OF(value * base + digit, last + 1);
+    }
+    if (count < least || value > last) {
+        fail(s, FAULT_REGEX);
+        return 0;
     }
     return value;
+}
+
+/* Digits behind a backslash that are no back reference: there are not so many groups. */
+static bool is_octal(const struct parser *s) {
+    i64 number = 0;
+    const u8 *p = s->p;
+    for (; p < s->end && (u8)(*p - '0') < 10; p++) {
+        number = MIN_OF(number * 10 + (*p - '0'), I32_MAX);
+    }
+    return p - s->p > 1 && number > s->re->group_count && *s->p < '8';
 }
 
 /* The character an escape stands for; *p is behind the backslash. */
@@ -170,14 +183,25 @@ static u32 escaped_char(struct parser *s) {
     case 'v':
         return 11;
     case 'x':
-        return hex_value(s, 2);
+        return numbered_char(s, 16, 1, 255);
     case 'u':
-        return hex_value(s, 4);
+        return numbered_char(s, 16, 4, 4);
     case 'U':
-        return hex_value(s, 8);
+        return numbered_char(s, 16, 8, 8);
+    case 'c':
+        if (s->p == s->end) {
+            fail(s, FAULT_REGEX);
+            return 0;
+        }
+        return regex_next_char(&s->p, s->end) & 31;
     case '0':
-        return 0;
+        s->p--;
+        return numbered_char(s, 8, 1, 3);
     default:
+        s->p--;
+        if ((u8)(c - '1') < 9 && is_octal(s)) {
+            return numbered_char(s, 8, 1, 3);
+        }
         fail(s, (u8)(c - '1') < 9 ? FAULT_NO_REGEX : FAULT_REGEX);
         return 0;
     }
@@ -722,7 +746,7 @@ bool regex_takes(const struct regex *re, const struct regex_inst *inst, u32 c) {
         for (i32 i = inst->x; i < inst->y; i++) {
             const u32 *range = re->ranges[i];
             if (range[0] & REGEX_CLASS_BIT ? char_in_class((enum char_class)(range[0] & 0xff), c)
-                                     : c >= range[0] && c <= range[1]) {
+                                           : c >= range[0] && c <= range[1]) {
                 return !inst->negated;
             }
         }

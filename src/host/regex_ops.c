@@ -405,6 +405,10 @@ void mt_similar_regex(struct made *made, str a, str b, u8 *f) {
             i += b.len;
             c = p[i];
             if (c == '"' && !bracket) {
+                if (quotes == 2) { /* and the room that was asked for is for two */
+                    *f = FAULT_SEPARATORS;
+                    return;
+                }
                 if (quotes == 0) {
                     memcpy(out, "^(?:", 4);
                     PUT("){1,1}?(");

@@ -314,6 +314,11 @@ static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *la
     if (!seq) {
         FAIL(&conn->err, UNDEFINED_TABLE, "sequence \"%s\" is gone", late->name);
     }
+    bool changes = late->kind == LATE_NEXTVAL || late->kind == LATE_SETVAL;
+    if (changes && conn->tx.read_only && !entry->object->temp) {
+        FAIL(&conn->err, READ_ONLY, "cannot execute %s() in a read-only transaction",
+             late->kind == LATE_NEXTVAL ? "nextval" : "setval");
+    }
     if (late->kind == LATE_NEXTVAL) {
         TRY(sequence_next(seq, late->name, 1, out, &conn->err));
         return session_note_value(conn, late->sequence, *out, true);
@@ -364,7 +369,12 @@ static FALLIBLE text_value(struct wf_connection *conn, struct rowset *rows, cons
         text = kind == LATE_CONFIG ? late->text : text;
     }
     if (kind == LATE_SCHEMA) {
-        TRY(snapshot_target(&rows->snap, (struct sv){NULL, 0}, -1, &schema, &conn->err));
+        if (snapshot_target(&rows->snap, (struct sv){NULL, 0}, -1, &schema, &conn->err)) {
+            TRY(conn->err.code == ERR_UNDEFINED_SCHEMA ? ERR_OK : conn->err.code);
+            error_reset(&conn->err); /* no schema of the path is there */
+            out->form = PARAM_NULL;
+            return ERR_OK;
+        }
         const struct edition_entry *entry = edition_find_oid(rows->snap.edition, schema);
         text = entry->object->name;
     }

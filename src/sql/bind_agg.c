@@ -133,6 +133,24 @@ static FALLIBLE bind_call_order(struct bind *b, struct query *q, const struct js
     return ERR_OK;
 }
 
+/* Equal arguments have one order only when it is theirs. */
+static FALLIBLE check_distinct_order(struct bind *b, const struct agg_call *call,
+                                     struct expr *const *args, i32 count) {
+    for (i64 i = 0; call->distinct && i < call->order.count; i++) {
+        const struct expr *key = call->order.items[i].expr;
+        bool found = false;
+        for (i32 k = 0; k < count; k++) {
+            found |= expr_equal(key, args[k]);
+        }
+        if (!found) {
+            FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, key->position,
+                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument "
+                    "list");
+        }
+    }
+    return ERR_OK;
+}
+
 /* FILTER, which is asked before the arguments: what those draw from sequences is drawn for the rows
  * that pass it. Calls pending since `first` are theirs. */
 static FALLIBLE bind_agg_filter(struct bind *b, struct query *q, const struct json *filter,
@@ -210,6 +228,7 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
         *out_type = type_of(TYPE_BIGINT);
         return ERR_OK;
     }
+    TRY(check_distinct_order(b, out, args, count));
     struct call call = {name, args, count, position, 0};
     return agg_args(b->t, &call, out, out_type);
 }
@@ -220,6 +239,7 @@ struct level_walk {
     const struct query *from;
     i64 before; /* subqueries pending since then are the call's */
     i32 level;
+    i32 nested; /* the innermost query an aggregate among the arguments belongs to; -1: there is none */
 };
 
 static void note_level(u32 col, void *arg);
@@ -251,6 +271,13 @@ static void note_level(u32 col, void *arg) {
             w->level = w->level < 0 ? level : MIN_OF(w->level, level);
             return;
         }
+        for (i64 i = 0; i < q->calls.count; i++) {
+            if (q->calls.items[i].col == col) { /* an aggregate of a query around this one */
+                w->level = w->level < 0 ? level : MIN_OF(w->level, level);
+                w->nested = w->nested < 0 ? level : MIN_OF(w->nested, level);
+                return;
+            }
+        }
     }
     for (i64 i = w->before; i < w->from->pending.count; i++) {
         const struct pending *p = &w->from->pending.items[i];
@@ -277,10 +304,13 @@ static struct query *outer_query(struct query *q, i32 level) {
 /* The query whose groups a call is made for; what its arguments wait for goes below them. */
 static FALLIBLE find_owner(struct bind *b, struct query *q, struct agg_call *call, i64 before,
                            struct query **out) {
-    struct level_walk w = {b, q, before, -1};
+    struct level_walk w = {b, q, before, -1, -1};
     agg_each_expr(call, note_slot_level, &w);
     struct query *owner = outer_query(q, w.level);
     TRY(check_place(b, owner, call->position));
+    if (w.nested >= 0 && w.nested == w.level) {
+        FAIL_AT(b->err, GROUPING, call->position, "aggregate function calls cannot be nested");
+    }
     for (i64 i = before; i < q->pending.count; i++) {
         VEC_PUSH(b->arena, &owner->below, q->pending.items[i]);
     }
@@ -348,7 +378,7 @@ FALLIBLE bind_grouping(struct bind *b, struct query *q, const struct json *body,
     struct grouping_call call = {.position = json_position(body)};
     TRY(bind_only(b, body, "args location", call.position));
     TRY(bind_list(b, q, json_get(body, "args"), &call.args, &call.arg_count));
-    struct level_walk w = {b, q, q->pending.count, -1};
+    struct level_walk w = {b, q, q->pending.count, -1, -1};
     for (i32 i = 0; i < call.arg_count; i++) {
         expr_each_col(call.args[i], note_level, &w);
     }

@@ -688,13 +688,17 @@ FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct new_ta
         FAIL_AT(b->err, INVALID_PARAMETER, position,
                 "identity column type must be smallint, integer, or bigint");
     }
-    if (def->default_text || out->seq_count > 0) {
-        for (i32 i = 0; i < out->seq_count; i++) {
-            if (out->seqs[i].col == col) {
-                FAIL_AT(b->err, SYNTAX, position,
-                        "both default and identity specified for column \"%.100s\"", def->name);
-            }
-        }
+    bool filled = def->default_text != NULL;
+    for (i32 i = 0; i < out->seq_count; i++) {
+        filled |= out->seqs[i].col == col;
+    }
+    if (def->identity) {
+        FAIL_AT(b->err, SYNTAX, position, "multiple identity specifications for column \"%.100s\"",
+                def->name);
+    }
+    if (filled) {
+        FAIL_AT(b->err, SYNTAX, position,
+                "both default and identity specified for column \"%.100s\"", def->name);
     }
     def->identity = json_is(body, "generated_when", "a") ? 'a' : 'd';
     def->not_null = 1;

@@ -419,16 +419,34 @@ static void check_constraints(struct sys *s) {
 }
 
 static const struct sys_col sequences_cols[] = {
-    {"sequence_catalog", SYS_TEXT}, {"sequence_schema", SYS_TEXT}, {"sequence_name", SYS_TEXT},
-    {"data_type", SYS_TEXT},        {"start_value", SYS_BIG},      {"minimum_value", SYS_BIG},
-    {"maximum_value", SYS_BIG},     {"increment", SYS_BIG},        {"cycle_option", SYS_TEXT}};
+    {"sequence_catalog", SYS_TEXT}, {"sequence_schema", SYS_TEXT},
+    {"sequence_name", SYS_TEXT},    {"data_type", SYS_TEXT},
+    {"numeric_precision", SYS_INT}, {"numeric_precision_radix", SYS_INT},
+    {"numeric_scale", SYS_INT},     {"start_value", SYS_BIG},
+    {"minimum_value", SYS_BIG},     {"maximum_value", SYS_BIG},
+    {"increment", SYS_BIG},         {"cycle_option", SYS_TEXT}};
+
+/* The numbers of an identity column belong to it: they are no sequence of the user's. */
+static bool is_of_identity(const struct sys *s, const struct object *sequence) {
+    const struct edition_entry *owner =
+        sequence->owner ? edition_find_oid(s->edition, sequence->owner) : NULL;
+    const struct table *table = owner ? owner->object->table : NULL;
+    return table && sequence->owner_col && table->cols[sequence->owner_col - 1].identity;
+}
+
 static void sequences(struct sys *s) {
     EACH(s, object, OBJECT_SEQUENCE) {
         const struct sequence *seq = object->sequence;
+        if (is_of_identity(s, object)) {
+            continue;
+        }
         put_text(s, "memory");
         put_text(s, schema_of(s, object));
         put_text(s, object->name);
         put_text(s, bare_type(s, seq->type));
+        put_number(s, seq->type.id == TYPE_SMALLINT ? 16 : seq->type.id == TYPE_INTEGER ? 32 : 64);
+        put_number(s, 2);
+        put_number(s, 0);
         put_number(s, seq->start);
         put_number(s, seq->min);
         put_number(s, seq->max);
@@ -597,10 +615,10 @@ static void pg_database(struct sys *s) {
 }
 
 static const struct sys_col index_cols[] = {
-    {"indexrelid", SYS_BIG},      {"indrelid", SYS_BIG},        {"indnatts", SYS_INT},
-    {"indnkeyatts", SYS_INT},
-    {"indisunique", SYS_BOOL},    {"indisprimary", SYS_BOOL},   {"indisvalid", SYS_BOOL},
-    {"indisclustered", SYS_BOOL}, {"indisreplident", SYS_BOOL}, {"indimmediate", SYS_BOOL}};
+    {"indexrelid", SYS_BIG},   {"indrelid", SYS_BIG},        {"indnatts", SYS_INT},
+    {"indnkeyatts", SYS_INT},  {"indisunique", SYS_BOOL},    {"indisprimary", SYS_BOOL},
+    {"indisvalid", SYS_BOOL},  {"indisclustered", SYS_BOOL}, {"indisreplident", SYS_BOOL},
+    {"indimmediate", SYS_BOOL}};
 static void put_pg_index(struct sys *s, u32 oid, u32 table, i64 width, bool unique, bool primary,
                          bool immediate) {
     put_number(s, oid);
@@ -821,7 +839,7 @@ static void no_rows(struct sys *s) {
 }
 
 static const struct sys_col pg_tables_cols[] = {
-    {"schemaname", SYS_TEXT},  {"tablename", SYS_TEXT}, {"tableowner", SYS_TEXT},
+    {"schemaname", SYS_TEXT},  {"tablename", SYS_TEXT},  {"tableowner", SYS_TEXT},
     {"tablespace", SYS_TEXT},  {"hasindexes", SYS_BOOL}, {"hasrules", SYS_BOOL},
     {"hastriggers", SYS_BOOL}, {"rowsecurity", SYS_BOOL}};
 static void pg_tables(struct sys *s) {

@@ -46,8 +46,7 @@ static FALLIBLE call_length(struct typing *t, const struct call *call, struct ex
     if (call->func == FUNC_OCTET_LENGTH) {
         TRY(coerce_padded(t, call->args[0], &arg));
     }
-    *out =
-        expr_call(t->arena, call->func, type_of(TYPE_INTEGER), call->position, 1, arg);
+    *out = expr_call(t->arena, call->func, type_of(TYPE_INTEGER), call->position, 1, arg);
     return ERR_OK;
 }
 
@@ -119,6 +118,12 @@ static FALLIBLE regex_call(struct typing *t, const struct call *call, const i8 *
             struct type type = type_of(i == OPTION_FLAGS ? TYPE_TEXT : TYPE_INTEGER);
             TRY(call_argument(t, call, places[i], type, &parts[i]));
         }
+    }
+    struct sv flags;
+    if (parts[OPTION_FLAGS] && literal_text(parts[OPTION_FLAGS], &flags) &&
+        memchr(flags.ptr, 'g', (size_t)flags.len) && strcmp(call->name, "regexp_replace") != 0) {
+        FAIL_AT(t->err, INVALID_PARAMETER, parts[OPTION_FLAGS]->position,
+                "%s() does not support the \"global\" option", call->name);
     }
     TRY(text_argument(t, call, 0, out_text));
     struct expr *pattern = NULL;
@@ -222,7 +227,8 @@ static FALLIBLE call_substring(struct typing *t, const struct call *call, struct
         return as_scalar(t, &whole, out);
     }
     bool escaped = call->count == 3 && strcmp(call->name, "substring") == 0 &&
-                   is_unknown(call->args[1]) && literal_text(call->args[2], &literal); /* SIMILAR NULL ESCAPE '#' */
+                   is_unknown(call->args[1]) &&
+                   literal_text(call->args[2], &literal); /* SIMILAR NULL ESCAPE '#' */
     bool numbered = call->count == 3 && type_is_integer(call->args[2]->type); /* FROM '1' FOR 2 */
     if (!bytes && ((quoted && !numbered) || escaped || type_is_string(call->args[1]->type))) {
         return regex_substring(t, call, out);
