@@ -369,12 +369,7 @@ static FALLIBLE text_value(struct wf_connection *conn, struct rowset *rows, cons
         text = kind == LATE_CONFIG ? late->text : text;
     }
     if (kind == LATE_SCHEMA) {
-        if (snapshot_target(&rows->snap, (struct sv){NULL, 0}, -1, &schema, &conn->err)) {
-            TRY(conn->err.code == ERR_UNDEFINED_SCHEMA ? ERR_OK : conn->err.code);
-            error_reset(&conn->err); /* no schema of the path is there */
-            out->form = PARAM_NULL;
-            return ERR_OK;
-        }
+        TRY(snapshot_target(&rows->snap, (struct sv){NULL, 0}, -1, &schema, &conn->err));
         const struct edition_entry *entry = edition_find_oid(rows->snap.edition, schema);
         text = entry->object->name;
     }

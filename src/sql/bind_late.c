@@ -53,6 +53,21 @@ struct expr *bind_late_param(struct bind *b, const struct late *late, i32 positi
     return param;
 }
 
+/* current_schema: NULL where no schema of the search path is there. Plans are made anew when the path
+ * or the catalog changes. */
+static FALLIBLE current_schema(struct bind *b, i32 position, struct expr **out) {
+    struct late late = {.kind = LATE_SCHEMA};
+    u32 schema;
+    if (!snapshot_target(b->snap, (struct sv){NULL, 0}, -1, &schema, b->err)) {
+        *out = bind_late_param(b, &late, position);
+        return ERR_OK;
+    }
+    TRY(b->err->code == ERR_UNDEFINED_SCHEMA ? ERR_OK : b->err->code);
+    error_reset(b->err);
+    *out = expr_null(b->t, type_of(TYPE_TEXT), position);
+    return ERR_OK;
+}
+
 FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const struct json *body,
                         bool *out_is, struct expr **out) {
     const struct json *args = json_get(body, "args");
@@ -71,6 +86,9 @@ FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const
         }
         if (late.kind <= LATE_SETVAL) {
             return bind_serial_call(b, q, late.kind, body, out);
+        }
+        if (late.kind == LATE_SCHEMA) {
+            return current_schema(b, position, out);
         }
         if (late.kind >= LATE_SETTING) {
             TRY(setting_arguments(b, q, args, name, position, &late));
@@ -97,6 +115,9 @@ FALLIBLE bind_session_value(struct bind *b, const struct json *body, struct expr
     for (i64 i = 0; i < COUNT_OF(kinds); i++) {
         if (op && strcmp(kinds[i].op, op) == 0) {
             struct late late = {.kind = kinds[i].kind};
+            if (late.kind == LATE_SCHEMA) {
+                return current_schema(b, json_position(body), out);
+            }
             *out = bind_late_param(b, &late, json_position(body));
             return ERR_OK;
         }
