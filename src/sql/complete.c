@@ -267,7 +267,7 @@ static bool wants_table(const struct completion *c, i64 lo) {
 static bool wants_file(const struct completion *c, i64 lo) {
     i64 last = c->here - 1;
     return wants_table(c, lo) || complete_among(c, last, "from to join") ||
-           (complete_is(c, last, "(") && complete_is(c, last - 1, "read_csv read_trie"));
+           (complete_is(c, last, "(") && complete_among(c, last - 1, "read_csv read_trie"));
 }
 
 /* insert into t (…, copy t (…, create index on t (…: the columns of t and nothing else. */

@@ -146,6 +146,8 @@ static void test_files_and_nothing(void **state) {
     assert_string_equal(files, "/tm");
     complete("from read_csv('a|");
     assert_string_equal(files, "a");
+    complete("from read_trie('b|");
+    assert_string_equal(files, "b");
     complete("select 'tr|");
     assert_string_equal(files, "");
     all("select 'tr|", " ");
