@@ -703,6 +703,18 @@ static void keep_made(struct exec *x, const struct trie_chain *chain) {
     }
 }
 
+/* Whether the answer is handed out while it is made. Rows of queued steps are waited for first: which
+ * device runs a step depends on how many there are. *again: a step that has to run once more. */
+static FALLIBLE may_flow(struct exec *x, const struct run_devices *devices, u32 step_no,
+                         const struct step *step, bool *out, u32 *again) {
+    TRY(stream_possible(x, devices, step_no, out));
+    if (!*out || !queue_is_open(x)) {
+        return ERR_OK;
+    }
+    TRY(queue_settle(x, devices, step_no, step, again));
+    return *again == NO_STEP ? stream_possible(x, devices, step_no, out) : ERR_OK;
+}
+
 /* The steps of a block, once. */
 static FALLIBLE run_steps(struct exec *x, const struct run_devices *devices, struct blocks *r, u32 b) {
     const struct block *block = &x->program->blocks[b];
@@ -719,7 +731,12 @@ static FALLIBLE run_steps(struct exec *x, const struct run_devices *devices, str
         const struct step *step = &block->steps[step_no - r->first_step[b]];
         bool flows = r->streams && step_no >= r->flows_from;
         if (flows && !x->stream) {
-            TRY(stream_possible(x, devices, step_no, &flows));
+            u32 again = NO_STEP;
+            TRY(may_flow(x, devices, step_no, step, &flows, &again));
+            if (again != NO_STEP) {
+                next = again;
+                continue;
+            }
             r->streams = flows;
         }
         bool kept = false;

@@ -113,6 +113,7 @@ wf_status stream_open(struct exec *x, struct device *device, u32 step_no, const 
     if (step->kind == STEP_FETCH) {
         TRY(fetch_open(x, step, step_no, &part.fetch));
     } else {
+        ASSERT(device->slices_open); /* stream_possible */
         TRY(device->slices_open(device, x, step_no, step, &part.slices));
     }
     VEC_PUSH(x->arena, &stream->parts, part);
