@@ -173,7 +173,7 @@ void postgres_ask(struct postgres *pg, const char *sql, const struct gen *g, str
 
 /* ---- identity.c: what must hold without another system; returns the number of failures ---- */
 struct cells;
-/* gpu_code: "vm" or "woven" for one more cell on the GPU; NULL = none. */
+/* gpu_code: "vm" or "woven" for two more cells, on the GPU and on devices drawn at random; NULL = none. */
 struct cells *cells_open(struct gen *g, const char *gpu_code);
 void cells_close(struct cells *c);
 struct wf_connection *cells_first(struct cells *c);
@@ -181,6 +181,9 @@ struct wf_connection *cells_first(struct cells *c);
 const char *cells_change(struct cells *c, const char *sql);
 const struct answer *cells_answer(const struct cells *c); /* what it returned */
 int matrix_check(struct cells *c, struct gen *g, bool reduce);
+/* With a GPU: a query to ask again; asks those kept last, whose answers changed tables may have changed. */
+void cells_keep(struct cells *c, const char *sql);
+int kept_check(struct cells *c);
 int identity_check(struct cells *c, struct gen *g);
 
 /* ---- compare.c: the rules ---- */
