@@ -21,7 +21,7 @@ static const char *const settings[CELLS] = {
     "set optimizer = off; set fusion = off; set vector_rows = 7; set morsel_rows = 16",
     /* with --gpu or --woven; small steps go to the card, too */
     "set device = gpu; set host_rows = 0",
-    "set device = auto; set host_rows = 0; set mix_devices = 1",
+    "set device = auto; set host_rows = 0", /* mix_devices: a number of the schema's */
 };
 /* From the third time on a GPU runs a query in the steps that it expects. */
 enum { TIMES = 3 };
@@ -77,6 +77,11 @@ struct cells *cells_open(struct gen *g, const char *gpu_code) {
     }
     for (int k = CELL_GPU; good && k < c->count; k++) {
         good = wf_set(c->conns[k], "gpu_code", gpu_code) == WF_OK;
+    }
+    if (good && c->count > CELL_MIXED) {
+        char drawn[20];
+        snprintf(drawn, sizeof drawn, "%d", 1 + (int)(rng % 1000));
+        good = wf_set(c->conns[CELL_MIXED], "mix_devices", drawn) == WF_OK;
     }
     if (!good) {
         cells_close(c);
