@@ -318,7 +318,8 @@ static void print_answer(const struct everyday *w, const struct question *q,
         printf(
             "{\"bench\":\"everyday\",\"kind\":\"%s\",\"question\":\"%s\",\"device\":\"%s\","
             "\"ok\":%s,\"ms\":%.4f,"
-            "\"rows\":%lld,\"cpu_gpu\":%.2f,\"hot_ms\":%.4f,\"waits\":%lld,\"most\":\"%s\",\"host\":\"%s\",\"trouble\":\"%s\"}\n",
+            "\"rows\":%lld,\"cpu_gpu\":%.2f,\"hot_ms\":%.4f,\"waits\":%lld,"
+            "\"most\":\"%s\",\"host\":\"%s\",\"trouble\":\"%s\"}\n",
             q->kind, q->name, side->name, a->ok ? "true" : "false", a->ok ? a->seconds * 1e3 : 0,
             (long long)a->rows, ratio, a->hot_seconds * 1e3, (long long)a->waits, a->most, a->host, a->trouble);
     } else if (!a->ok) {

@@ -151,7 +151,8 @@ static void undo_fold(struct order_step *o) {
     variable_reset(&o->x->vars[f->step->dst]);
 }
 
-wf_status gpu_fold_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct order_step **out) {
+wf_status gpu_fold_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                           struct order_step **out) {
     struct folder *f = NEW(x->arena, struct folder);
     *out = NULL;
     TRY(arena_check(x->arena, x->err));

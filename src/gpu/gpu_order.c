@@ -233,7 +233,8 @@ void gpu_order_close(struct order_step *o, wf_status status) {
     }
 }
 
-wf_status gpu_order_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct order_step **out) {
+wf_status gpu_order_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                          struct order_step **out) {
     switch (step->kind) {
     case STEP_WINDOW:
         return gpu_window_queue(g, x, step_no, step, out);

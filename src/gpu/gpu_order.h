@@ -57,9 +57,12 @@ FALLIBLE order_timed(struct order_step *o, FALLIBLE (*run)(void *arg), void *arg
 bool order_may_queue(const struct order_step *o, const struct step *step);
 /* Runs all of a step that nobody waits for. */
 FALLIBLE order_queue(struct order_step *o, FALLIBLE (*run)(void *arg), void *arg);
-FALLIBLE gpu_window_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct order_step **out);
-FALLIBLE gpu_fold_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct order_step **out);
-FALLIBLE gpu_limit_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct order_step **out);
+FALLIBLE gpu_window_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                         struct order_step **out);
+FALLIBLE gpu_fold_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                         struct order_step **out);
+FALLIBLE gpu_limit_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                         struct order_step **out);
 /* Ends a step: temporary blocks go when nothing uses them any more. */
 void order_end(struct order_step *o, wf_status status);
 

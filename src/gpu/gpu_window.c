@@ -286,7 +286,8 @@ static void undo_window(struct order_step *o) {
     variable_reset(&w->x->vars[w->step->dst]);
 }
 
-wf_status gpu_window_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct order_step **out) {
+wf_status gpu_window_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                           struct order_step **out) {
     struct windower *w = NEW(x->arena, struct windower);
     *out = NULL;
     TRY(arena_check(x->arena, x->err));
@@ -383,7 +384,8 @@ static void undo_limit(struct order_step *o) {
     variable_reset(&o->x->vars[l->step->dst]);
 }
 
-wf_status gpu_limit_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct order_step **out) {
+wf_status gpu_limit_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                           struct order_step **out) {
     struct limiting *l = NEW(x->arena, struct limiting);
     *out = NULL;
     TRY(arena_check(x->arena, x->err));
