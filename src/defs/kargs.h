@@ -532,7 +532,7 @@ struct kqueue_slot { /* of a variable; kernels may read the first 16 bytes of wh
     i64 rows;
     u64 pad;
     u64 report[REPORT_WORDS]; /* of the step, as far as the host looks at it */
-    u64 pad2;
+    u64 made;                 /* bytes of strings that the step made */
 };
 struct kqueue {
     u64 stopped;
@@ -543,6 +543,7 @@ struct krelay { /* behind a step, for each of its variables */
     struct kqueue *queue;
     const u64 *report;
     const u64 *rows; /* where they are counted; 0 = nobody counts them: there are `known` */
+    const u64 *made; /* where bytes of strings are counted; or 0 */
     u64 known;
     u64 most;        /* that those behind it are prepared for */
     u64 skip, limit;

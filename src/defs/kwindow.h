@@ -16,6 +16,7 @@ struct kwindow_rows {
     u32 *part_no, *peer_no; /* 1 where one starts, then, summed, numbers */
     u32 *part_starts, *peer_starts;
     struct ktexts texts;
+    const i64 *rows_at; /* as of struct ksort */
 };
 
 struct kwindow_col {
@@ -50,7 +51,8 @@ struct kfold { /* an ordered aggregate: a row for every partition */
     u8 *out;
     b8 *out_nulls;
     u64 *best;   /* MODE: per partition, zero before; else 0 */
-    u64 *report; /* all ones, or the least partition << 8 | fault; 0: a share beyond 0 and 1 */
+    u64 *report; /* REPORT_FAULT: all ones, or the least partition << 8 | fault; 0: a share beyond 0 and 1. REPORT_ROWS:
+                    partitions */
     u32 fold;    /* enum agg */
     u32 width;   /* bytes of a value */
 };

@@ -2,14 +2,15 @@
  *
  * Rows come sorted by group and value. Groups are numbered as windows number partitions, equal
  * values as peers; then a thread makes the row of a group (kernels/window.h). string_agg makes text
- * and is the host's. */
+ * and is the host's. A step that is queued makes as many groups as it made the time before, at most; what it cannot
+ * make stops the queue. */
 #include "gpu/gpu_order.h"
 
 struct folder {
     struct order_step o;
     const struct step *step;
     struct gpu_var *from, *out;
-    struct kfold args;
+    struct kfold args; /* as many groups as there are, or may be */
 };
 
 static struct kwindow_col column_of(const struct folder *f, u32 arg) {
@@ -33,8 +34,10 @@ static FALLIBLE find_groups(struct folder *f) {
     rows->part_count = 1;
     rows->key_count = f->step->fold == AGG_MODE ? 2 : 1;
     TRY(order_runs(&f->o, f->step->src, cols, rows));
-    TRY(order_receive(&f->o, &last, (u64)(size_t)(rows->part_no + rows->rows - 1), 4));
-    f->args.groups = last;
+    if (!f->o.queued) {
+        TRY(order_receive(&f->o, &last, (u64)(size_t)(rows->part_no + rows->rows - 1), 4));
+        f->args.groups = last;
+    }
     return ERR_OK;
 }
 
@@ -60,7 +63,7 @@ static FALLIBLE make_room(struct folder *f) {
 static FALLIBLE check_report(struct folder *f) {
     struct exec *x = f->o.x;
     u64 report = 0;
-    TRY(order_receive(&f->o, &report, (u64)(size_t)f->args.report, 8));
+    TRY(order_receive(&f->o, &report, (u64)(size_t)&f->args.report[REPORT_FAULT], 8));
     if (report == ~0ULL) {
         return ERR_OK;
     }
@@ -74,9 +77,11 @@ static FALLIBLE check_report(struct folder *f) {
 }
 
 static FALLIBLE make_groups(struct folder *f) {
-    u64 addr = 0;
+    u64 addr = f->o.report;
     i64 rows = f->args.rows.rows;
-    TRY(words_of(f, 1, 0xff, &addr));
+    if (!f->o.queued) {
+        TRY(words_of(f, REPORT_WORDS, 0xff, &addr));
+    }
     f->args.report = DEV(u64 *, addr);
     if (f->step->fold == AGG_MODE) {
         TRY(words_of(f, f->args.groups, 0, &addr));
@@ -84,7 +89,7 @@ static FALLIBLE make_groups(struct folder *f) {
         TRY(order_start(&f->o, KERNEL_FOLD_RUNS, order_blocks(&f->o, rows), SORT_THREADS, &f->args));
     }
     TRY(order_start(&f->o, KERNEL_FOLD, order_blocks(&f->o, f->args.groups), SORT_THREADS, &f->args));
-    return check_report(f); /* waits for all */
+    return f->o.queued ? ERR_OK : check_report(f); /* waits for all */
 }
 
 static FALLIBLE fold_all(void *arg) {
@@ -113,6 +118,12 @@ static FALLIBLE fold_all(void *arg) {
     return f->args.groups > 0 ? make_groups(f) : ERR_OK;
 }
 
+static void fold_ended(struct folder *f, i64 groups) {
+    f->out->rows = f->o.x->vars[f->step->dst].rows = groups;
+    f->o.metric->rows_in += f->args.rows.rows;
+    f->o.metric->rows_out += groups;
+}
+
 wf_status gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct folder f = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step};
     f.args.rows.rows = x->vars[step->src].rows;
@@ -124,8 +135,55 @@ wf_status gpu_run_fold(struct gpu *g, struct exec *x, u32 step_no, const struct 
         return status;
     }
     order_pass_texts(x, step, f.from, f.out);
-    f.out->rows = x->vars[step->dst].rows = f.args.groups;
-    f.o.metric->rows_in += f.args.rows.rows;
-    f.o.metric->rows_out += f.args.groups;
+    fold_ended(&f, f.args.groups);
+    return ERR_OK;
+}
+
+static void settle_fold(struct order_step *o, i64 rows) {
+    struct folder *f = (struct folder *)(void *)o;
+    f->args.rows.rows = o->x->vars[f->step->src].rows;
+    f->out->count_at = 0;
+    fold_ended(f, rows);
+}
+
+static void undo_fold(struct order_step *o) {
+    const struct folder *f = (const struct folder *)(const void *)o;
+    variable_reset(&o->x->vars[f->step->dst]);
+}
+
+wf_status gpu_fold_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                           struct order_step **out) {
+    struct folder *f = NEW(x->arena, struct folder);
+    *out = NULL;
+    TRY(arena_check(x->arena, x->err));
+    *f = (struct folder){.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step};
+    if (!order_may_queue(&f->o, step)) {
+        return ERR_OK;
+    }
+    const struct gpu_var *from = x->vars[step->src].copy;
+    i64 rows = x->vars[step->src].rows;
+    f->args.rows.rows = rows;
+    f->args.groups = MIN_OF(exec_expects(x, step->dst), rows);
+    f->o.queued = 1;
+    f->o.event_base = g->queue.event_count;
+    f->o.count_at = from->count_at;
+    f->o.settle = settle_fold;
+    f->o.undo = undo_fold;
+    variable_reset(&x->vars[step->dst]);
+    wf_status status = order_queue(&f->o, fold_all, f);
+    if (status) {
+        gpu_order_close(&f->o, status);
+        return status;
+    }
+    order_pass_texts(x, step, f->from, f->out);
+    f->out->rows = x->vars[step->dst].rows = f->args.groups;
+    u64 counted = f->args.groups ? f->o.report + 8 * REPORT_ROWS : f->o.count_at;
+    f->o.relay = (struct krelay){.report = DEV(const u64 *, f->o.report),
+                                 .rows = DEV(const u64 *, counted),
+                                 .known = (u64)rows,
+                                 .most = (u64)f->args.groups,
+                                 .limit = ~0ULL,
+                                 .faults = 1};
+    *out = &f->o;
     return ERR_OK;
 }

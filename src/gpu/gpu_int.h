@@ -420,14 +420,14 @@ struct gpu_seat {
 struct job;
 struct build;
 struct sorter;
-struct limiting;
+struct order_step;
 struct gpu_queued {
     u32 step_no;
     const struct step *step;
     struct job *job; /* or */
     struct build *build;
     struct sorter *sort;
-    struct limiting *limit;
+    struct order_step *order; /* any other */
     u32 slot, slot_count; /* of its variables, in struct kqueue */
 };
 enum { QUEUE_WANTED = 8, QUEUE_WANTED_BYTES = 256 << 10 };
@@ -1010,17 +1010,16 @@ FALLIBLE gpu_build_whole(struct gpu *g, struct exec *x, u32 index, i64 *moved);
 struct krelay gpu_build_relay(const struct build *b);
 FALLIBLE gpu_build_settle(struct build *b);           /* it was as expected */
 void gpu_build_close(struct build *b, wf_status status); /* once nothing of it is under way */
-/* The same of sorts and limits (gpu_sort.c, gpu_window.c), which leave `rows`. */
+/* The same of sorts, and of windows, ordered aggregates and limits (gpu_order.c), which leave `rows`. */
 FALLIBLE gpu_sort_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
                         struct sorter **out);
 struct krelay gpu_sort_relay(const struct sorter *s); /* without a report: there is nothing to tell */
 FALLIBLE gpu_sort_settle(struct sorter *s, i64 rows);
 void gpu_sort_close(struct sorter *s, wf_status status);
-FALLIBLE gpu_limit_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
-                         struct limiting **out);
-struct krelay gpu_limit_relay(const struct limiting *l);
-void gpu_limit_settle(struct limiting *l, i64 rows);
-void gpu_limit_close(struct limiting *l, wf_status status);
+FALLIBLE gpu_order_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                         struct order_step **out);
+FALLIBLE gpu_order_settle(struct order_step *o, i64 rows);
+void gpu_order_close(struct order_step *o, wf_status status);
 FALLIBLE gpu_queue_step(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
                         bool *out_done);
 FALLIBLE gpu_queue_open(struct gpu *g, struct exec *x);

@@ -338,6 +338,7 @@ FALLIBLE gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out);
 /* gpu_made.c */
 FALLIBLE gpu_job_made_begin(struct job *j); /* room for strings that the step makes */
 /* Strings that are handed on, to the host. *out_again: there was too little room. */
+void gpu_job_made_note(struct job *j, i64 used); /* how many bytes they took */
 FALLIBLE gpu_job_made_end(struct job *j, bool *out_again);
 void gpu_job_made_drop(struct job *j);
 
@@ -374,7 +375,7 @@ void gpu_job_init(struct gpu *g, struct exec *x, u32 step_no, const struct step 
 /* All launches, without a look at what they give. *out_done = false: it has to be run. */
 FALLIBLE gpu_job_queue(struct job *j, bool *out_done);
 /* Of one that was queued and is as expected: rows of its variables, in their order. */
-FALLIBLE gpu_job_settle(struct job *j, const i64 *rows);
+FALLIBLE gpu_job_settle(struct job *j, const i64 *rows, i64 made);
 /* Ends it, whatever came of it; metrics are filled. */
 void gpu_job_close(struct job *j, wf_status status);
 /* A pipeline that reads the rows which a struct krange at `range` tells of and adds to rows that have

@@ -96,6 +96,17 @@ wf_status gpu_job_made_begin(struct job *j) {
     return ERR_OK;
 }
 
+void gpu_job_made_note(struct job *j, i64 used) {
+    if (j->plan.makes) {
+        atomic_store(&j->kept->made_rows, 0); /* whoever reads one of them may read the other */
+        atomic_store(&j->kept->made_bytes, used + used / 16);
+        atomic_store(&j->kept->made_rows, j->source_rows);
+    }
+    if (j->far) {
+        j->far->used = MIN_OF(used, j->made_bytes);
+    }
+}
+
 wf_status gpu_job_made_end(struct job *j, bool *out_again) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -106,16 +117,12 @@ wf_status gpu_job_made_end(struct job *j, bool *out_again) {
     }
     CU(g->api->copy_to_host(&used, j->made->addr, sizeof used, g->streams[0]));
     CU(gpu_sync(g, g->streams[0]));
-    atomic_store(&j->kept->made_rows, 0); /* whoever reads one of them may read the other */
-    atomic_store(&j->kept->made_bytes, (i64)used + (i64)used / 16);
-    atomic_store(&j->kept->made_rows, j->source_rows);
+    gpu_job_made_note(j, (i64)used);
     if ((i64)used > j->made_bytes) {
         gpu_job_made_drop(j);
         /* What was made of strings that had no room is missing in it. */
         j->made_bytes = j->g->known.made_bytes = MAX_OF((i64)used, 2 * j->made_bytes);
         *out_again = true;
-    } else if (j->far) {
-        j->far->used = (i64)used;
     }
     return ERR_OK;
 }

@@ -149,6 +149,7 @@ wf_status order_runs(struct order_step *s, u32 var, const u32 *cols, struct kwin
     rows->part_starts = DEV(u32 *, addr[2]);
     rows->peer_starts = DEV(u32 *, addr[3]);
     rows->texts = s->texts;
+    rows->rows_at = DEV(const i64 *, s->count_at);
     i64 blocks = order_blocks(s, n);
     TRY(order_start(s, KERNEL_WINDOW_MARKS, blocks, SORT_THREADS, rows));
     TRY(order_scan(s, ELEM_U32, n, rows->part_no, rows->part_no));
@@ -190,6 +191,58 @@ wf_status order_timed(struct order_step *o, FALLIBLE (*run)(void *arg), void *ar
     CU(g->api->event_elapsed(&ms, first, last));
     o->metric->device_ns += (i64)((f64)ms * 1e6);
     return ERR_OK;
+}
+
+bool order_may_queue(const struct order_step *o, const struct step *step) {
+    const struct variable *v = &o->x->vars[step->src];
+    const struct gpu_var *from = v->copy;
+    const struct gpu_card *card = o->g->card;
+    return from && !v->on_host && from->card == card && from->epoch == card->epoch && !from->parts.count;
+}
+
+wf_status order_queue(struct order_step *o, FALLIBLE (*run)(void *arg), void *arg) {
+    struct gpu *g = o->g;
+    struct error *err = o->x->err;
+    void *first = NULL;
+    void *last = NULL;
+    TRY(gpu_event(g, o->event_base, &first, err));
+    TRY(gpu_event(g, o->event_base + 1, &last, err));
+    TRY(order_block(o, REPORT_WORDS * 8, &o->report));
+    CU(g->api->set_bytes(o->report, 0, REPORT_WORDS * 8, g->streams[0]));
+    CU(g->api->set_bytes(o->report + 8 * REPORT_FAULT, 0xff, 8, g->streams[0]));
+    CU(g->api->event_record(first, g->streams[0]));
+    TRY(run(arg));
+    CU(g->api->event_record(last, g->streams[0]));
+    return ERR_OK;
+}
+
+wf_status gpu_order_settle(struct order_step *o, i64 rows) {
+    struct gpu *g = o->g;
+    struct error *err = o->x->err;
+    float ms = 0;
+    CU(g->api->event_elapsed(&ms, g->events[o->event_base], g->events[o->event_base + 1]));
+    o->metric->device_ns += (i64)((f64)ms * 1e6);
+    o->settle(o, rows);
+    return ERR_OK;
+}
+
+void gpu_order_close(struct order_step *o, wf_status status) {
+    order_end(o, status);
+    if (status) {
+        o->undo(o);
+    }
+}
+
+wf_status gpu_order_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                          struct order_step **out) {
+    switch (step->kind) {
+    case STEP_WINDOW:
+        return gpu_window_queue(g, x, step_no, step, out);
+    case STEP_FOLD:
+        return gpu_fold_queue(g, x, step_no, step, out);
+    default:
+        return gpu_limit_queue(g, x, step_no, step, out);
+    }
 }
 
 void order_end(struct order_step *o, wf_status status) {

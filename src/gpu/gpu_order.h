@@ -19,6 +19,13 @@ struct order_step {
     i64 work_bytes;
     i64 sent; /* bytes of pinned memory in use */
     b8 queued; /* nobody waits for it: what has no place in that memory is refused */
+    /* of one that is queued and is no sort (gpu_queue.c) */
+    i64 event_base;
+    u64 count_at;         /* where the card knows how many rows its source has; 0 = it has so many */
+    u64 report;           /* REPORT_WORDS, all ones at REPORT_FAULT */
+    struct krelay relay;  /* what it gives */
+    void (*settle)(struct order_step *o, i64 rows);
+    void (*undo)(struct order_step *o); /* back to what was there before it, for those that wait */
 };
 
 #define ORDER_SEND_BYTES (32LL << 10)
@@ -46,6 +53,16 @@ void order_pass_texts(struct exec *x, const struct step *step, const struct gpu_
                       struct gpu_var *out);
 /* Runs a part of a step and notes how long the card took. */
 FALLIBLE order_timed(struct order_step *o, FALLIBLE (*run)(void *arg), void *arg);
+/* Whether all that the step reads is on the card, so that nobody has to wait before it can be queued. */
+bool order_may_queue(const struct order_step *o, const struct step *step);
+/* Runs all of a step that nobody waits for. */
+FALLIBLE order_queue(struct order_step *o, FALLIBLE (*run)(void *arg), void *arg);
+FALLIBLE gpu_window_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                         struct order_step **out);
+FALLIBLE gpu_fold_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                         struct order_step **out);
+FALLIBLE gpu_limit_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                         struct order_step **out);
 /* Ends a step: temporary blocks go when nothing uses them any more. */
 void order_end(struct order_step *o, wf_status status);
 

@@ -11,6 +11,7 @@
  *
  * Each step has an argument block and reports of its own, and nothing is freed before all is settled. */
 #include "gpu/gpu_job.h"
+#include "gpu/gpu_order.h"
 
 /* Rows of sources that are under way before the host waits, so that a statement can be cancelled. */
 #define QUEUE_ROWS (1LL << 31)
@@ -91,6 +92,7 @@ static FALLIBLE relay_rows(struct job *j, u32 slot) {
                               .rows = DEV(const u64 *, counted),
                               .most = (u64)most,
                               .limit = limit < 0 ? ~0ULL : (u64)limit,
+                              .made = DEV(const u64 *, j->made ? j->made->addr : 0),
                               .retry = ~0ULL,
                               .faults = k == 0};
         TRY(relay(g, j->x, args, slot + k));
@@ -149,7 +151,7 @@ static FALLIBLE queue_build(struct gpu *g, struct exec *x, struct gpu_queued *it
     return ERR_OK;
 }
 
-/* --- rows in order, and a part of them --- */
+/* --- rows in order, and what needs them so --- */
 
 /* Of a step that makes one variable: how many rows it has. */
 static FALLIBLE relay_one(struct gpu *g, struct exec *x, struct gpu_queued *item, struct krelay args, u32 var) {
@@ -180,17 +182,17 @@ static FALLIBLE queue_sort(struct gpu *g, struct exec *x, struct gpu_queued *ite
     return status;
 }
 
-static FALLIBLE queue_limit(struct gpu *g, struct exec *x, struct gpu_queued *item, bool *out_done) {
+static FALLIBLE queue_order(struct gpu *g, struct exec *x, struct gpu_queued *item, bool *out_done) {
     if (g->queue.slot_count == QUEUE_SLOTS) {
         return ERR_OK;
     }
-    TRY(gpu_limit_queue(g, x, item->step_no, item->step, &item->limit));
-    if (!item->limit) {
+    TRY(gpu_order_queue(g, x, item->step_no, item->step, &item->order));
+    if (!item->order) {
         return ERR_OK;
     }
-    wf_status status = relay_one(g, x, item, gpu_limit_relay(item->limit), item->step->dst);
+    wf_status status = relay_one(g, x, item, item->order->relay, item->step->dst);
     if (status) {
-        gpu_limit_close(item->limit, status);
+        gpu_order_close(item->order, status);
     }
     *out_done = !status;
     return status;
@@ -205,7 +207,9 @@ static FALLIBLE queue_kind(struct gpu *g, struct exec *x, struct gpu_queued *ite
     case STEP_SORT:
         return queue_sort(g, x, item, out_done);
     case STEP_LIMIT:
-        return queue_limit(g, x, item, out_done);
+    case STEP_WINDOW:
+    case STEP_FOLD:
+        return queue_order(g, x, item, out_done);
     default:
         return queue_build(g, x, item, out_done);
     }
@@ -221,7 +225,7 @@ static void close_item(struct gpu *g, i32 n, wf_status status) {
     } else if (item->sort) {
         gpu_sort_close(item->sort, status);
     } else {
-        gpu_limit_close(item->limit, status);
+        gpu_order_close(item->order, status);
     }
     swap_seat(g, n);
 }
@@ -327,15 +331,14 @@ static FALLIBLE settle_one(struct gpu *g, const struct gpu_queued *item) {
     if (item->sort) {
         return gpu_sort_settle(item->sort, rows[0]);
     }
-    if (item->limit) {
-        gpu_limit_settle(item->limit, rows[0]);
-        return ERR_OK;
+    if (item->order) {
+        return gpu_order_settle(item->order, rows[0]);
     }
     for (u32 k = 0; k < gpu_job_made_count(item->job); k++) {
         struct gpu_var *out = item->job->x->vars[gpu_job_maker(item->job, k)->var].copy;
         out->count_at = 0;
     }
-    return gpu_job_settle(item->job, rows);
+    return gpu_job_settle(item->job, rows, (i64)seen->slots[item->slot].made);
 }
 
 wf_status gpu_queue_settle(struct gpu *g, struct exec *x, bool keep, bool *out_good) {

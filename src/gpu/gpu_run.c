@@ -1256,8 +1256,7 @@ static bool may_queue(const struct job *j) {
             return false;
         }
     }
-    return (source == SOURCE_TABLE || source == SOURCE_VAR) && !plan->makes && !plan->best_count &&
-           !sink->append && !sink->set_var &&
+    return (source == SOURCE_TABLE || source == SOURCE_VAR) && !plan->best_count && !sink->append && !sink->set_var &&
            !atomic_load(&j->kept->elsewhere);
 }
 
@@ -1310,11 +1309,12 @@ wf_status gpu_job_queue(struct job *j, bool *out_done) {
     return ERR_OK;
 }
 
-wf_status gpu_job_settle(struct job *j, const i64 *rows) {
+wf_status gpu_job_settle(struct job *j, const i64 *rows, i64 made) {
     if (j->count_at) {
         j->source_rows = j->x->vars[j->pipe->source.ref].rows;
     }
     TRY(add_times(j));
     close_interns(j);
+    gpu_job_made_note(j, made);
     return gpu_job_sink_settle(j, rows);
 }

@@ -410,6 +410,34 @@ static bool few_rows(const struct var *def, i64 rows, const struct fetch_col *co
     return out->count > 0 && rows > 0;
 }
 
+/* Behind rows: strings that their step made, as many bytes as have room. */
+static bool add_texts(const struct gpu_var *gv, i64 most, struct kfetch *out) {
+    const struct kfetch_part *last = &out->parts[out->count - 1];
+    i64 at = ALIGN_UP((i64)(last->at + last->bytes), 64);
+    for (i64 i = 0; i < gv->texts.count; i++) {
+        const struct gpu_far *far = gv->texts.items[i].far;
+        if (!far || atomic_load(&far->is_here)) {
+            continue;
+        }
+        if (out->count == FETCH_PARTS || at + far->host->bytes > most) {
+            return false;
+        }
+        add_part(out, &at, far->block->addr + HEAP_HEAD, far->host->bytes);
+    }
+    return true;
+}
+
+static void take_texts(const struct gpu_var *gv, const struct kfetch *sent, u32 part, const u8 *from) {
+    for (i64 i = 0; i < gv->texts.count && part < sent->count; i++) {
+        struct gpu_far *far = gv->texts.items[i].far;
+        u64 addr = (u64)(size_t)sent->parts[part].from;
+        if (far && addr == far->block->addr + HEAP_HEAD) {
+            memcpy(far->host->data, from + sent->parts[part++].at, (size_t)far->used);
+            atomic_store(&far->is_here, 1);
+        }
+    }
+}
+
 /* Rows that lie where a fetch put them, as a chunk. */
 static FALLIBLE sent_to_chunk(struct gpu *g, struct exec *x, const struct row_fetch *fetch,
                               const struct kfetch *sent, const u8 *from) {
@@ -432,6 +460,7 @@ static FALLIBLE sent_to_chunk(struct gpu *g, struct exec *x, const struct row_fe
             memcpy(to->nulls, from + sent->parts[part++].at, (size_t)fetch->rows);
         }
     }
+    take_texts(x->vars[fetch->var].copy, sent, part, from);
     return ERR_OK;
 }
 
@@ -472,15 +501,12 @@ wf_status gpu_var_send_few(struct gpu *g, struct exec *x, u32 var, i64 most, u64
     const struct gpu_var *gv = v->copy;
     *out_sent = false;
     bool may = gv && gv->epoch == g->card->epoch && gv->col_count == def->col_count && gpu_has_fetch(g->card);
-    for (i64 i = 0; may && i < gv->texts.count; i++) {
-        may = !gv->texts.items[i].far;
-    }
     for (u32 c = 0; may && c < gv->col_count; c++) { /* as many rows as are expected */
         const struct gpu_col *col = &gv->cols[c];
         may = is_within(gv, col->data, col->addr, v->rows * kind_bytes[def->kinds[c]]) &&
               is_within(gv, col->nulls, col->nulls_addr, v->rows);
     }
-    if (!may || !few_rows(def, v->rows, fetch_cols(x, gv), most, out)) {
+    if (!may || !few_rows(def, v->rows, fetch_cols(x, gv), most, out) || !add_texts(gv, most, out)) {
         return ERR_OK;
     }
     *out_sent = true;

@@ -4,9 +4,9 @@
  * starts, marks are summed by the library's scan, and every function is one launch in which every
  * row finds its frame by itself (kernels/window.h). What the host keeps to itself: string_agg,
  * which makes text, and calls of sequences, which follow each other. The result takes over the
- * columns of the source where nobody else reads them, else has copies. */
+ * columns of the source where nobody else reads them, else has copies. A step that is queued knows how many rows it
+ * will have at most; where an argument is refused it stops the queue, and finds out which when it runs again. */
 #include "gpu/gpu_order.h"
-
 
 struct windower {
     struct order_step o;
@@ -16,7 +16,8 @@ struct windower {
     struct gpu_var *from, *out;
     u32 old_count; /* columns of the source */
     struct kwindow_rows rows;
-    u64 report; /* a word per function */
+    u64 report; /* a word per function; of a queue one for all */
+    b8 taken;   /* the columns of the source are the result's */
 };
 
 /* --- partitions and peers --- */
@@ -116,7 +117,7 @@ static FALLIBLE make_column(struct windower *w, u32 number) {
     }
     args.out = DEV(u8 *, to->addr);
     args.out_nulls = DEV(b8 *, to->nulls_addr);
-    args.report = DEV(u64 *, w->report) + number;
+    args.report = DEV(u64 *, w->report) + (w->o.queued ? 0 : number);
     TRY(order_start(&w->o, KERNEL_WINDOW, order_blocks(&w->o, n), SORT_THREADS, &args));
     w->o.metric->bytes_written += n * width;
     return ERR_OK;
@@ -211,8 +212,12 @@ static FALLIBLE window_all(void *arg) {
     }
     TRY(gpu_var_get(g, x, step->src, &w->from));
     TRY(gpu_var_new(g, x, step->dst, x->program->vars[step->dst].col_count, &w->out));
-    TRY(order_block(&w->o, step->window_count * 8, &w->report));
-    CU(g->api->set_bytes(w->report, 0, step->window_count * 8, g->streams[0]));
+    if (w->o.queued) {
+        w->report = w->o.report + 8 * REPORT_RETRY;
+    } else {
+        TRY(order_block(&w->o, step->window_count * 8, &w->report));
+        CU(g->api->set_bytes(w->report, 0, step->window_count * 8, g->streams[0]));
+    }
     if (w->rows.rows > 0) {
         TRY(find_rows(w));
     }
@@ -222,16 +227,37 @@ static FALLIBLE window_all(void *arg) {
     if (!read_last(w)) {
         TRY(copy_rows(&w->o, w->from, def, 0, w->rows.rows, w->out));
     }
-    return fetch_reports(w);
+    return w->o.queued ? ERR_OK : fetch_reports(w);
+}
+
+/* Before somebody waits for what it is made of, or after. */
+static void hand_out(struct windower *w) {
+    order_pass_texts(w->x, w->step, w->from, w->out);
+    if (read_last(w)) {
+        take_over(w);
+        w->taken = 1;
+    }
+    w->out->rows = w->x->vars[w->step->dst].rows = w->rows.rows;
+}
+
+static void window_ended(struct windower *w, i64 rows) {
+    w->out->rows = w->x->vars[w->step->dst].rows = rows;
+    w->o.metric->rows_in += rows;
+    w->o.metric->rows_out += rows;
+}
+
+static void window_open(struct gpu *g, struct exec *x, u32 step_no, const struct step *step, struct windower *out) {
+    *out = (struct windower){.o = {.g = g, .x = x, .metric = &x->metrics[step_no]},
+                             .x = x,
+                             .step = step,
+                             .step_no = step_no,
+                             .old_count = x->program->vars[step->src].col_count};
+    out->rows.rows = x->vars[step->src].rows;
 }
 
 wf_status gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
-    struct windower w = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]},
-                         .x = x,
-                         .step = step,
-                         .step_no = step_no,
-                         .old_count = x->program->vars[step->src].col_count};
-    w.rows.rows = x->vars[step->src].rows;
+    struct windower w;
+    window_open(g, x, step_no, step, &w);
     variable_reset(&x->vars[step->dst]);
     wf_status status = order_timed(&w.o, window_all, &w); /* waits for all */
     status = status ? status : check_reports(&w);
@@ -240,13 +266,55 @@ wf_status gpu_run_window(struct gpu *g, struct exec *x, u32 step_no, const struc
         variable_reset(&x->vars[step->dst]);
         return status;
     }
-    order_pass_texts(x, step, w.from, w.out);
-    if (read_last(&w)) {
-        take_over(&w);
+    hand_out(&w);
+    window_ended(&w, w.rows.rows);
+    return ERR_OK;
+}
+
+static void settle_window(struct order_step *o, i64 rows) {
+    struct windower *w = (struct windower *)(void *)o;
+    w->out->count_at = 0;
+    window_ended(w, rows);
+}
+
+static void undo_window(struct order_step *o) {
+    struct windower *w = (struct windower *)(void *)o;
+    for (u32 c = 0; w->taken && c < w->old_count; c++) {
+        w->from->cols[c] = w->out->cols[c];
+        w->out->cols[c] = (struct gpu_col){0};
     }
-    w.out->rows = x->vars[step->dst].rows = w.rows.rows;
-    w.o.metric->rows_in += w.rows.rows;
-    w.o.metric->rows_out += w.rows.rows;
+    variable_reset(&w->x->vars[w->step->dst]);
+}
+
+wf_status gpu_window_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
+                           struct order_step **out) {
+    struct windower *w = NEW(x->arena, struct windower);
+    *out = NULL;
+    TRY(arena_check(x->arena, x->err));
+    window_open(g, x, step_no, step, w);
+    if (!order_may_queue(&w->o, step)) {
+        return ERR_OK;
+    }
+    const struct gpu_var *from = x->vars[step->src].copy;
+    w->o.queued = 1;
+    w->o.event_base = g->queue.event_count;
+    w->o.count_at = from->count_at;
+    w->o.settle = settle_window;
+    w->o.undo = undo_window;
+    variable_reset(&x->vars[step->dst]);
+    wf_status status = order_queue(&w->o, window_all, w);
+    if (status) {
+        gpu_order_close(&w->o, status);
+        return status;
+    }
+    hand_out(w);
+    w->o.relay = (struct krelay){.report = DEV(const u64 *, w->o.report),
+                                 .rows = DEV(const u64 *, w->o.count_at),
+                                 .known = (u64)w->rows.rows,
+                                 .most = (u64)w->rows.rows,
+                                 .limit = ~0ULL,
+                                 .retry = ~0ULL};
+    *out = &w->o;
     return ERR_OK;
 }
 
@@ -256,9 +324,7 @@ struct limiting {
     struct order_step o;
     const struct step *step;
     i64 first, rows;
-    i64 had;       /* rows of the source */
-    u64 count_at;  /* of a queue: where the card knows how many; 0 = it had so many */
-    u64 report;
+    i64 had; /* rows of the source */
     struct gpu_var *from, *out;
 };
 
@@ -307,53 +373,46 @@ wf_status gpu_run_limit(struct gpu *g, struct exec *x, u32 step_no, const struct
     return ERR_OK;
 }
 
+static void settle_limit(struct order_step *o, i64 rows) {
+    struct limiting *l = (struct limiting *)(void *)o;
+    l->out->count_at = 0;
+    limit_ended(l, o->x->vars[l->step->src].rows, rows);
+}
+
+static void undo_limit(struct order_step *o) {
+    const struct limiting *l = (const struct limiting *)(const void *)o;
+    variable_reset(&o->x->vars[l->step->dst]);
+}
+
 wf_status gpu_limit_queue(struct gpu *g, struct exec *x, u32 step_no, const struct step *step,
-                          struct limiting **out) {
-    const struct variable *v = &x->vars[step->src];
-    const struct gpu_var *from = v->copy;
+                           struct order_step **out) {
     struct limiting *l = NEW(x->arena, struct limiting);
-    struct error *err = x->err;
     *out = NULL;
-    TRY(arena_check(x->arena, err));
-    if (!from || v->on_host || from->card != g->card || from->epoch != g->card->epoch || step->mark_lit ||
-        step->shares) {
+    TRY(arena_check(x->arena, x->err));
+    l->o = (struct order_step){.g = g, .x = x};
+    if (!order_may_queue(&l->o, step) || step->mark_lit || step->shares) {
         return ERR_OK;
     }
+    const struct gpu_var *from = x->vars[step->src].copy;
     TRY(limit_open(g, x, step_no, step, l));
     l->o.queued = 1;
-    l->count_at = from->count_at;
-    wf_status status = order_block(&l->o, REPORT_WORDS * 8, &l->report);
-    status = status ? status
-                    : gpu_check(g->card, g->api->set_bytes(l->report, 0, REPORT_WORDS * 8, g->streams[0]),
-                                "set_bytes", err);
-    status = status ? status : limit_all(l);
+    l->o.event_base = g->queue.event_count;
+    l->o.count_at = from->count_at;
+    l->o.settle = settle_limit;
+    l->o.undo = undo_limit;
+    wf_status status = order_queue(&l->o, limit_all, l);
     if (status) {
-        gpu_limit_close(l, status);
+        gpu_order_close(&l->o, status);
         return status;
     }
     order_pass_texts(x, step, l->from, l->out);
     l->out->rows = x->vars[step->dst].rows = l->rows;
-    *out = l;
+    l->o.relay = (struct krelay){.report = DEV(const u64 *, l->o.report),
+                                 .rows = DEV(const u64 *, l->o.count_at),
+                                 .known = (u64)l->had,
+                                 .most = (u64)l->rows,
+                                 .skip = (u64)l->first,
+                                 .limit = (u64)l->rows};
+    *out = &l->o;
     return ERR_OK;
-}
-
-struct krelay gpu_limit_relay(const struct limiting *l) {
-    return (struct krelay){.report = DEV(const u64 *, l->report),
-                           .rows = DEV(const u64 *, l->count_at),
-                           .known = (u64)l->had,
-                           .most = (u64)l->rows,
-                           .skip = (u64)l->first,
-                           .limit = (u64)l->rows};
-}
-
-void gpu_limit_settle(struct limiting *l, i64 rows) {
-    l->out->count_at = 0;
-    limit_ended(l, l->o.x->vars[l->step->src].rows, rows);
-}
-
-void gpu_limit_close(struct limiting *l, wf_status status) {
-    order_end(&l->o, status);
-    if (status) {
-        variable_reset(&l->o.x->vars[l->step->dst]);
-    }
 }

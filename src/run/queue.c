@@ -56,7 +56,7 @@ static bool has_loops(const struct program *program) {
 
 static bool is_queued_kind(const struct step *step) {
     return step->kind == STEP_PIPELINE || step->kind == STEP_BUILD || step->kind == STEP_SORT ||
-           step->kind == STEP_LIMIT;
+           step->kind == STEP_LIMIT || step->kind == STEP_WINDOW || step->kind == STEP_FOLD;
 }
 
 bool queue_may(const struct exec *x, const struct step *step) {

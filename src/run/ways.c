@@ -6,8 +6,9 @@
  * one with the best of its last times is taken, since disturbances make a run slower and never
  * faster. The others are tried so seldom that it costs a few percent of all that was spent: a way that
  * nobody took when its estimate is near, or is a small part of that; one that was slower after ever more
- * time, since it may have been measured badly, or other rows have come. So nothing depends for good on
- * what was measured first. See decision 0051.
+ * time, since it may have been measured badly, or other rows have come; and where all of them take next to
+ * nothing, there is nothing to gain in a hurry: for so many milliseconds nobody looks again. So nothing
+ * depends for good on what was measured first. See decision 0051.
  *
  * Statements that share a program write without a lock: what one of them saw may be lost. */
 #include "run/ways.h"
@@ -19,6 +20,8 @@ enum {
     RETRY_FIRST = 8,  /* times a way's own time spent, until it is tried again; doubled each time */
     RETRY_MOST = 64,
     BEHIND_MOST = 4,
+    QUIET_NS = 20000000, /* spent before a way that was slower is tried a third time; doubled each time, */
+    QUIET_DOUBLED = 5,   /* so often */
 };
 
 i64 ways_time(const struct ways *ways, enum way way) {
@@ -60,7 +63,8 @@ static bool is_due(const struct ways *ways, enum way way, f64 estimate_ns, f64 b
     }
     f64 behind = MIN_OF(MAX_OF(ns / best_ns / NEAR, 1), BEHIND_MOST); /* is less likely to catch up */
     f64 times = count < 4 ? RETRY_FIRST << (count - 1) : RETRY_MOST * behind;
-    return spent - (f64)atomic_load(&past->spent_ns) >= times * ns;
+    f64 quiet = (f64)((i64)QUIET_NS << MIN_OF(MAX_OF(count - 2, 0), QUIET_DOUBLED));
+    return spent - (f64)atomic_load(&past->spent_ns) >= MAX_OF(times * ns, quiet);
 }
 
 enum way ways_choose(const struct ways *ways, const f64 estimates_ns[WAYS]) {

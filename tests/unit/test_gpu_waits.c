@@ -28,7 +28,15 @@ static const struct {
     {"select count(*) from t where not exists (select 1 from u where u.k = t.a and u.v > 60)", 1},
     {"select max(a), substr(s, 3, 9) from t group by 2", 1},
     {"select max(a), count(*) from t group by a % 7 * 9000000000007, k * 9000000000011", 1},
-    {"select a, rank() over (partition by g order by k) from t where a < 90", 4},
+    {"select a, rank() over (partition by g order by k) from t where a < 90", 1},
+    {"select a, sum(a) over (partition by g order by k, a)::bigint from t where a > 9 order by 2 desc, a limit 9", 1},
+    {"select a, n from (select a, lag(a) over (partition by s order by a) n from t) x where n < 400", 1},
+    {"select max(a), sum(r)::bigint from (select a, rank() over (order by k) r, max(a) over (partition by g) m from "
+     "t) x "
+     "group by m", 1},
+    {"select g, (percentile_disc(0.3) within group (order by k))::bigint from t group by g", 1},
+    {"select count(*), sum(m)::bigint from (select g, mode() within group (order by k % 5) m from t group by g) x "
+     "where m > 0", 1},
 };
 
 /* Steps that run on the card. */
@@ -121,8 +129,26 @@ static void test_repeats(void **state) {
     close_db();
 }
 
-/* A query with a parameter: the rows of its answer's first column, in their order if they have one, or -1 where it
- * fails. */
+/* Of texts behind the first column, in any order. */
+static uint64_t text_sum(const wf_result *result, const wf_batch *batch) {
+    uint64_t sum = 0;
+    for (int32_t c = 1; c < wf_result_column_count(result); c++) {
+        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
+            char text[500];
+            uint64_t hash = 14695981039346656037ULL;
+            size_t len = wf_value_text(batch, c, i, text, sizeof text);
+            assert_true(len < sizeof text);
+            for (size_t k = 0; k < len; k++) {
+                hash = (hash ^ (unsigned char)text[k]) * 1099511628211ULL;
+            }
+            sum += hash >> 9;
+        }
+    }
+    return sum;
+}
+
+/* A query with a parameter: the rows of its answer's first column, in their order if they have one, and texts behind
+ * it, or -1 where it fails. */
 static int64_t ask(wf_statement *statement, int64_t value, bool ordered, int64_t *out_rows) {
     wf_result *result = NULL;
     const wf_batch *batch = NULL;
@@ -140,9 +166,22 @@ static int64_t ask(wf_statement *statement, int64_t value, bool ordered, int64_t
             sum = (int64_t)((((uint64_t)sum ^ number) * 0x9e3779b97f4a7c15ULL) >> 2);
         }
         sum += ordered ? 0 : (int64_t)(batch_digest(batch, 1) >> 8);
+        sum = (int64_t)((uint64_t)sum + text_sum(result, batch)) & INT64_MAX;
     }
     wf_result_close(result);
     return status == WF_OK ? sum : -1;
+}
+
+/* Whether the answer itself has an order. */
+static bool has_order(const char *sql) {
+    int depth = 0;
+    for (const char *at = sql; *at; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (!depth && !strncmp(at, "order by", 8)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Of each text with each value in turn the answers of the card are those of the CPU. */
@@ -156,7 +195,7 @@ static void same_with(const char *const *texts, int text_count, const int64_t *v
         for (int q = 0; q < text_count; q++) {
             wf_statement *statement = NULL;
             assert_int_equal(wf_prepare(conn, texts[q], &statement), WF_OK);
-            bool ordered = strstr(texts[q], "order by") != NULL;
+            bool ordered = has_order(texts[q]);
             for (int i = 0; i < value_count; i++) {
                 int64_t rows;
                 int at = q * value_count + i;
@@ -233,6 +272,69 @@ static void test_orders(void **state) {
     close_db();
 }
 
+/* Windows and ordered aggregates: fewer rows than the time before, more, none; more groups and fewer; arguments that
+ * are refused; rows that go on from there. */
+static void test_windows(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "select sum(a) over (partition by g order by a)::bigint from t where a % 50 < $1",
+        "select rank() over (order by n) + a from t where a >= $1 * 4",
+        "select a + coalesce(lag(a, $1::int) over (partition by g order by a), 7) from t",
+        "select max(a) over (partition by s order by a rows between $1 preceding and 2 following) from t",
+        "select ntile(($1 - 60)::int) over (partition by g order by a)::bigint from t where a % 50 < 60 - $1 % 60",
+        "select nth_value(a, ($1 - 3)::int) over (partition by n order by a) from t",
+        "select sum(r)::bigint from (select s, dense_rank() over (partition by g order by s) r from t where a % 60 "
+        "< $1) x "
+        "group by s",
+        "select a from (select a, row_number() over (partition by g order by n, a) r from t) x where r <= $1 order "
+        "by a",
+        "select t.a from t join (select a, count(*) over (partition by g) c from t where a % 60 < $1) w on t.a = w.a "
+        "where w.c > 9 order by 1 limit 20",
+        "select 900 / (max(r) - $1) from (select g, row_number() over (partition by g order by a) r from t) x group "
+        "by g",
+        "select percentile_disc(0.5) within group (order by a) from t where a % 50 < $1 group by g % $1",
+        "select mode() within group (order by a % 7 - $1) from t where a >= $1 * 4 group by g",
+        "select percentile_cont(0.3) within group (order by a % $1)::bigint from t where a > $1 group by g",
+        "select (x.m - $1)::bigint from (select g, mode() within group (order by n) m, count(*) c from t where g < $1 "
+        "group by g) x where c > 2"};
+    static const int64_t values[] = {3, 3, 3, 3, 7, 1, 60, 60, 3, 2, 5, 5, 5, 100, 65, 65, 65, 3};
+    open_db("0", "vm");
+    run("set device = cpu");
+    run("create table t as select i a, i % 13 g, case when i % 4 > 0 then i * 9000000001 % 977 - 400 end n, "
+        "case when i % 7 = 0 then null else repeat('y', (i % 45)::int) end s from generate_series(0::bigint, 399) "
+        "s(i)");
+    run("create table u as select i k from generate_series(0::bigint, 80) s(i)");
+    same_with(texts, sizeof texts / sizeof *texts, values, sizeof values / sizeof *values);
+    close_db();
+}
+
+/* Strings that a step makes: longer than the time before, so that they have no room, shorter, none; those that go on
+ * to sorts, windows and groups, and those of the answer, which come with the wait where they are few. */
+static void test_texts(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "select a, repeat(upper(s), $1::int % 9) x from t where a % 50 < $1",
+        "select a, s || '-' || (a * $1)::text from t order by 2, 1",
+        "select max(a), replace(s, 'y', repeat('ab', $1::int % 5)) x from t group by 2",
+        "select min(a + 100 / ($1 - 60)), left(s, 3) || g from t group by 2",
+        "select a, lag(x) over (partition by g order by a) from (select a, g, s || $1 x from t) y",
+        "select a, mode() within group (order by x) from (select a, reverse(s) || g x from t where a < $1) y group "
+        "by a"};
+    static const int64_t values[] = {3, 3, 3, 8, 8, 1, 60, 60, 3, 2, 5, 107, 107, 3};
+    open_db("0", "woven");
+    run("set device = cpu");
+    run("create table t as select i a, i % 13 g, case when i % 7 = 0 then null else repeat('y', (i % 45)::int) || i "
+        "end s "
+        "from generate_series(0::bigint, 199) s(i)");
+    same_with(texts, sizeof texts / sizeof *texts, values, sizeof values / sizeof *values);
+    run("set device = gpu");
+    run("set host_rows = 0");
+    for (int i = 0; i < 4; i++) {
+        assert_true(waits_of("select a, upper(s) from t where a < 90") == 1 || i < 3);
+    }
+    close_db();
+}
+
 /* Few rows that the card makes, and that the card reads again, stay there: nobody waits for them. */
 static void test_few(void **state) {
     (void)state;
@@ -301,6 +403,7 @@ static void test_auto(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_repeats),
                                        cmocka_unit_test(test_surprises), cmocka_unit_test(test_orders),
+                                       cmocka_unit_test(test_windows), cmocka_unit_test(test_texts),
                                        cmocka_unit_test(test_few),
                                        cmocka_unit_test(test_auto)};
     return cmocka_run_group_tests(tests, find_gpu, NULL);

@@ -937,6 +937,7 @@ KERNEL(k_relay, struct krelay, 32) {
             slot->report[w] = report[w];
         }
         slot->report[REPORT_ROWS] = rows;
+        slot->made = args.made ? *args.made : 0u;
         slot->rows = stopped ? 0 : (i64)rows;
         queue->stopped = stopped;
     }

@@ -52,12 +52,6 @@ FN u64 sort_word(const struct ksort *a, const struct ksort_level *level, i64 row
     return word;
 }
 
-/* How many rows there are, of `most`. */
-FN i64 sort_known(i64 most, const i64 *rows_at) {
-    i64 known = rows_at ? *rows_at : most;
-    return known < most ? known : most;
-}
-
 /* Whether the words of a row that was not measured can be wrong: a text has to begin like that of row 0. */
 FN_TAIL u32 sort_misfits(const struct ksort *a, i64 row) {
     u32 misfits = 0;

@@ -14,6 +14,12 @@
 #define SORT_ROWS(i, count) \
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
 
+/* How many rows there are, of `most`. */
+FN i64 sort_known(i64 most, const i64 *rows_at) {
+    i64 known = rows_at ? *rows_at : most;
+    return known < most ? known : most;
+}
+
 FN b8 sort_is_null(const struct ksort_part *p, i64 row) {
     return (b8)(p->nulls && p->nulls[row]);
 }

@@ -27,7 +27,13 @@ FN b8 window_same(const struct ksort_part *p, i64 a, i64 b, struct ktexts texts)
 }
 
 KERNEL(k_window_marks, struct kwindow_rows, SORT_THREADS) {
+    i64 known = sort_known(args.rows, args.rows_at);
     SORT_ROWS(r, args.rows) {
+        if (r >= known) { /* sums stay as they are */
+            args.part_no[r] = 0;
+            args.peer_no[r] = 0;
+            continue;
+        }
         u32 part = r == 0;
         u32 peer = r == 0;
         for (u32 k = 0; k < args.key_count && !part && !(peer && k >= args.part_count); k++) {
@@ -41,7 +47,8 @@ KERNEL(k_window_marks, struct kwindow_rows, SORT_THREADS) {
 }
 
 KERNEL(k_window_starts, struct kwindow_rows, SORT_THREADS) {
-    SORT_ROWS(r, args.rows) {
+    i64 known = sort_known(args.rows, args.rows_at);
+    SORT_ROWS(r, known) {
         u32 part = args.part_no[r];
         u32 peer = args.peer_no[r];
         if (r == 0 || args.part_no[r - 1] != part) {
@@ -50,9 +57,9 @@ KERNEL(k_window_starts, struct kwindow_rows, SORT_THREADS) {
         if (r == 0 || args.peer_no[r - 1] != peer) {
             args.peer_starts[peer - 1u] = (u32)r;
         }
-        if (r == args.rows - 1) {
-            args.part_starts[part] = (u32)args.rows;
-            args.peer_starts[peer] = (u32)args.rows;
+        if (r == known - 1) {
+            args.part_starts[part] = (u32)known;
+            args.peer_starts[peer] = (u32)known;
         }
     }
 }
@@ -334,7 +341,7 @@ FN void window_func(const struct kwindow *a, const struct window_at *w) {
 }
 
 KERNEL(k_window, struct kwindow, SORT_THREADS) {
-    SORT_ROWS(r, args.rows.rows) {
+    SORT_ROWS(r, sort_known(args.rows.rows, args.rows.rows_at)) {
         struct window_at w;
         u32 part = args.rows.part_no[r];
         u32 peer = args.rows.peer_no[r];
@@ -360,9 +367,9 @@ KERNEL(k_window, struct kwindow, SORT_THREADS) {
 /* MODE: the longest run of equal values of every group, of those the first. */
 KERNEL(k_fold_runs, struct kfold, SORT_THREADS) {
     const struct kwindow_rows *rows = &args.rows;
-    SORT_ROWS(r, rows->rows) {
+    SORT_ROWS(r, sort_known(rows->rows, rows->rows_at)) {
         u32 peer = rows->peer_no[r];
-        if (rows->peer_starts[peer - 1u] == (u32)r) {
+        if (rows->peer_starts[peer - 1u] == (u32)r && (i64)rows->part_no[r] <= args.groups) {
             u64 len = rows->peer_starts[peer] - (u32)r;
             atom_max_u64(&args.best[rows->part_no[r] - 1u], len << 32 | (0xffffffffu - peer));
         }
@@ -371,7 +378,7 @@ KERNEL(k_fold_runs, struct kfold, SORT_THREADS) {
 
 /* The smallest group that has a fault, with its number. */
 FN void fold_fault(const struct kfold *a, i64 group, u32 fault) {
-    atom_min_u64(a->report, (u64)group << 8 | fault);
+    atom_min_u64(&a->report[REPORT_FAULT], (u64)group << 8 | fault);
 }
 
 /* `share` of the way from one row's value to the next one's. */
@@ -419,7 +426,12 @@ FN void fold_percentile(const struct kfold *a, i64 group, i64 first, i64 count) 
 
 KERNEL(k_fold, struct kfold, SORT_THREADS) {
     const struct kwindow_rows *rows = &args.rows;
-    SORT_ROWS(g, args.groups) {
+    i64 known = sort_known(rows->rows, rows->rows_at);
+    i64 groups = known ? (i64)rows->part_no[known - 1] : 0;
+    if (t_block() == 0 && t_id() == 0) {
+        args.report[REPORT_ROWS] = (u64)groups;
+    }
+    SORT_ROWS(g, groups < args.groups ? groups : args.groups) {
         i64 first = rows->part_starts[g];
         args.out_keys[g] = args.keys[first];
         args.out_nulls[g] = 0;
