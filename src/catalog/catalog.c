@@ -400,7 +400,8 @@ wf_status catalog_commit_as(struct catalog *catalog, struct edition *base, struc
             status = merge(catalog, base, mine, &next, err);
         }
         if (!status && next != mine && recheck) {
-            status = recheck(arg, base, mine, next, err);
+            struct meeting meeting = {base, mine, catalog->edition, next};
+            status = recheck(arg, &meeting, err);
         }
         if (!status) {
             status = catalog_keep(catalog, next, &again, err);

@@ -222,11 +222,18 @@ struct edit {
 FALLIBLE edition_change(struct catalog *catalog, const struct edition *from,
                         const struct edit *edits, i64 count, struct edition **out,
                         struct error *err);
+/* Three editions that are brought together, and the outcome. */
+struct meeting {
+    struct edition *base, *mine; /* where a transaction began; what it made */
+    struct edition *now;         /* what others have made meanwhile */
+    struct edition *merged;
+};
+
 /* Makes what led from base to mine part of the current edition. 40001 when somebody else was faster
  * with something that excludes it; 42P07 and its kin for a name taken meanwhile. `recheck` is
- * called when the outcome is not simply `mine`, before anybody sees it; it may refuse it. */
-typedef wf_status (*commit_check)(void *arg, const struct edition *base, const struct edition *mine,
-                                  const struct edition *merged, struct error *err);
+ * called when the outcome is not simply `mine`, before anybody sees it; it may refuse it. Nobody else
+ * commits while it runs. */
+typedef wf_status (*commit_check)(void *arg, const struct meeting *meeting, struct error *err);
 FALLIBLE catalog_commit(struct catalog *catalog, struct edition *base, struct edition *mine,
                         commit_check recheck, void *arg, struct error *err);
 /* The same; `lazy`: it does not wait until it is durable, which a later commit sees to. */

@@ -286,19 +286,18 @@ static FALLIBLE recheck_parent(const struct edition_entry *base, const struct ed
     return ERR_OK;
 }
 
-wf_status constraints_recheck(void *arg, const struct edition *base, const struct edition *mine,
-                              const struct edition *merged, struct error *err) {
+wf_status constraints_recheck(void *arg, const struct meeting *m, struct error *err) {
     struct wf_connection *conn = arg;
-    for (struct edition_diff diff = edition_diff(base, mine); edition_diff_step(&diff);) {
+    for (struct edition_diff diff = edition_diff(m->base, m->mine); edition_diff_step(&diff);) {
         const struct edition_entry *entry = diff.after, *before = diff.before;
         if (!entry || !entry->version || !before || before->version == entry->version ||
             before->object->table != entry->object->table) {
             continue;
         }
-        TRY(recheck_child(before, entry, mine, merged, err));
-        TRY(recheck_parent(before, entry, mine, merged, &conn->db->mem, err));
+        TRY(recheck_child(before, entry, m->mine, m->merged, err));
+        TRY(recheck_parent(before, entry, m->mine, m->merged, &conn->db->mem, err));
     }
-    return ERR_OK;
+    return logiql_recheck(conn, m);
 }
 
 /* Deferred references and keys, of which `only` (0 = all) are looked at: what the transaction added

@@ -79,8 +79,7 @@ FALLIBLE default_value(struct wf_connection *conn, struct arena *arena, const st
 bool reference_is_deferred(const struct wf_connection *conn, const struct table_foreign *fk);
 bool key_is_deferred(const struct wf_connection *conn, const struct table_key *key);
 /* commit_check: the same for what others have committed meanwhile. */
-wf_status constraints_recheck(void *conn, const struct edition *base, const struct edition *mine,
-                              const struct edition *merged, struct error *err);
+wf_status constraints_recheck(void *conn, const struct meeting *meeting, struct error *err);
 
 /* Kept rows of derived predicates: read, and brought up to date before; read where the snapshot has
  * them; not read. */
@@ -191,6 +190,8 @@ void print_sql_name(struct text *out, const char *name);
 FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows);
 /* violation.c: constraints that read what the statement has changed since `before`: 23514. */
 FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *before);
+/* Those that read what both sides of a commit changed, over the outcome. */
+FALLIBLE logiql_recheck(struct wf_connection *conn, const struct meeting *meeting);
 bool logiql_is_constraint(const struct object *object);
 /* One of them: 23514 with its first tuple, which is in `arena`. */
 FALLIBLE logiql_holds(struct wf_connection *conn, struct arena *arena,

@@ -158,8 +158,8 @@ FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status st
     }
     if (!status && !tx->open && whole) {
         status = tx_commit(conn, &later);
-        if (status == ERR_UNIQUE || status == ERR_FOREIGN_KEY || status == ERR_DUPLICATE_TABLE ||
-            status == ERR_DUPLICATE_SCHEMA) {
+        if (status == ERR_UNIQUE || status == ERR_FOREIGN_KEY || status == ERR_CHECK ||
+            status == ERR_DUPLICATE_TABLE || status == ERR_DUPLICATE_SCHEMA) {
             /* Somebody was faster: run again, the statement meets it on its own terms. */
             error_reset(&conn->err);
             status = error_set(&conn->err, ERR_SERIALIZATION, -1,

@@ -1,6 +1,8 @@
 /* violation.c: constraints of LogiQL, which are derived predicates that have to be empty.
  *
- * They are looked at when a statement ends, of SQL or LogiQL: those that read what it changed. */
+ * They are looked at when a statement ends, of SQL or LogiQL: those that read what it changed. And once more
+ * when a transaction commits: those that read what it changed and what others have changed meanwhile, over
+ * what comes of both (decision 0070). */
 #include "session/session_int.h"
 
 struct reached {
@@ -17,15 +19,22 @@ static void reach(struct reached *r, u32 oid) {
     VEC_PUSH(r->arena, &r->oids, oid);
 }
 
-/* What is different now, and all views that read it, directly or not. */
-static void reach_all(struct reached *r, const struct edition *before, const struct edition *now) {
+/* A compaction puts the same rows elsewhere. */
+static bool same_content(const struct edition_entry *a, const struct edition_entry *b) {
+    return a && a->object == b->object && a->version && b->version &&
+           a->version->content_no == b->version->content_no;
+}
+
+/* What is different now, and all views of `users` that read it, directly or not. */
+static void reach_all(struct reached *r, const struct edition *before, const struct edition *now,
+                      const struct edition *users) {
     for (struct edition_diff at = edition_diff(before, now); edition_diff_step(&at);) {
-        if (at.after) {
+        if (at.after && !same_content(at.before, at.after)) {
             reach(r, at.after->object->oid);
         }
     }
     for (i64 i = 0; i < r->oids.count; i++) {
-        for (struct edition_walk at = edition_walk_users(now, r->oids.items[i]);
+        for (struct edition_walk at = edition_walk_users(users, r->oids.items[i]);
              edition_step(&at);) {
             if (at.entry->object->kind == OBJECT_VIEW) {
                 reach(r, at.entry->object->oid);
@@ -114,7 +123,7 @@ FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *be
     wf_status status = ERR_OK;
     arena_init(&arena, &conn->db->mem);
     struct reached reached = {.arena = &arena};
-    reach_all(&reached, before, now);
+    reach_all(&reached, before, now, now);
     status = arena_check(&arena, &conn->err);
     for (i64 i = 0; i < reached.oids.count && !status; i++) {
         const struct edition_entry *entry = edition_find_oid(now, reached.oids.items[i]);
@@ -124,5 +133,67 @@ FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *be
     }
     arena_fini(&arena);
     edition_release(now);
+    return status;
+}
+
+static bool has_reached(const struct reached *r, u32 oid) {
+    bool found = false;
+    for (i64 i = 0; i < r->oids.count && !found; i++) {
+        found = r->oids.items[i] == oid;
+    }
+    return found;
+}
+
+/* Constraints of the list over the outcome, which nobody has seen: as if the transaction had begun with what
+ * others made. Kept rows are brought up to date as ever; a failure leaves none of them. */
+static FALLIBLE hold_in(struct wf_connection *conn, const struct meeting *m,
+                        const struct reached *reached) {
+    struct tx *tx = &conn->tx;
+    struct edition *mine = tx->mine, *base = tx->base;
+    wf_status status = ERR_OK;
+    keep_forget(conn);
+    tx->mine = edition_retain(m->merged);
+    tx->base = edition_retain(m->now);
+    tx->depth++; /* what reads them ends no transaction */
+    for (i64 i = 0; i < reached->oids.count && !status; i++) {
+        const struct edition_entry *entry = edition_find_oid(m->merged, reached->oids.items[i]);
+        if (entry && logiql_is_constraint(entry->object)) {
+            status = logiql_holds(conn, reached->arena, entry->object);
+        }
+    }
+    tx->depth--;
+    if (status) {
+        keep_forget(conn);
+    }
+    edition_release(tx->mine);
+    edition_release(tx->base);
+    tx->mine = mine;
+    tx->base = base;
+    return status;
+}
+
+FALLIBLE logiql_recheck(struct wf_connection *conn, const struct meeting *m) {
+    struct arena arena;
+    arena_init(&arena, &conn->db->mem);
+    struct reached mine = {.arena = &arena}, theirs = {.arena = &arena}, both = {.arena = &arena};
+    bool any = false;
+    reach_all(&mine, m->base, m->mine, m->merged);
+    for (i64 i = 0; i < mine.oids.count && !any; i++) {
+        const struct edition_entry *entry = edition_find_oid(m->merged, mine.oids.items[i]);
+        any = entry && logiql_is_constraint(entry->object);
+    }
+    if (any) {
+        reach_all(&theirs, m->base, m->now, m->merged);
+    }
+    for (i64 i = 0; i < mine.oids.count; i++) {
+        if (has_reached(&theirs, mine.oids.items[i])) {
+            reach(&both, mine.oids.items[i]);
+        }
+    }
+    wf_status status = arena_check(&arena, &conn->err);
+    if (!status && both.oids.count) {
+        status = hold_in(conn, m, &both);
+    }
+    arena_fini(&arena);
     return status;
 }
