@@ -214,11 +214,11 @@ static void find_zones(struct pipe_run *run, struct top *top) {
     }
 }
 
-/* A value of 64 bits that may be NULL: whether it is, and then the value. Returns the latter. */
+/* A value of 64 bits that may be NULL: whether it is, and then the value, 0 of a NULL (part_fill). Returns the
+ * latter. */
 static struct top_part *split_nulls(struct top *top, struct top_part *part, i32 *io_left) {
     struct top_part *value = part + 1;
     *value = *part;
-    value->null_reg = NO_REG;
     value->part.nulls = 0;
     part_measure(&value->part);
     part->part.form = PART_NULLS;
