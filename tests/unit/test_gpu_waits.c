@@ -366,6 +366,46 @@ static void test_few(void **state) {
     close_db();
 }
 
+/* A chip for which no kernels were made ahead: once there are some, nobody waits for single steps there, either, and the
+ * virtual machine is not compiled. */
+static void test_chip(void **state) {
+    (void)state;
+    char folder[] = "/tmp/warpfox-waits-XXXXXX";
+    char *before = getenv("WARPFOX_CACHE");
+    before = before ? strdup(before) : NULL;
+    assert_non_null(mkdtemp(folder));
+    setenv("WARPFOX_CACHE", folder, 1);
+    setenv("SIMT_CHIP", "80", 1);
+    open_db("0", "auto");
+    run("set device = cpu");
+    run("create table t as select i a, i * 7 % 101 k, i % 13 g from generate_series(0::bigint, 999) s(i)");
+    for (size_t i = 1; i < 5; i += 2) {
+        int64_t rows;
+        run("set device = cpu");
+        uint64_t expected = digest(queries[i].sql, 1, &rows);
+        run("set device = gpu");
+        for (int k = 0; k < 3; k++) {
+            assert_true(digest(queries[i].sql, 1, &rows) == expected);
+        }
+        assert_int_equal(waits_of(queries[i].sql), 1);
+    }
+    const struct gpu_card *card = ((struct gpu *)db->gpus[0]->self)->card;
+    assert_false(card->codes.has_machine);
+    assert_null(card->codes.modules[MODULE_VM_ROWS]);
+    assert_null(card->codes.modules[MODULE_VM_AGG]);
+    close_db();
+    unsetenv("SIMT_CHIP");
+    if (before) {
+        setenv("WARPFOX_CACHE", before, 1);
+    } else {
+        unsetenv("WARPFOX_CACHE");
+    }
+    free(before);
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 /* Steps over few rows are the host's, and known to be so when the others are placed: where the card is
  * faster with all of those, auto waits no more often than gpu, in the first runs and in later ones. */
 static void test_auto(void **state) {
@@ -404,7 +444,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_repeats),
                                        cmocka_unit_test(test_surprises), cmocka_unit_test(test_orders),
                                        cmocka_unit_test(test_windows), cmocka_unit_test(test_texts),
-                                       cmocka_unit_test(test_few),
+                                       cmocka_unit_test(test_few), cmocka_unit_test(test_chip),
                                        cmocka_unit_test(test_auto)};
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }
