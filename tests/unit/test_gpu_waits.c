@@ -366,8 +366,8 @@ static void test_few(void **state) {
     close_db();
 }
 
-/* A chip for which no kernels were made ahead: once there are some, nobody waits for single steps there, either, and the
- * virtual machine is not compiled. */
+/* A chip for which no kernels were made ahead: once there are some, nobody waits for single steps there either, and
+ * the virtual machine is not compiled. */
 static void test_chip(void **state) {
     (void)state;
     char folder[] = "/tmp/warpfox-waits-XXXXXX";
