@@ -225,8 +225,9 @@ static void write_gpu_queue(FILE *out) {
           "to have keys like those of the time before, within wider bounds. Where something is otherwise (more rows,\n"
           "a repeated key, a key out of bounds, an error), those steps run again, one at a time. Steps over few rows,\n"
           "which otherwise are the calling thread's, stay on the card between others that are queued. EXPLAIN ANALYZE\n"
-          "waits for every step, since it tells how long each takes. Windows, steps that make text, and scans whose\n"
-          "columns have to be brought first are waited for.\n",
+          "waits for every step, since it tells how long each takes. Strings that a step makes are expected to be as\n"
+          "long as they were. Scans whose columns have to be brought first are waited for, and so are texts that\n"
+          "a queued step numbered, before they are looked up.\n",
           out);
 }
 

@@ -21,6 +21,7 @@ enum {
     SORT_THREADS = 256,
     SORT_BOUND_WORDS = 4,    /* the least and the greatest, low word first */
     SORT_DIGIT_BITS = 11,    /* of a selection */
+    SORT_CUTS = 4,           /* words that tell the first rows from others */
     SORT_FEW = 2048,         /* rows that one block sorts */
     SORT_FEW_THREADS = 1024
 };
@@ -61,8 +62,10 @@ struct ksort {
     const i64 *rows_at;
     const struct ksort_part *keys;
     u32 key_count;
-    u32 cut_shift; /* the first rows: what a word may be at most, without its lowest bits; how many there */
-    u64 cut;       /* is room for, and how many there have to be */
+    u32 cut_shift; /* the first rows: up to which words, of the last one without its lowest bits; how many there */
+    u64 cuts[SORT_CUTS]; /* is room for, and how many there have to be */
+    u32 cut_count;
+    u32 pad;
     i64 room, want;
     u64 *count;
 };

@@ -316,7 +316,8 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
 /* A program's first step on a chip without a virtual machine: whatever of its texts can be known is
  * compiled side by side. What looks into an index has to wait for it. */
 static FALLIBLE foresee(struct gpu *g, struct exec *x) {
-    if (g->foreseen == x->program) {
+    bool needs = !g->card->codes.has_machine && x->settings->gpu_code == CODE_AUTO;
+    if (!needs || g->foreseen == x->program) {
         return ERR_OK;
     }
     g->foreseen = x->program;
@@ -343,9 +344,7 @@ static FALLIBLE foresee(struct gpu *g, struct exec *x) {
 /* --- running --- */
 
 static FALLIBLE run_kind(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
-    if (!g->card->codes.has_machine && x->settings->gpu_code == CODE_AUTO) {
-        TRY(foresee(g, x));
-    }
+    TRY(foresee(g, x));
     if (step->kind == STEP_PIPELINE) {
         return gpu_run_pipeline(g, x, step_no, step);
     }
@@ -489,13 +488,11 @@ static FALLIBLE gpu_queue(struct device *dev, struct exec *x, u32 step_no, const
                           bool first, bool *out_done) {
     struct gpu *g = dev->self;
     *out_done = false;
-    if (!g->card->codes.has_machine && x->settings->gpu_code == CODE_AUTO) {
-        return ERR_OK; /* a step may wait for its kernel */
-    }
     if (first) {
         TRY(gpu_enter(g, x->err));
     }
     wf_status status = first ? gpu_queue_open(g, x) : ERR_OK;
+    status = status ? status : foresee(g, x);
     status = status ? status : gpu_queue_step(g, x, step_no, step, out_done);
     if (first && (status || !*out_done)) {
         gpu_wait(g);

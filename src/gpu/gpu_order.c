@@ -1,4 +1,5 @@
-/* gpu_order.c: what sorts, windows and ordered aggregates on the card share. */
+/* gpu_order.c: what sorts, windows and ordered aggregates on the card share; how those that are no sorts are queued
+ * (docs/decisions/0082). */
 #include "gpu/gpu_order.h"
 
 #include <stdlib.h>

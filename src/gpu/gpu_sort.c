@@ -18,7 +18,7 @@
  *
  * The variable's columns are replaced when everything has worked: a sort that fails leaves them.
  *
- * A sort that is queued (docs/decisions/0052) takes bounds of keys, pieces of texts and the word up to which the first
+ * A sort that is queued (docs/decisions/0052) takes bounds of keys, pieces of texts and the words up to which the first
  * rows are to be found from the time before. Kernels say when they do not hold. How many rows there are the card
  * knows; words behind them are the greatest, so that they stay behind. The columns as they were are kept until all is
  * settled. */
@@ -37,7 +37,7 @@ enum {
     PART_ROW_BYTES = 40,   /* words and numbers of a row, twice, and what the library needs */
     PARTS_MOST = 64,       /* of a sort; the host is quicker than more */
     WIDENED_MOST = 62,     /* bits of a key's range that is noted wider than it was */
-    NOTE_HEAD = 3,
+    NOTE_HEAD = 2 + SORT_CUTS,
     NOTE_KEY = 5,
 #ifdef WF_HARD
     PART_LEAST = 4 << 10, /* bytes */
@@ -80,7 +80,8 @@ struct sorter {
     i64 rows;            /* how many */
     /* what is known of them for the next time */
     b8 measured, has_cut;
-    u64 cut_word; /* of the first word, without the row's number: few rows have no more */
+    u32 cut_count;       /* of these words, the last one without the row's number: few rows come before */
+    u64 cuts[SORT_CUTS];
     /* of a queue */
     i64 event_base;
     u32 step_no;
@@ -408,6 +409,7 @@ struct row_bound {
     u64 top;
     u32 shift;
     i64 rows, below;
+    i64 level, before; /* rows that lie before all of these */
 };
 
 /* So few that sorting them is no more work than telling them apart. */
@@ -415,29 +417,35 @@ static i64 few_enough(i64 want) {
     return MAX_OF(2 * want, (i64)FEW_ROWS);
 }
 
-/* Bits of the first word that are the row's number, its lowest. */
-static u32 row_bits(const struct sorter *s) {
-    const struct ksort_level *l = &s->levels.items[0];
+/* Bits of a word that are the row's number, its lowest. */
+static u32 row_bits(const struct sorter *s, i64 level) {
+    const struct ksort_level *l = &s->levels.items[level];
     const struct ksort_part *last = &s->parts.items[l->first + l->count - 1];
     return last->form == SORT_ROW ? last->bits : 0;
 }
 
-/* Where the first rows end, with some to spare, as far as that is known without their numbers. */
+/* Where the first rows end, with some to spare, as far as that is known without their numbers: by the word of this
+ * level, for rows that agree in those before it. */
 static void keep_cut(struct sorter *s, const struct row_bound *bound, const u64 *counts, u32 digit) {
     u64 d = bound->top & ((1ULL << digit) - 1);
     u64 top = bound->top;
-    i64 rows = bound->rows;
+    i64 rows = bound->before + bound->rows;
     i64 most = few_enough(s->want);
+    s->has_cut = 0;
+    if (bound->level >= SORT_CUTS) {
+        return;
+    }
     while (d + 1 < 1ULL << digit && rows + (i64)counts[d + 1] <= most / 2) {
         rows += (i64)counts[++d];
         top++;
     }
-    s->has_cut = rows <= most && bound->shift >= row_bits(s);
-    s->cut_word = (top << bound->shift | ((1ULL << bound->shift) - 1)) >> row_bits(s);
+    u32 numbers = row_bits(s, bound->level);
+    s->has_cut = rows <= most && bound->shift >= numbers;
+    s->cuts[bound->level] = (top << bound->shift | ((1ULL << bound->shift) - 1)) >> numbers;
+    s->cut_count = (u32)bound->level + 1;
 }
 
-static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, i64 want,
-                           struct row_bound *out) {
+static FALLIBLE find_bound(struct sorter *s, const u64 *words, struct row_bound *out) {
     enum { DIGITS = 1 << SORT_DIGIT_BITS };
     struct gpu *g = s->o.g;
     struct error *err = s->x->err;
@@ -445,7 +453,9 @@ static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, i64 wan
     TRY(arena_check(s->x->arena, err));
     u64 counts_addr = 0;
     TRY(order_block(&s->o, DIGITS * 8, &counts_addr));
-    *out = (struct row_bound){.shift = bits, .rows = s->rows};
+    i64 want = s->want - out->before;
+    out->shift = level_bits(s, out->level);
+    out->top = 0;
     while (out->shift > 0 && out->rows > few_enough(want)) {
         u32 digit = MIN_OF(out->shift, (u32)SORT_DIGIT_BITS);
         out->shift -= digit;
@@ -465,9 +475,7 @@ static FALLIBLE find_bound(struct sorter *s, const u64 *words, u32 bits, i64 wan
         }
         out->rows = out->below + (i64)counts[d];
         out->top = out->top << digit | d;
-        if (!s->order && !s->selected) {
-            keep_cut(s, out, counts, digit);
-        }
+        keep_cut(s, out, counts, digit);
     }
     return ERR_OK;
 }
@@ -510,17 +518,16 @@ static FALLIBLE select_rows(struct sorter *s) {
     TRY(order_block(&s->o, s->n * 8, &words));
     TRY(order_block(&s->o, (s->want + few_enough(s->want)) * 4, &first));
     while (s->rows > 0) {
-        struct row_bound bound = {.top = ~0ULL, .rows = s->rows};
         if (level == s->levels.count) { /* the last one tells all rows apart, but for this */
             ASSERT(s->cut);
             s->pieces *= PIECES_GROWTH;
             TRY(make_parts(s));
             level = 0;
         }
+        struct row_bound bound = {.top = ~0ULL, .rows = s->rows, .level = level, .before = count};
         if (s->rows > few_enough(s->want - count)) {
             TRY(make_words(s, level, DEV(u64 *, words), NULL));
-            TRY(find_bound(s, DEV(const u64 *, words), level_bits(s, level), s->want - count,
-                           &bound));
+            TRY(find_bound(s, DEV(const u64 *, words), &bound));
             level++;
         }
         if (bound.rows < s->rows || bound.below > 0 || bound.top == ~0ULL) {
@@ -916,7 +923,8 @@ static void free_made(struct sorter *s) {
 
 /* What a sort of the same rows need not find out again. */
 static void leave_note(const struct sorter *s) {
-    u64 words[NOTE_WORDS] = {(u64)s->has_cut, (u64)s->pieces, s->cut_word};
+    u64 words[NOTE_WORDS] = {s->has_cut ? s->cut_count : 0, (u64)s->pieces};
+    memcpy(words + 2, s->cuts, sizeof s->cuts);
     u32 count = NOTE_HEAD + NOTE_KEY * s->key_count;
     if (!s->measured || count > NOTE_WORDS) {
         return;
@@ -1006,7 +1014,8 @@ static bool take_note(struct sorter *s) {
     if (fits) {
         s->has_cut = words[0] != 0;
         s->pieces = (i64)words[1];
-        s->cut_word = words[2];
+        s->cut_count = (u32)words[0];
+        memcpy(s->cuts, words + 2, sizeof s->cuts);
     }
     return fits;
 }
@@ -1031,8 +1040,9 @@ static FALLIBLE take_first(struct sorter *s) {
     check_keys(s, &args);
     args.out_rows = DEV(u32 *, first);
     args.count = DEV(u64 *, count);
-    args.cut = s->cut_word;
-    args.cut_shift = row_bits(s);
+    args.cut_count = s->cut_count;
+    args.cut_shift = row_bits(s, s->cut_count - 1);
+    memcpy(args.cuts, s->cuts, sizeof s->cuts);
     args.room = room;
     args.want = s->want;
     TRY(order_start(&s->o, KERNEL_SORT_FIRST, order_blocks(&s->o, s->n), SORT_THREADS, &args));
@@ -1076,6 +1086,9 @@ static FALLIBLE queue_all(struct sorter *s, bool *out) {
     }
     s->selecting = may_select(s);
     TRY(make_parts(s));
+    if (s->selecting && s->cut_count > s->levels.count) {
+        return ERR_OK;
+    }
     if (s->selecting) {
         TRY(take_first(s));
     }

@@ -20,7 +20,8 @@ enum {
     RETRY_FIRST = 8,  /* times a way's own time spent, until it is tried again; doubled each time */
     RETRY_MOST = 64,
     BEHIND_MOST = 4,
-    QUIET_NS = 20000000, /* spent before a way that was slower is tried a third time; doubled each time, */
+    FIRST_TRIES = 3,     /* of a way that is near */
+    QUIET_NS = 20000000, /* spent before a way that was slower then is tried again; doubled each time, */
     QUIET_DOUBLED = 5,   /* so often */
 };
 
@@ -58,12 +59,12 @@ static bool is_due(const struct ways *ways, enum way way, f64 estimate_ns, f64 b
         return estimate_ns > 0 && (estimate_ns <= NEAR * best_ns || estimate_ns * RENT <= spent);
     }
     f64 ns = (f64)ways_time(ways, way);
-    if (count == 1 && ns <= NEAR * best_ns) {
-        return true; /* once is no measurement */
+    if (count < FIRST_TRIES && ns <= NEAR * best_ns) {
+        return true; /* the first is no measurement: what steps find out for the next time, they do not know yet */
     }
     f64 behind = MIN_OF(MAX_OF(ns / best_ns / NEAR, 1), BEHIND_MOST); /* is less likely to catch up */
     f64 times = count < 4 ? RETRY_FIRST << (count - 1) : RETRY_MOST * behind;
-    f64 quiet = (f64)((i64)QUIET_NS << MIN_OF(MAX_OF(count - 2, 0), QUIET_DOUBLED));
+    f64 quiet = (f64)((i64)QUIET_NS << MIN_OF(MAX_OF(count - FIRST_TRIES, 0), QUIET_DOUBLED));
     return spent - (f64)atomic_load(&past->spent_ns) >= MAX_OF(times * ns, quiet);
 }
 

@@ -42,6 +42,8 @@ static void make_tables(void) {
     run("create table d as select i * 1000003 k, 'a long enough name ' || i n, i v "
         "from generate_series(0::bigint, 40) s(i)");
     run("create table e as select i / 3 k, i v from generate_series(0::bigint, 30) s(i)");
+    run("create table h as select i / 300 k, i v from generate_series(0::bigint, 599) s(i)"); /* few keys, many rows */
+    run("set gpu_payload = on");
 }
 
 struct piece {
@@ -74,6 +76,13 @@ static const struct piece pieces[] = {
     {"cached",
      "select a, rank() over w, max(b) over w from t where a < 300 window w as (partition by g order by s)",
      3},
+    {"cached",
+     "select g, (mode() within group (order by a % 3))::bigint, max(r) from (select a, g, row_number() over "
+     "(partition by g order by b desc) r from t where a < 900) w where r < 60 group by g order by 3, 1",
+     3},
+    {"cached",
+     "select count(*), sum(d.v + h.v)::bigint from t join d on t.g = d.v left join h on t.g = h.k where a < 90",
+     2},
     {"cached", "select a % 90, g, count(*) from t group by 1, 2 having count(*) > 5 order by 3, 1", 3},
     {"cached",
      "select count(x.b), sum(y.g)::bigint from d left join (select a, b from t where g > 1) x on x.a = d.v "
@@ -184,6 +193,22 @@ static void refuse_memory(const struct piece *piece, int64_t often) {
         assert_true(right || reached);
     }
     assert_true(answered(piece, expected, rows));
+}
+
+/* Strings that steps make, on their way to a sort and to the answer. */
+static void test_texts(void **state) {
+    (void)state;
+    static const struct piece piece = {
+        "cached",
+        "select a, length(x)::bigint from (select a, upper(s) || g x from t where a < 400) w order by x, a limit 90",
+        2};
+    open_db("5MB", "woven");
+    make_tables();
+    fail_each_call(&piece, 0, 1, 3);
+    fail_each_call(&piece, 700, 2, 5);
+    assert_false(spills(&piece));
+    refuse_memory(&piece, 8);
+    close_db();
 }
 
 /* On a card that has no room: every way that a step has left, and the host short of memory. */
@@ -325,6 +350,7 @@ static void test_devices(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_spilled),
                                        cmocka_unit_test(test_calls),
+                                       cmocka_unit_test(test_texts),
                                        cmocka_unit_test(test_host_memory),
                                        cmocka_unit_test(test_shares),
                                        cmocka_unit_test(test_rounds),

@@ -18,6 +18,8 @@ static const struct {
     {"select count(*), sum(a)::bigint from t where a > 700 and g < 9", 1},
     {"select g, count(*), max(a) from t where a > 20 group by g order by 2 desc", 1},
     {"select a from t order by k, a desc limit 7", 1},
+    {"select a from l order by s desc limit 9", 1}, /* most agree in their first words */
+    {"select a from l order by g, s limit 30", 1},
     {"select k, sum(a)::bigint from t group by k order by 2 desc, k limit 5 offset 2", 1},
     {"select a from t where k in (select k from u order by v desc limit 30) order by s, a", 1},
     {"select t.a, u.v from t join u on t.k = u.k order by s desc nulls last, t.a, u.v limit 12", 1},
@@ -71,6 +73,8 @@ static void test_steps(void **state) {
     run("create table t as select i a, i * 7 % 101 k, i % 13 g, case when i % 9 > 0 then 'a text of ' || i % 17 end s "
         "from generate_series(0::bigint, 999) s(i)");
     run("create table u as select i k, i * 3 v from generate_series(0::bigint, 100) s(i)");
+    run("create table l as select i a, i % 2 g, 'https://www.example.org/' || repeat('x', (i % 3)::int * 10) || "
+        "lpad((i * 37 % 1000)::text, 8, '0') s from generate_series(0::bigint, 999) s(i)");
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
         const char *sql = queries[i].sql;
         int64_t rows, expected_rows;
@@ -250,6 +254,8 @@ static void test_orders(void **state) {
         "select a from t where a % 60 >= $1 order by s desc nulls last, n, a limit 30",
         "select a from t where a >= $1 * 4 order by n desc nulls last, a limit 5",
         "select a from t order by g, a limit $1 offset 2",
+        "select a from t where a % 60 >= $1 order by case when g < 3 then s end, 's' || s desc limit 11",
+        "select a from t where a >= $1 * 3 order by s limit 7",
         "select 900 / ($1 - 60) + a from t order by g, 1 limit 3",
         "select t.a from t join (select k, v from u order by v * (50 - $1) desc, k limit 6) w on t.g = w.k "
         "order by t.a",
@@ -366,6 +372,46 @@ static void test_few(void **state) {
     close_db();
 }
 
+/* A chip for which no kernels were made ahead: once there are some, nobody waits for single steps there either, and
+ * the virtual machine is not compiled. */
+static void test_chip(void **state) {
+    (void)state;
+    char folder[] = "/tmp/warpfox-waits-XXXXXX";
+    char *before = getenv("WARPFOX_CACHE");
+    before = before ? strdup(before) : NULL;
+    assert_non_null(mkdtemp(folder));
+    setenv("WARPFOX_CACHE", folder, 1);
+    setenv("SIMT_CHIP", "80", 1);
+    open_db("0", "auto");
+    run("set device = cpu");
+    run("create table t as select i a, i * 7 % 101 k, i % 13 g from generate_series(0::bigint, 999) s(i)");
+    for (size_t i = 1; i < 3; i++) {
+        int64_t rows;
+        run("set device = cpu");
+        uint64_t expected = digest(queries[i].sql, 1, &rows);
+        run("set device = gpu");
+        for (int k = 0; k < 3; k++) {
+            assert_true(digest(queries[i].sql, 1, &rows) == expected);
+        }
+        assert_int_equal(waits_of(queries[i].sql), 1);
+    }
+    const struct gpu_card *card = ((struct gpu *)db->gpus[0]->self)->card;
+    assert_false(card->codes.has_machine);
+    assert_null(card->codes.modules[MODULE_VM_ROWS]);
+    assert_null(card->codes.modules[MODULE_VM_AGG]);
+    close_db();
+    unsetenv("SIMT_CHIP");
+    if (before) {
+        setenv("WARPFOX_CACHE", before, 1);
+    } else {
+        unsetenv("WARPFOX_CACHE");
+    }
+    free(before);
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 /* Steps over few rows are the host's, and known to be so when the others are placed: where the card is
  * faster with all of those, auto waits no more often than gpu, in the first runs and in later ones. */
 static void test_auto(void **state) {
@@ -404,7 +450,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_repeats),
                                        cmocka_unit_test(test_surprises), cmocka_unit_test(test_orders),
                                        cmocka_unit_test(test_windows), cmocka_unit_test(test_texts),
-                                       cmocka_unit_test(test_few),
+                                       cmocka_unit_test(test_few), cmocka_unit_test(test_chip),
                                        cmocka_unit_test(test_auto)};
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }

@@ -240,7 +240,18 @@ KERNEL(k_sort_take, struct ksort_select, SORT_THREADS) {
     }
 }
 
-/* The rows up to a word that was expected to have enough of them, and all where there is room. */
+/* Whether a row lies up to the words that the last of the first rows is expected to have. */
+FN_SLOW b8 sort_within(const struct ksort *a, i64 row) {
+    for (u32 l = 0; l < a->cut_count; l++) {
+        u64 word = sort_word(a, &a->levels[l], row) >> (l + 1u == a->cut_count ? a->cut_shift : 0u);
+        if (word != a->cuts[l]) {
+            return (b8)(word < a->cuts[l]);
+        }
+    }
+    return 1;
+}
+
+/* The rows up to a place that was expected to have enough of them, and all where there is room. */
 KERNEL(k_sort_first, struct ksort, SORT_THREADS) {
     i64 known = sort_known(args.rows, args.rows_at);
     i64 step = (i64)t_blocks() * t_count();
@@ -250,7 +261,7 @@ KERNEL(k_sort_first, struct ksort, SORT_THREADS) {
         i32 wanted = 0;
         if (i < known) {
             misfits |= sort_misfits(&args, i);
-            wanted = known <= args.room || sort_word(&args, args.levels, i) >> args.cut_shift <= args.cut;
+            wanted = known <= args.room || sort_within(&args, i);
         }
         u32 all = w_ballot(wanted);
         u64 at = 0;
