@@ -26,11 +26,12 @@
 struct loop_rel {
     u32 var, lit;
     b8 has_set;
-    b8 cut;     /* a step cuts a part of it and notes how far it got */
-    b8 index;   /* of the rows of `of` */
-    b8 anew;    /* rows of this round, which a pipeline makes and others read */
+    b8 distinct; /* a key comes once */
+    b8 cut;      /* a step cuts a part of it and notes how far it got */
+    b8 index;    /* of the rows of `of` */
+    b8 anew;     /* rows of this round, which a pipeline makes and others read */
     u8 key_bits;
-    u32 of;     /* rows of an index: as many as this one has at most */
+    u32 of; /* rows of an index: as many as this one has at most */
     struct gpu_var *rows;
 };
 
@@ -199,6 +200,7 @@ static bool add_pipe(struct looping *l, const struct step *step, u32 step_no) {
     }
     if (sink->set_var) {
         l->rels[rel].has_set = 1;
+        l->rels[rel].distinct = sink->word_count == 0; /* else a better value comes behind a worse one */
         l->rels[rel].key_bits = sink->key_bits;
     }
     struct loop_pipe *p = &l->pipes[l->pipe_count++];
@@ -288,8 +290,8 @@ static i64 wanted_room(const struct looping *l, const struct loop_rel *rel, i64 
         width += kind_bytes[def->kinds[c]] + 1;
     }
     i64 most = LOOP_ROWS_MOST;
-    if (rel->has_set && rel->key_bits < 32) {
-        most = 1LL << rel->key_bits; /* rows are distinct */
+    if (rel->distinct && rel->key_bits < 32) {
+        most = 1LL << rel->key_bits;
     }
     i64 first = l->g->api->is_simt ? LOOP_LEAST_ROWS_SIMT : LOOP_LEAST_ROWS;
     i64 room = MAX_OF(gpu_heap_available(l->g->card), 0) / 4 / width;
@@ -304,6 +306,7 @@ static FALLIBLE grow_columns(struct looping *l, u32 rel, const struct gpu_var *f
                              struct gpu_var *to) {
     struct gpu *g = l->g;
     struct error *err = l->x->err;
+    ASSERT(to->capacity >= from->rows);
     u32 var = l->rels[rel].var;
     const struct var *def = &l->x->program->vars[var];
     for (u32 c = 0; c < def->col_count; c++) {

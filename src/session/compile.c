@@ -131,9 +131,8 @@ static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
     snap->files = &files.reader;
     struct rule_binder rules = {bind_rules_of};
     struct keeping keeping;
-    keeping_init(&keeping, conn, binding->keeps == KEEP_READ ? c : NULL);
-    bool keeps = binding->keeps == KEEP_GIVEN ||
-                 (binding->keeps == KEEP_READ && c->settings.derived != DERIVED_COMPUTED);
+    keeping_init(&keeping, conn, c);
+    bool keeps = binding->keeps == KEEP_READ && c->settings.derived != DERIVED_COMPUTED;
     snap->rules = &rules;
     snap->keeper = keeps ? &keeping.keeper : NULL;
     snap->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);

@@ -634,7 +634,7 @@ FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select
     }
     struct param_facts params = {request->param_count, request->types, nulls};
     struct binding binding = select->binding;
-    binding.keeps = scene ? KEEP_GIVEN : KEEP_NOT;
+    binding.keeps = KEEP_NOT;
     wf_status status = compile_with(conn, &binding, &rows->snap, &params, &rows->compiled);
     if (!status) {
         status = rowset_open_exec(conn, request, rows);

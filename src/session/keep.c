@@ -166,26 +166,55 @@ static void refresh_fini(struct refresh *r) {
 /* --- plans --- */
 
 struct upkeep_arg {
+    struct rule_keeper keeper;
     const struct lq_upkeep *request;
+    const struct kept_shape *shape;
 };
+
+/* The rows of an input as the scene has them: those of the shape's own input, whatever shapes there are
+ * by now. */
+static wf_status scene_find(struct rule_keeper *keeper, struct snapshot *snap,
+                            const struct object *view, struct kept_rows *out, struct error *err) {
+    const struct kept_shape *shape = ((struct upkeep_arg *)(void *)keeper)->shape;
+    UNUSED(err);
+    *out = (struct kept_rows){0};
+    for (i64 i = 0; i < shape->input_count && !out->are_kept; i++) {
+        const struct kept_input *input = &shape->inputs[i];
+        if (!input->shape || input->object != view) {
+            continue;
+        }
+        const struct table *table = input->shape->tables[input->member];
+        out->kinds = input->shape->kinds[input->member];
+        for (i64 k = 0; k < snap->tables.count && !out->are_kept; k++) {
+            if (snap->tables.items[k].table == table) {
+                out->table = snap->tables.items[k];
+                out->are_kept = 1;
+            }
+        }
+        ASSERT(out->are_kept);
+    }
+    return ERR_OK;
+}
 
 static wf_status bind_upkeep(void *arg, struct arena *arena, struct snapshot *snap,
                              struct type *param_types, struct statement *out, struct error *err) {
     struct plan *plan = NEW(arena, struct plan);
+    struct upkeep_arg *upkeep = arg;
     UNUSED(param_types);
     *plan = (struct plan){.arena = arena, .evaluator = snap->evaluator};
     memset(out, 0, sizeof *out);
     out->kind = STATEMENT_SELECT;
     out->position = -1;
     out->plan = plan;
-    TRY(logiql_upkeep(plan, snap, ((struct upkeep_arg *)arg)->request, err));
+    snap->keeper = &upkeep->keeper;
+    TRY(logiql_upkeep(plan, snap, upkeep->request, err));
     rel_place(arena, plan->root, -1);
     return ERR_OK;
 }
 
 static FALLIBLE run_upkeep(struct refresh *r, const struct lq_upkeep *request, bool starts,
                            struct rowset **out) {
-    struct upkeep_arg arg = {request};
+    struct upkeep_arg arg = {{scene_find}, request, r->shape};
     struct inner_scene scene = {r->snap->edition, r->shape->path, r->shape->temp_schema,
                                 r->scene.count, r->scene.items};
     struct inner_select select = {.binding.text = SV(""),
@@ -762,7 +791,7 @@ static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
     *out = (struct kept_rows){0};
     TRY(shape_find(k->conn, snap, view, &shape));
     i64 member = shape ? shape_member(shape, view) : -1;
-    if (member < 0 || (k->c && (!shape->worth || atomic_load(&shape->large)))) {
+    if (member < 0 || !shape->worth || atomic_load(&shape->large)) {
         shape_release(shape);
         return ERR_OK;
     }
@@ -774,14 +803,14 @@ static wf_status keeper_find(struct rule_keeper *keeper, struct snapshot *snap,
             out->are_kept = 1;
         }
     }
-    bool noted = !k->c;
-    for (i64 i = 0; k->c && i < k->c->kept.count; i++) {
+    bool noted = false;
+    for (i64 i = 0; i < k->c->kept.count; i++) {
         noted = noted || k->c->kept.items[i] == shape;
     }
     if (!noted) {
         VEC_PUSH(&k->c->arena, &k->c->kept, shape_retain(shape));
     }
-    if (k->c && !out->are_kept) { /* as it was, or empty: what it is shows before the execution */
+    if (!out->are_kept) { /* as it was, or empty: what it is shows before the execution */
         struct kept_state *state = state_find(k->conn, shape);
         struct table_version *rows =
             state ? version_retain(state->rows[member]) : table_snapshot(table);

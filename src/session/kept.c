@@ -280,20 +280,30 @@ bool keep_give_back(struct wf_database *db) {
     return count > 0;
 }
 
-static bool path_fits(const struct kept_shape *shape, const struct snapshot *snap) {
-    return shape->definitions == snap->edition->definitions &&
-           shape->temp_schema == snap->temp_schema &&
-           strcmp(shape->path, snap->path ? snap->path : "") == 0;
+/* The schema of a session's temporary objects, where it has some: an empty one hides no name. */
+static u32 temp_names(const struct snapshot *snap) {
+    if (!snap->temp_schema) {
+        return 0;
+    }
+    struct edition_walk at = edition_walk_schema(snap->edition, snap->temp_schema);
+    return edition_step(&at) ? snap->temp_schema : 0;
+}
+
+/* Whether names mean to the shape what they mean to the snapshot, as long as nothing is defined. */
+static bool path_fits(const struct kept_shape *shape, const struct snapshot *snap, u32 temp) {
+    return shape->temp_schema == temp && strcmp(shape->path, snap->path ? snap->path : "") == 0;
 }
 
 /* Found without a look at the rules: nothing has been defined since. */
 static struct kept_shape *find_known(struct wf_connection *conn, const struct snapshot *snap,
                                      const struct object *view) {
     struct kept_shape *found = NULL;
+    u32 temp = temp_names(snap);
     mutex_lock(&conn->db->lock);
     for (struct kept_shape *at = conn->db->kept; at && !found; at = at->next) {
         i64 member = shape_member(at, view);
-        if (member >= 0 && at->members[member] == view && path_fits(at, snap)) {
+        if (member >= 0 && at->members[member] == view &&
+            at->definitions == snap->edition->definitions && path_fits(at, snap, temp)) {
             found = shape_retain(at);
         }
     }
@@ -301,13 +311,23 @@ static struct kept_shape *find_known(struct wf_connection *conn, const struct sn
     return found;
 }
 
+static bool has_input(const struct kept_shape *shape, const struct object *object) {
+    bool found = false;
+    for (i64 i = 0; i < shape->input_count && !found; i++) {
+        found = shape->inputs[i].object == object;
+    }
+    return found;
+}
+
+/* Of the same objects, in whatever order: that depends on which of them was asked for. */
 static bool is_like(const struct kept_shape *shape, const struct lq_component *c) {
     bool same = shape->member_count == c->members.count && shape->input_count == c->inputs.count;
     for (i64 i = 0; i < c->members.count && same; i++) {
-        same = shape->members[i] == c->members.items[i];
+        i64 member = shape_member(shape, c->members.items[i]);
+        same = member >= 0 && shape->members[member] == c->members.items[i];
     }
     for (i64 i = 0; i < c->inputs.count && same; i++) {
-        same = shape->inputs[i].object == c->inputs.items[i].entry->object;
+        same = has_input(shape, c->inputs.items[i].entry->object);
     }
     return same;
 }
@@ -356,7 +376,7 @@ static FALLIBLE shape_fill(struct wf_connection *conn, struct snapshot *snap,
     shape->kinds = NEW_ARRAY(arena, const struct sv *, c->members.count + 1);
     shape->inputs = NEW_ARRAY(arena, struct kept_input, c->inputs.count + 1);
     shape->path = arena_printf(arena, "%s", snap->path ? snap->path : "");
-    shape->temp_schema = snap->temp_schema;
+    shape->temp_schema = temp_names(snap);
     shape->definitions = snap->edition->definitions;
     shape->recursive = c->recursive;
     shape->worth = c->recursive || c->folds;
@@ -410,10 +430,10 @@ static FALLIBLE shape_make(struct wf_connection *conn, struct snapshot *snap,
 static struct kept_shape *find_like(struct wf_connection *conn, const struct snapshot *snap,
                                     const struct lq_component *c) {
     struct kept_shape *found = NULL;
+    u32 temp = temp_names(snap);
     mutex_lock(&conn->db->lock);
     for (struct kept_shape *at = conn->db->kept; at && !found; at = at->next) {
-        if (is_like(at, c) && at->temp_schema == snap->temp_schema &&
-            strcmp(at->path, snap->path ? snap->path : "") == 0) {
+        if (is_like(at, c) && path_fits(at, snap, temp)) {
             found = shape_retain(at);
         }
     }

@@ -83,7 +83,7 @@ wf_status constraints_recheck(void *conn, const struct meeting *meeting, struct 
 
 /* Kept rows of derived predicates: read, and brought up to date before; read where the snapshot has
  * them; not read. */
-enum keep_mode { KEEP_READ, KEEP_GIVEN, KEEP_NOT };
+enum keep_mode { KEEP_READ, KEEP_NOT };
 
 typedef wf_status (*bind_fn)(void *arg, struct arena *arena, struct snapshot *snap,
                              struct type *param_types, struct statement *out, struct error *err);
