@@ -7,7 +7,7 @@
 #   --runs     of each query, after one to warm up (5; under simt 1)
 #   --graph    edges of the graphs (16M; under simt 2000)
 #   --scripts  those of tests/sql that match run in woven kernels ('.'; under simt '/join/[a-h]')
-#   --skip     parts to leave out: scripts tpch logiql auto files graph
+#   --skip     parts to leave out: scripts tpch logiql auto files graph budgets
 # What is built must be there: warpfox, runner and, without a card, libcuda-simt.so in DIR (build).
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -155,6 +155,22 @@ if wants graph; then
         best=$(awk '$4 == "gpu" && $5 == "multiway" && $6 == "count" && $7 == "all" { print $10; exit }' "$tmp/out")
         row $status graph "triangles of $graph, $edges edges" "$(tail -n 1 "$tmp/out"); gpu multiway ${best:-?} ms"
     done
+fi
+
+# Little memory on the card: at most three times what it takes with all of it, and the edges over the bus once.
+if wants budgets; then
+    wide=$((${edges/M/000000}))
+    nodes=$([ -n "$simt" ] && echo 256 || echo 1048576)
+    [ -n "$simt" ] && wide=4000
+    "$fox" bench graph --graph "rmat:$nodes,$wide" -d gpu --only "triangles multiway count" --runs "$runs" >"$tmp/all" 2>&1
+    whole=$(awk '$4 == "gpu" && $5 == "multiway" && $7 == "all" { print $10; exit }' "$tmp/all")
+    "$fox" bench graph --graph "rmat:$nodes,$wide" -d gpu --only "triangles budget" --runs "$runs" >"$tmp/out" 2>&1
+    status=$?
+    took=$(awk '$4 == "gpu" && $7 ~ /%/ { printf "%s %s ms, ", $7, $10 }' "$tmp/out")
+    tenth=$(awk '$4 == "gpu" && $7 == "10%" { print $10; exit }' "$tmp/out")
+    floor=$(awk '$4 == "gpu" && $7 == "10%" { printf "%.1f", $3 * 16 / 50e9 * 1e3; exit }' "$tmp/out")
+    row $status budgets "triangles of rmat, $wide edges, little memory" \
+        "${took}in one piece ${whole:-?} ms; 10 %: $(ratio "${tenth:-0}" "${whole:-0}") times, the bus at 50 GB/s ${floor:-?} ms"
 fi
 
 echo
