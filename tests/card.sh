@@ -4,12 +4,12 @@
 # table of what was checked and one of what was measured, as Markdown, and ends with `N passed, N failed`. Without a card it
 # runs under the simt driver, where times say nothing. An H200 has ten minutes a call:
 #   tests/card.sh --part figures [--plain DIR]      all figures
-#   tests/card.sh --part "scripts files graph"      what is right
+#   tests/card.sh --part "scripts files graph budgets"   what is right
 #   tests/card.sh --slice 1/7                       every seventh script under compute-sanitizer
 # Usage: tests/card.sh [--build DIR] [--plain DIR] [--part "PART..."] [--skip "PART..."] [--seconds N] [--slice K/N]
 #                      [--sf "LIST"] [--runs N] [--graph EDGES] [--scripts PATTERN]
 #   --plain    another build, without kernels compiled ahead: its first query is timed, too
-#   --part     scripts files graph tpch logiql auto first hundred ssb everyday weave host load; figures: all from tpch on
+#   --part     scripts files graph budgets tpch logiql auto first hundred ssb everyday weave host load; figures: all from tpch on
 #   --seconds  no part begins later than that, and no script of a slice (540)
 #   --sf       scale factors ("1 10"; under simt "0.01")
 #   --runs     of each query, after one to warm up (5; under simt 1)
@@ -21,7 +21,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 build=build
 sfs="" runs="" edges="" pattern="" skip="" plain="" slice="" seconds=540
-parts="scripts files graph tpch logiql auto"
+parts="scripts files graph budgets tpch logiql auto"
 while [ $# -gt 0 ]; do
     case "$1" in
     --build) build=$2 ;;
@@ -185,6 +185,22 @@ if wants graph; then
         triangles=$(awk '$4 == "gpu" && $5 == "multiway" && $6 == "count" && $7 == "all" { print $10; exit }' "$tmp/out")
         row $status graph "triangles of $graph, $edges edges" "$(tail -n 1 "$tmp/out"); gpu multiway ${triangles:-?} ms"
     done
+fi
+
+# Little memory on the card: at most three times what it takes with all of it, and the edges over the bus once.
+if wants budgets; then
+    wide=$((${edges/M/000000}))
+    nodes=$([ -n "$simt" ] && echo 256 || echo 1048576)
+    [ -n "$simt" ] && wide=4000
+    "$fox" bench graph --graph "rmat:$nodes,$wide" -d gpu --only "triangles multiway count" --runs "$runs" >"$tmp/all" 2>&1
+    whole=$(awk '$4 == "gpu" && $5 == "multiway" && $7 == "all" { print $10; exit }' "$tmp/all")
+    "$fox" bench graph --graph "rmat:$nodes,$wide" -d gpu --only "triangles budget" --runs "$runs" >"$tmp/out" 2>&1
+    status=$?
+    took=$(awk '$4 == "gpu" && $7 ~ /%/ { printf "%s %s ms, ", $7, $10 }' "$tmp/out")
+    tenth=$(awk '$4 == "gpu" && $7 == "10%" { print $10; exit }' "$tmp/out")
+    floor=$(awk '$4 == "gpu" && $7 == "10%" { printf "%.1f", $3 * 16 / 50e9 * 1e3; exit }' "$tmp/out")
+    row $status budgets "triangles of rmat, $wide edges, little memory" \
+        "${took}in one piece ${whole:-?} ms; 10 %: $(ratio "${tenth:-0}" "${whole:-0}") times, the bus at 50 GB/s ${floor:-?} ms"
 fi
 
 echo

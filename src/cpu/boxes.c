@@ -340,7 +340,7 @@ bool boxes_wanted(const struct exec *x, const struct step *step) {
 wf_status boxes_run(struct exec *x, u32 step_no, const struct step *step) {
     struct boxes *b = exec_boxes(x);
     if (!b) {
-        TRY(boxes_open(x, step_no, step, &b));
+        TRY(boxes_open(x, step_no, step, NULL, &b));
     }
     return count_in(x, b);
 }

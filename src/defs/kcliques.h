@@ -54,7 +54,10 @@ struct kcliques {
     u32 *classes; /* CLIQUE_CLASSES: nodes of each, then where the next one goes */
     u32 *rank;
     u64 *words;
+    u32 *blocks; /* or 0: edges that begin in each block of 1 << shift nodes */
+    u32 shift;
     u32 *offsets; /* nodes + 1 */
+    u32 base;     /* the number of the first of them */
     u32 *to;
     /* Neighbours of second nodes: of all, the same as above; of a box's, those from `second` on. Offsets
      * count from the beginning of all edges, and so do both `to`. */
@@ -74,7 +77,7 @@ struct kcliques {
     u32 *masks;        /* of a box, for every block: mask_words */
     u64 mask_words;
     u32 stage;         /* enum clique_stage */
-    i64 first, last; /* edges of a launch, of any graph */
+    i64 first, last; /* edges of a launch, of any graph; of offsets that are made: edges before */
     u64 *report; /* CLIQUE_WORDS */
 };
 

@@ -9,14 +9,11 @@
  * suits their number; the heaviest nodes have a matrix of bits among each other, as large as edges make
  * worth while. */
 #include "gpu/gpu_cliques.h"
-#include "prim/order.h"
-#include "run/trie.h"
 
 #include <stdlib.h>
 
 _Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node");
 
-#define SAMPLED_ROWS (1LL << 22) /* from so many edges on a part of them tells degrees */
 #define SAMPLED_EVERY 8
 #define THIN_EVERY 32 /* where a node has few edges */
 #define THIN_NODES 4  /* in edges */
@@ -24,7 +21,9 @@ _Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node")
 #define HEAVY_DEGREE 3 /* of nodes of the matrix, at least */
 #define HEAVY_BITS 256
 #define EVEN_DEGREE 4
+#define SAMPLED_ROWS 4096
 #else
+#define SAMPLED_ROWS (1LL << 22) /* from so many edges on a part of them tells degrees */
 #define EVEN_DEGREE 16 /* that an end of an edge has on average: no order of nodes makes lists much shorter */
 #define HEAVY_DEGREE 64
 #define HEAVY_BITS 64 /* of the matrix, for every edge */
@@ -63,17 +62,11 @@ wf_status cliques_look(struct cliques *c) {
     return order_receive(&c->o, c->report, (u64)(size_t)c->args.report, CLIQUE_WORDS * 8);
 }
 
-static FALLIBLE open_edges(struct cliques *c) {
-    struct exec *x = c->o.x;
-    struct kcol cols[2];
+wf_status cliques_open(struct cliques *c) {
     u64 report = 0;
     u64 degrees = 0;
-    for (u32 i = 0; i < 2; i++) {
-        TRY(gpu_var_col(c->o.g, x, c->step->src, i, &cols[i], &c->o.metric->bytes_moved));
-    }
-    c->args.from = (const u32 *)(const void *)cols[0].data;
-    c->args.ends = (const u32 *)(const void *)cols[1].data;
-    c->args.rows = x->vars[c->step->src].rows;
+    u64 classes = 0;
+    c->args.rows = c->o.x->vars[c->step->src].rows;
     c->args.nodes = (u32)(c->step->key_range.hi + 1);
     c->args.size = c->step->col_count;
     bool thin = c->args.rows < THIN_NODES * (i64)c->args.nodes;
@@ -84,18 +77,35 @@ static FALLIBLE open_edges(struct cliques *c) {
     }
     TRY(cliques_zeros(c, CLIQUE_WORDS * 8, &report));
     TRY(cliques_zeros(c, (i64)c->args.nodes * 4, &degrees));
+    TRY(cliques_zeros(c, CLIQUE_CLASSES * 4, &classes));
+    c->args.classes = DEV(u32 *, classes);
     c->args.report = DEV(u64 *, report);
     c->args.degrees = DEV(u32 *, degrees);
-    TRY(cliques_start(c, KERNEL_CLIQUE_FACTS, c->args.rows));
-    TRY(cliques_look(c));
+    return ERR_OK;
+}
+
+u32 cliques_form(const struct cliques *c) {
     const char *asked = getenv("WARPFOX_CLIQUES"); /* naive: a thread an edge, for comparison */
     bool naive = asked && strcmp(asked, "naive") == 0;
     bool one_way = !c->report[CLIQUE_UP] || !c->report[CLIQUE_DOWN];
     bool both = c->report[CLIQUE_UP] == c->report[CLIQUE_DOWN];
-    c->args.form = c->report[CLIQUE_LOOPS] || naive ? CLIQUE_PLAIN
-                   : one_way               ? CLIQUE_TURNED
-                   : both                  ? CLIQUE_BOTH
-                                           : CLIQUE_PLAIN;
+    return c->report[CLIQUE_LOOPS] || naive ? CLIQUE_PLAIN
+           : one_way                        ? CLIQUE_TURNED
+           : both                           ? CLIQUE_BOTH
+                                            : CLIQUE_PLAIN;
+}
+
+static FALLIBLE open_edges(struct cliques *c) {
+    struct kcol cols[2];
+    for (u32 i = 0; i < 2; i++) {
+        TRY(gpu_var_col(c->o.g, c->o.x, c->step->src, i, &cols[i], &c->o.metric->bytes_moved));
+    }
+    TRY(cliques_open(c));
+    c->args.from = (const u32 *)(const void *)cols[0].data;
+    c->args.ends = (const u32 *)(const void *)cols[1].data;
+    TRY(cliques_start(c, KERNEL_CLIQUE_FACTS, c->args.rows));
+    TRY(cliques_look(c));
+    c->args.form = cliques_form(c);
     return ERR_OK;
 }
 
@@ -118,19 +128,18 @@ static bool are_even(const struct cliques *c, const u32 *classes) {
     return pairs * c->args.every <= EVEN_DEGREE * ends;
 }
 
-/* Nodes get their places by degree, or keep them where degrees are even; how many of them are heavy. */
-static FALLIBLE rank_nodes(struct cliques *c) {
+/* Also how many of them are heavy. */
+wf_status cliques_rank(struct cliques *c) {
     u32 *classes = NEW_ARRAY(c->o.x->arena, u32, CLIQUE_CLASSES);
-    u64 addr = 0;
-    u64 rank = 0;
-    TRY(cliques_zeros(c, CLIQUE_CLASSES * 4, &addr));
-    c->args.classes = DEV(u32 *, addr);
+    u64 addr = (u64)(size_t)c->args.classes;
+    u64 rank = (u64)(size_t)c->args.rank;
+    c->args.rank = NULL;
     TRY(cliques_start(c, KERNEL_CLIQUE_CLASSES, c->args.nodes));
     TRY(order_receive(&c->o, classes, addr, CLIQUE_CLASSES * 4));
     if (are_even(c, classes)) {
         return ERR_OK;
     }
-    TRY(order_block(&c->o, (i64)c->args.nodes * 4, &rank));
+    TRY(rank ? ERR_OK : order_block(&c->o, (i64)c->args.nodes * 4, &rank));
     c->args.rank = DEV(u32 *, rank);
     u32 before = 0;
     for (i64 i = 0; i < CLIQUE_CLASSES; i++) {
@@ -148,34 +157,34 @@ static bool sorts_half(const struct cliques *c) {
     return c->args.form == CLIQUE_TURNED && !c->args.rank;
 }
 
+wf_status cliques_sort(struct cliques *c, const struct prim_sort *how, u64 to, u64 from, i64 count) {
+    struct prim_payload none = {.count = 0};
+    struct prim_array keys = {.type = ELEM_U64, .data = DEV(void *, from), .count = count};
+    struct prim_array out = {.type = ELEM_U64, .data = DEV(void *, to), .count = count};
+    struct prim_job job = prim_job_inside(c->o.x, &c->o.g->device);
+    TRY(prim_sort_array(&job, how, out, keys, &none));
+    TRY(order_work(&c->o, job.work_peak));
+    prim_job_go(&job, DEV(void *, c->o.work));
+    TRY(prim_sort_array(&job, how, out, keys, &none));
+    c->o.launches += job.launches;
+    return ERR_OK;
+}
+
 static FALLIBLE sort_words(struct cliques *c) {
-    struct exec *x = c->o.x;
     i32 bits = (i32)(2 * c->args.bits) + (c->args.form == CLIQUE_BOTH);
     struct prim_sort how = {.by = SORT_RADIX, .high_bit = (i32)ALIGN_UP(bits, 8)};
     if (sorts_half(c)) {
         how.low_bit = (i32)c->args.bits;
         how.high_bit = MIN_OF(how.low_bit + (i32)ALIGN_UP(c->args.bits, 8), 64);
     }
-    struct prim_payload none = {.count = 0};
-    struct prim_array keys[2];
-    for (i32 i = 0; i < 2; i++) {
-        keys[i] = (struct prim_array){
-            .type = ELEM_U64, .data = DEV(void *, c->words[i]), .count = c->args.rows};
-    }
-    struct prim_job job = prim_job_inside(x, &c->o.g->device);
-    TRY(prim_sort_array(&job, &how, keys[1], keys[0], &none));
-    TRY(order_work(&c->o, job.work_peak));
-    prim_job_go(&job, DEV(void *, c->o.work));
-    TRY(prim_sort_array(&job, &how, keys[1], keys[0], &none));
-    c->o.launches += job.launches;
     c->args.words = DEV(u64 *, c->words[1]);
-    return ERR_OK;
+    return cliques_sort(c, &how, c->words[1], c->words[0], c->args.rows);
 }
 
 /* Sorted edges of this form, and where those of every node are. */
 static FALLIBLE make_graph(struct cliques *c) {
     if (c->args.form != CLIQUE_PLAIN) {
-        TRY(rank_nodes(c));
+        TRY(cliques_rank(c));
     }
     c->args.words = DEV(u64 *, c->words[0]);
     TRY(cliques_start(c, KERNEL_CLIQUE_TURN, c->args.rows));
@@ -221,17 +230,22 @@ wf_status cliques_count_plain(struct cliques *c) {
     return ERR_OK;
 }
 
+i64 cliques_heavy_nodes(i64 edges, i64 most, i64 bytes) {
+    i64 nodes = HEAVY_UNIT;
+    while (nodes * 2 <= most && 4 * nodes * nodes <= edges * HEAVY_BITS && nodes * nodes / 2 <= bytes) {
+        nodes *= 2;
+    }
+    return nodes <= most && nodes * nodes / 8 <= bytes ? nodes : 0;
+}
+
 /* A matrix of the heaviest nodes, as far as there is room. */
 static FALLIBLE make_matrix(struct cliques *c) {
     struct gpu *g = c->o.g;
     struct error *err = c->o.x->err;
     i64 most = MIN_OF(c->heavy, (i64)c->args.nodes) / HEAVY_UNIT * HEAVY_UNIT;
-    i64 nodes = HEAVY_UNIT;
-    while (nodes * 2 <= most && 4 * nodes * nodes <= c->args.edges * HEAVY_BITS) {
-        nodes *= 2;
-    }
+    i64 nodes = cliques_heavy_nodes(c->args.edges, most, I64_MAX);
     struct gpu_block *block = NULL;
-    for (; nodes <= most && !block && !g->card->broken; nodes = block ? nodes : nodes / 2) {
+    for (; nodes && !block && !g->card->broken; nodes = block ? nodes : nodes / 2) {
         if (nodes < HEAVY_UNIT) {
             return ERR_OK;
         }
@@ -272,10 +286,13 @@ bool cliques_has_shared(const struct cliques *c, i64 bytes) {
     return bytes <= c->o.g->card->shared_max - SHARED_OWN;
 }
 
+i64 cliques_block_bytes(i64 count) {
+    return cliques_set_bytes(count, false) + count * 8; /* bits, and two numbers */
+}
+
 wf_status cliques_count_triangles(struct cliques *c) {
     i64 longest = (i64)c->report[CLIQUE_LONGEST];
-    i64 words = c->args.matrix ? longest * 8 : 0; /* bits, and two numbers */
-    i64 shared = cliques_set_bytes(longest, false) + words;
+    i64 shared = c->args.matrix ? cliques_block_bytes(longest) : cliques_set_bytes(longest, false);
     i64 few = (i64)c->report[CLIQUE_LISTED], many = (i64)c->report[CLIQUE_LISTED_BLOCK];
     if (many && !cliques_has_shared(c, shared)) {
         return cliques_count_plain(c);
@@ -287,11 +304,15 @@ wf_status cliques_count_triangles(struct cliques *c) {
     if (many) {
         TRY(cliques_start_resident(c, KERNEL_CLIQUE_BLOCKS, many, shared));
     }
-    if (c->args.matrix) {
-        TRY(cliques_start_resident(c, KERNEL_CLIQUE_HEAVY, c->args.nodes - c->args.heavy,
-                           (i64)c->args.row_words * 4));
-    }
     return ERR_OK;
+}
+
+wf_status cliques_count_heavy(struct cliques *c) {
+    struct gpu *g = c->o.g;
+    struct error *err = c->o.x->err;
+    CU(g->api->set_bytes((u64)(size_t)(c->args.report + CLIQUE_TICKETS + 2), 0, 8, g->streams[0]));
+    return cliques_start_resident(c, KERNEL_CLIQUE_HEAVY, c->args.nodes - c->args.light,
+                                  (i64)c->args.row_words * 4);
 }
 
 /* Blocks whose matrices of neighbours have room on the card. */
@@ -356,6 +377,7 @@ static FALLIBLE count_all(void *arg) {
         TRY(make_matrix(c));
         TRY(list_nodes(c));
         TRY(cliques_count_triangles(c));
+        TRY(c->args.matrix ? cliques_count_heavy(c) : ERR_OK);
     } else {
         TRY(list_nodes(c));
         TRY(count_deep(c));

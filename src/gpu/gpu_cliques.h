@@ -4,6 +4,8 @@
 
 #include "defs/kcliques.h"
 #include "gpu/gpu_order.h"
+#include "prim/order.h"
+#include "run/trie.h"
 
 struct cliques {
     struct order_step o;
@@ -25,10 +27,25 @@ FALLIBLE cliques_look(struct cliques *c); /* waits; the report is in c->report *
 FALLIBLE cliques_count_plain(struct cliques *c);
 /* Nodes are listed, and the report says how many. */
 FALLIBLE cliques_count_triangles(struct cliques *c);
-/* Bytes of a set of so many neighbours. */
+/* Of the nodes behind the light ones, among each other, by the matrix. */
+FALLIBLE cliques_count_heavy(struct cliques *c);
+/* Nodes of a matrix of bits that so many edges are worth, of at most so many nodes and bytes; 0 = none. */
+i64 cliques_heavy_nodes(i64 edges, i64 most, i64 bytes);
+/* Bytes of a set of so many neighbours; of what a block holds of them beside a matrix. */
 i64 cliques_set_bytes(i64 count, bool places);
+i64 cliques_block_bytes(i64 count);
 bool cliques_has_shared(const struct cliques *c, i64 bytes);
-/* In boxes, of edges that are sorted on the host: the runtime has the answer. */
+/* Of the step's edges: how many, nodes, bits; a report, degrees and their classes, zeros. */
+FALLIBLE cliques_open(struct cliques *c);
+/* By the report on all edges. */
+u32 cliques_form(const struct cliques *c);
+/* Nodes get their places by degree, in c->args.rank if that is set (it may be the degrees'), else in a block;
+ * or c->args.rank is NULL: they keep their order. */
+FALLIBLE cliques_rank(struct cliques *c);
+FALLIBLE cliques_sort(struct cliques *c, const struct prim_sort *how, u64 to, u64 from, i64 count);
+/* The step's edges, which the host has, sorted on the card part by part; out_has: false = that has no room. */
+FALLIBLE cliques_make_trie(struct cliques *c, struct trie *out, bool *out_has);
+/* In boxes: the runtime has the answer. */
 FALLIBLE boxes_count(struct cliques *c, u32 step_no);
 
 #endif

@@ -9,9 +9,13 @@
 /* For every device, where there are several: of what is left, and in all. */
 enum { SLABS_LEFT = 3, SLABS_MOST = 16 };
 
-wf_status boxes_init(struct boxes *b, struct exec *x, u32 var, i64 nodes, u32 size) {
-    *b = (struct boxes){.size = size, .takers = 1};
-    TRY(trie_build(x, var, nodes, &b->trie));
+wf_status boxes_init(struct boxes *b, struct exec *x, const struct step *step, const struct trie *made) {
+    *b = (struct boxes){.size = step->col_count, .takers = 1};
+    if (made) {
+        b->trie = *made;
+    } else {
+        TRY(trie_build(x, step->src, (i64)step->key_range.hi + 1, &b->trie));
+    }
     mutex_init(&b->lock);
     b->next = b->trie.first;
     return ERR_OK;
@@ -22,29 +26,44 @@ void boxes_fini(struct boxes *b) {
     trie_fini(&b->trie);
 }
 
+/* Where a slab ends that has room, with as many edges as `most`; its first node is in it in any case. */
+static i64 end_by_search(const struct boxes *b, const struct box_room *room, i64 most) {
+    const struct trie *t = &b->trie;
+    i64 lo = b->next + 1, hi = t->nodes;
+    while (lo < hi) {
+        i64 middle = lo + (hi - lo + 1) / 2;
+        i64 edges = (i64)(t->starts[middle] - t->starts[b->next]);
+        bool fits = edges <= most && 4 * edges + room->node_bytes * (middle - b->next) <= room->bytes;
+        lo = fits ? middle : lo;
+        hi = fits ? hi : middle - 1;
+    }
+    return lo;
+}
+
+/* And so have matrices among neighbours. */
+static i64 end_by_bits(const struct boxes *b, const struct box_room *room, i64 end) {
+    i64 bits = 0;
+    for (i64 node = b->next; node < end; node++) {
+        i64 degree = trie_degree(&b->trie, node);
+        bits += degree + 1 >= b->size ? 4 * box_matrix_words(degree) : 0;
+        if (bits > room->bits_bytes && node > b->next) {
+            return node;
+        }
+    }
+    return end;
+}
+
 bool boxes_take(struct boxes *b, const struct box_room *room, struct slab *out) {
     const struct trie *t = &b->trie;
-    i64 bytes = 0, bits = 0;
     mutex_lock(&b->lock);
-    i64 node = b->next;
-    i64 left = t->edges - (i64)t->starts[node];
+    i64 left = t->edges - (i64)t->starts[b->next];
     i64 share = MAX_OF(left / (SLABS_LEFT * b->takers), t->edges / (SLABS_MOST * b->takers)) + 1;
     i64 most = b->takers > 1 ? share : left;
     most = MAX_OF(most / MAX_OF(room->part, 1), 1);
-    while (node < t->nodes) {
-        i64 degree = trie_degree(t, node);
-        bool counts = room->bits_bytes && degree + 1 >= b->size;
-        bytes += 4 * degree + room->node_bytes;
-        bits += counts ? 4 * box_matrix_words(degree) : 0;
-        bool fits = bytes <= room->bytes && bits <= room->bits_bytes &&
-                    (i64)(t->starts[node + 1] - t->starts[b->next]) <= most;
-        if (!fits && node > b->next) {
-            break;
-        }
-        node++;
-    }
-    *out = (struct slab){b->next, node};
-    b->next = node;
+    i64 end = b->next < t->nodes ? end_by_search(b, room, most) : t->nodes;
+    end = room->bits_bytes ? end_by_bits(b, room, end) : end;
+    *out = (struct slab){b->next, end};
+    b->next = end;
     b->slabs += out->first < out->end;
     mutex_unlock(&b->lock);
     return out->first < out->end;

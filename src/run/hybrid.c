@@ -695,10 +695,11 @@ static void help(void *arg) {
     run_share(r, r->number);
 }
 
-wf_status boxes_open(struct exec *x, u32 step_no, const struct step *step, struct boxes **out) {
+wf_status boxes_open(struct exec *x, u32 step_no, const struct step *step, const struct trie *made,
+                     struct boxes **out) {
     struct shares *s = x->shares;
     struct boxes *b = NEW(exec_arena(x), struct boxes);
-    TRY(boxes_init(b, x, step->src, (i64)step->key_range.hi + 1, step->col_count));
+    TRY(boxes_init(b, x, step, made));
     s->boxes = *out = b;
     atomic_store(&s->halted, 0);
     for (u32 i = 0; i < s->devices->count; i++) {
@@ -728,7 +729,8 @@ static void report_boxes(struct exec *x, u32 step_no, const struct boxes *b) {
     struct step_metric *metric = &x->metrics[step_no];
     struct text how;
     text_init(&how, exec_arena(x));
-    text_print(&how, "%lld boxes of %lld slabs", b->boxes, b->slabs);
+    text_print(&how, "%lld boxes of %lld slabs, sorted by the %s", b->boxes, b->slabs,
+               b->trie.by_card ? "card" : "host");
     for (u32 i = 0; i < s->devices->count; i++) {
         struct share_run *r = &s->runs[i];
         if (r->devices && !r->status) {

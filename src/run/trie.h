@@ -21,6 +21,7 @@ struct trie {
     u32 *to;
     struct buffer *starts_buffer, *to_buffer;
     i64 rows; /* that it was made of */
+    b8 by_card; /* sorted by one, the words of both arrays in memory that cards copy from */
 };
 
 /* Of the rows of a variable, on the host: two columns of 32 bits, nodes below `nodes`. */
@@ -71,15 +72,16 @@ struct box_sum {
 
 /* Those of an execution: opened by the device that has no room for the step's graph; other devices of the
  * session are then asked to take from them, too. The runtime waits for them when the device has left
- * (boxes_settle), and has the answer. */
-FALLIBLE boxes_open(struct exec *x, u32 step_no, const struct step *step, struct boxes **out);
+ * (boxes_settle), and has the answer. made: NULL = the host sorts; else it belongs to the boxes. */
+FALLIBLE boxes_open(struct exec *x, u32 step_no, const struct step *step, const struct trie *made,
+                    struct boxes **out);
 /* Whether the session wants devices to share what they can, room or no room. */
 static inline bool boxes_forced(const struct exec *x) {
     return x->settings->device == DEVICE_HYBRID && x->settings->hybrid_share > 0;
 }
 /* Those that an execution helps with: a share of another one; NULL = it does not. */
 struct boxes *exec_boxes(const struct exec *x);
-FALLIBLE boxes_init(struct boxes *b, struct exec *x, u32 var, i64 nodes, u32 size);
+FALLIBLE boxes_init(struct boxes *b, struct exec *x, const struct step *step, const struct trie *made);
 void boxes_fini(struct boxes *b);
 /* The next first nodes; false when there are none. One node is taken even where it has no room. */
 bool boxes_take(struct boxes *b, const struct box_room *room, struct slab *out);

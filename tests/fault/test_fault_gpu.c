@@ -320,6 +320,33 @@ static void test_rounds_elsewhere(void **state) {
     close_db();
 }
 
+static void find_sorted(const char *line, void *arg) {
+    bool *found = arg;
+    *found = *found || strstr(line, "sorted by the card");
+}
+
+/* A graph that the card has no room for, and sorts part by part, one part on its way while another is worked on. */
+static void test_boxes(void **state) {
+    (void)state;
+    static const struct piece piece = {
+        "auto", "select count(*) from h xy, h yz, h xz where xy.a = xz.a and xy.b = yz.a and xz.b = yz.b", 1};
+    bool found = false;
+    char text[600];
+    open_db("180kB", "vm");
+    run("set device = cpu");
+    run("create table h as select distinct least(a, b) a, greatest(a, b) b from (select i * i % 911 * (i % 5) % 290 a, "
+        "i * 7919 % 3001 % 290 b from generate_series(1::bigint, 15000) v(i)) e where a <> b");
+    run("set multiway = on");
+    run("set device = gpu");
+    snprintf(text, sizeof text, "explain analyze %s", piece.sql);
+    each_line(text, find_sorted, &found);
+    assert_true(found);
+    fail_each_call(&piece, 0, 1, 5);
+    fail_each_call(&piece, 700, 2, 17);
+    refuse_memory(&piece, 8);
+    close_db();
+}
+
 /* Devices are described, whatever of the card cannot be measured. */
 static void test_devices(void **state) {
     (void)state;
@@ -355,6 +382,7 @@ int main(void) {
                                        cmocka_unit_test(test_shares),
                                        cmocka_unit_test(test_rounds),
                                        cmocka_unit_test(test_rounds_elsewhere),
+                                       cmocka_unit_test(test_boxes),
                                        cmocka_unit_test(test_devices)};
     return cmocka_run_group_tests(tests, open_simt, NULL);
 }

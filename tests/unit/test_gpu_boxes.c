@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "test_gpu_fixture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { SIZES = 3, GRAPHS = 3 };
@@ -44,6 +45,8 @@ static int64_t count(int graph, int size) {
 
 struct seen {
     int boxes, cards, host; /* lines that say so */
+    int sorted;             /* by the card */
+    double moved;           /* MB over the bus */
 };
 
 static void note_boxes(const char *line, void *arg) {
@@ -51,6 +54,13 @@ static void note_boxes(const char *line, void *arg) {
     seen->boxes += strstr(line, "boxes of") != NULL;
     seen->cards += strstr(line, "gpu helped") != NULL;
     seen->host += strstr(line, "cpu helped") != NULL;
+    const char *sorted = strstr(line, "sorted by the card");
+    const char *moved = sorted ? strchr(sorted, ';') : NULL;
+    if (moved) {
+        assert_non_null(strstr(moved, " MB moved"));
+        seen->sorted++;
+        seen->moved = atof(moved + 1);
+    }
 }
 
 /* `memory` of the card, its workers, and the device that is asked for. */
@@ -114,6 +124,72 @@ static void test_host_helps(void **state) {
     assert_true(seen.boxes && (seen.cards || seen.host));
 }
 
+/* Graphs that are large beside what the card needs in any case, so that it sorts their edges itself: nodes that
+ * have most of the edges, rows in order and in none, and edges whose form the first ones do not tell. */
+static const char *const large[] = {
+    "create table skewed as select distinct least(a, b) a, greatest(a, b) b from "
+    "(select i * i % 911 * (i % 5) % 700 a, i * 7919 % 3001 % 700 b "
+    "from generate_series(1::bigint, 60000) v(i)) e where a <> b order by 1, 2",
+    "create table both_of as select a, b from skewed union all select b, a from skewed",
+    "create table late as select a, b from skewed union all select b, a from skewed where a > 640",
+    "create table doubled as select a, b from skewed union all select a, b from skewed where b = 650",
+    "create table even as select i a, i + d b from generate_series(0::bigint, 2999) v(i), "
+    "generate_series(1::bigint, 8) w(d)"};
+static const struct {
+    const char *name;
+    int sizes; /* of larger cliques the host counts those of a graph in no form */
+} large_graphs[] = {{"skewed", 2}, {"both_of", 1}, {"late", 1}, {"doubled", 1}, {"even", 1}};
+enum { LARGE = sizeof large_graphs / sizeof *large_graphs };
+
+static int64_t large_found[LARGE][2];
+
+/* How many of the graphs the card sorted; each crosses the bus less than `most` times. */
+static int sort_large(const char *memory, const char *workers, double most) {
+    const wf_option options[] = {{"gpu_memory", memory}, {"gpu_code", "vm"},   {"threads", "2"},
+                                 {"host_rows", "0"},     {"gpu_workers", workers}, {NULL, NULL}};
+    int sorted = 0;
+    assert_int_equal(wf_open(NULL, options, &db, NULL), WF_OK);
+    assert_int_equal(wf_connect(db, &conn), WF_OK);
+    run("set device = cpu");
+    run("set multiway = on");
+    for (int g = 0; g < LARGE; g++) {
+        run(large[g]);
+    }
+    for (int g = 0; g < LARGE; g++) {
+        char sql[2100];
+        snprintf(sql, sizeof sql, "select count(*) from %s", large_graphs[g].name);
+        double data = (double)number(sql) * 16 / 1e6;
+        for (int s = 0; s < large_graphs[g].sizes; s++) {
+            struct seen seen = {0};
+            int length = snprintf(sql, sizeof sql, "explain analyze ");
+            snprintf(sql + length, sizeof sql - (size_t)length, joins[s], large_graphs[g].name); /* NOLINT */
+            run("set device = cpu");
+            large_found[g][s] = large_found[g][s] ? large_found[g][s] : number(sql + length);
+            run("set device = gpu");
+            assert_int_equal(number(sql + length), large_found[g][s]);
+            if (s == 0) {
+                each_line(sql, note_boxes, &seen);
+            }
+            if (seen.moved > most * data) {
+                fail_msg("%s, %s: %.1f MB moved for %.1f", memory, large_graphs[g].name, seen.moved, data);
+            }
+            sorted += seen.sorted;
+        }
+    }
+    close_db();
+    return sorted;
+}
+
+static void test_card_sorts(void **state) {
+    (void)state;
+    if (!has_gpu) {
+        skip();
+    }
+    assert_true(sort_large("140kB", "1", 10.0) >= 3);
+    assert_int_equal(sort_large("350kB", "2", 15.0), LARGE); /* four that count read slices each */
+    assert_int_equal(sort_large("8MB", "1", 1.0), 0);
+}
+
 /* The host alone, with less memory than edges take. */
 static void test_host_boxes(void **state) {
     (void)state;
@@ -143,6 +219,7 @@ int main(void) {
         cmocka_unit_test(test_all_fits),   cmocka_unit_test(test_few_boxes),
         cmocka_unit_test(test_many_boxes), cmocka_unit_test(test_workers),
         cmocka_unit_test(test_host_helps), cmocka_unit_test(test_host_boxes),
+        cmocka_unit_test(test_card_sorts),
     };
     return cmocka_run_group_tests(tests, find_two, NULL);
 }

@@ -105,10 +105,15 @@ KERNEL(k_clique_ranks, struct kcliques, 256) {
     }
 }
 
+/* Edges as words to sort; of a part of all edges, how many begin in each block of nodes, and which way they go. */
 KERNEL(k_clique_turn, struct kcliques, 256) {
+    u64 up = 0;
+    u64 down = 0;
+    u64 loops = 0;
     CLIQUE_EACH(i, args.rows) {
         const u32 a = args.from[i];
         const u32 b = args.ends[i];
+        u32 first = a;
         if (args.form == CLIQUE_PLAIN) {
             args.words[i] = (u64)a << args.bits | b;
         } else {
@@ -116,7 +121,19 @@ KERNEL(k_clique_turn, struct kcliques, 256) {
             const u32 y = args.rank ? args.rank[b] : b;
             const u64 word = x < y ? (u64)x << args.bits | y : (u64)y << args.bits | x;
             args.words[i] = args.form == CLIQUE_BOTH ? word << 1 | (u64)(a < b) : word;
+            first = x < y ? x : y;
         }
+        if (args.blocks) {
+            up += a < b;
+            down += a > b;
+            loops += a == b;
+            atom_add_u32(&args.blocks[first >> args.shift], 1);
+        }
+    }
+    if (args.blocks) {
+        clique_add(&args.report[CLIQUE_UP], up);
+        clique_add(&args.report[CLIQUE_DOWN], down);
+        clique_add(&args.report[CLIQUE_LOOPS], loops);
     }
 }
 
@@ -167,7 +184,7 @@ KERNEL(k_clique_order, struct kcliques, 256) {
 /* By search: a thread that filled the offsets of nodes without neighbours might fill them all. */
 KERNEL(k_clique_offsets, struct kcliques, 256) {
     CLIQUE_EACH(v, (i64)args.nodes + 1) {
-        const u64 least = (u64)v << args.bits;
+        const u64 least = (u64)(v + args.base) << args.bits;
         u64 from = 0;
         u64 end = (u64)args.edges;
         NO_UNROLL while (from < end) {
@@ -176,16 +193,7 @@ KERNEL(k_clique_offsets, struct kcliques, 256) {
             from = less ? middle + 1u : from;
             end = less ? end : middle;
         }
-        args.offsets[v] = (u32)from;
-    }
-}
-
-KERNEL(k_clique_matrix, struct kcliques, 256) {
-    const i64 first = args.offsets[args.heavy];
-    CLIQUE_EACH(i, args.edges - first) {
-        const u32 u = (u32)(clique_word(&args, (u64)(first + i)) >> args.bits) - args.heavy;
-        const u32 v = args.to[first + i] - args.heavy;
-        atom_or_u32(&args.matrix[(u64)u * args.row_words + (v >> 5)], 1u << (v & 31u));
+        args.offsets[v] = (u32)((u64)args.first + from);
     }
 }
 
@@ -203,6 +211,17 @@ FN u32 clique_from(const struct kcliques *a, u64 edge) {
         end = before ? end : middle;
     }
     return from;
+}
+
+/* Of the nodes of `offsets` those that are heavy. */
+KERNEL(k_clique_matrix, struct kcliques, 256) {
+    const u32 light = args.heavy > args.base ? args.heavy - args.base : 0u;
+    const u64 first = args.offsets[light];
+    CLIQUE_EACH(i, args.offsets[args.nodes] - first) {
+        const u32 u = clique_from(&args, first + (u64)i) + args.base - args.heavy;
+        const u32 v = args.to[first + (u64)i] - args.heavy;
+        atom_or_u32(&args.matrix[(u64)u * args.row_words + (v >> 5)], 1u << (v & 31u));
+    }
 }
 
 /* Whether the neighbours of v are here. */
@@ -418,7 +437,7 @@ FN u32 clique_choose(const struct kcliques *a, const struct clique_set *set, u32
                      u32 *out_length) {
     const u32 v = set->list[p];
     const u32 behind = set->count - 1u - p;
-    u32 own = 0;
+    u32 own = v >= a->heavy ? CLIQUE_FREE : 0u; /* they need not be here */
     if (clique_is_here(a, v)) {
         *out_start = a->second_offsets[v - a->second];
         own = a->second_offsets[v - a->second + 1u] - *out_start;
@@ -672,14 +691,16 @@ KERNEL(k_clique_heavy, struct kcliques, 256) {
     SHARED_BYTES(s_bytes);
     SHARED(u32, s_ticket, 3);
     const u32 vecs = args.row_words / 4u;
+    const u32 light = args.heavy > args.base ? args.heavy - args.base : 0u;
     u64 found = 0;
     for (;;) {
-        const u32 u = b_clique_next(&args.report[CLIQUE_TICKETS + 2], s_ticket);
-        if (u >= args.nodes - args.heavy) {
+        const u32 no = light + b_clique_next(&args.report[CLIQUE_TICKETS + 2], s_ticket);
+        if (no >= args.nodes) {
             break;
         }
-        const u32 from = args.offsets[args.heavy + u];
-        const u32 count = args.offsets[args.heavy + u + 1] - from;
+        const u32 u = no + args.base - args.heavy;
+        const u32 from = args.offsets[no];
+        const u32 count = args.offsets[no + 1] - from;
         if (count < 2u) {
             continue;
         }
