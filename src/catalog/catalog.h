@@ -151,6 +151,8 @@ FALLIBLE catalog_attach(struct catalog *catalog, struct db_file *file, i64 log_m
                         struct error *err);
 /* Saves the current state, so that the log is empty; nothing without a file. */
 FALLIBLE catalog_checkpoint(struct catalog *catalog, struct error *err);
+/* A statement has failed, a transaction was rolled back: what their loads wrote need not take room. */
+void catalog_tidy(struct catalog *catalog);
 /* The file as short as it can be. */
 FALLIBLE catalog_shrink(struct catalog *catalog, struct error *err);
 /* The state that all commits so far have made, as a database file of its own. */

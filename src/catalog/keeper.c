@@ -112,6 +112,10 @@ void keeper_end(struct catalog *catalog) {
     }
 }
 
+void catalog_tidy(struct catalog *catalog) {
+    db_file_tidy(catalog->file);
+}
+
 /* VACUUM */
 
 /* What lies behind the place where the file could end goes into gaps before it. Where that does not

@@ -193,21 +193,36 @@ static void print_reference(struct text *out, struct snapshot *snap, const struc
     print_foreign(out, snap, object->oid, object->table, fk);
 }
 
+static void print_key(struct text *out, const struct table *table, const struct table_key *key) {
+    text_print(out, "CONSTRAINT ");
+    define_name(out, key->name);
+    text_print(out, key->primary ? " PRIMARY KEY " : " UNIQUE ");
+    print_names(out, table, key->col_count, key->cols);
+    text_print(out, "%s%s", key->deferrable ? " DEFERRABLE" : "",
+               key->deferred ? " INITIALLY DEFERRED" : "");
+}
+
+/* Keys of one definition that say the same would be one: all but the primary key, or the first, are
+ * added behind it. */
+static bool is_repeated(const struct table *table, u32 idx) {
+    const struct table_key *key = &table->keys[idx];
+    bool found = false;
+    for (u32 i = 0; !found && !key->primary && i < table->key_count; i++) {
+        const struct table_key *other = &table->keys[i];
+        found = !other->index && (i < idx || other->primary) && table_key_equal(key, other);
+    }
+    return found;
+}
+
 static void print_constraints(struct text *out, struct snapshot *snap, const struct object *object,
                               bool whole) {
     const struct table *table = object->table;
     bool first = table->col_count == 0;
     for (u32 i = 0; i < table->key_count; i++) {
-        if (table->keys[i].index) {
-            continue;
+        if (!table->keys[i].index && !is_repeated(table, i)) {
+            print_comma(out, &first);
+            print_key(out, table, &table->keys[i]);
         }
-        print_comma(out, &first);
-        text_print(out, "CONSTRAINT ");
-        define_name(out, table->keys[i].name);
-        text_print(out, table->keys[i].primary ? " PRIMARY KEY " : " UNIQUE ");
-        print_names(out, table, table->keys[i].col_count, table->keys[i].cols);
-        text_print(out, "%s%s", table->keys[i].deferrable ? " DEFERRABLE" : "",
-                   table->keys[i].deferred ? " INITIALLY DEFERRED" : "");
     }
     for (u32 i = 0; i < table->check_count; i++) {
         if (whole || !table->checks[i].unvalidated) {
@@ -271,6 +286,15 @@ void define_table(struct text *out, struct snapshot *snap, const struct object *
     }
     print_constraints(out, snap, object, whole);
     text_print(out, "\n);\n");
+    for (u32 i = 0; i < object->table->key_count; i++) {
+        if (!object->table->keys[i].index && is_repeated(object->table, i)) {
+            text_print(out, "ALTER TABLE ");
+            define_place(out, snap, object);
+            text_print(out, " ADD ");
+            print_key(out, object->table, &object->table->keys[i]);
+            text_print(out, ";\n");
+        }
+    }
 }
 
 void define_object(struct text *out, struct snapshot *snap, const struct object *object) {

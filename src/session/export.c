@@ -160,6 +160,58 @@ static void put_restore(struct exporting *e, const struct object *object) {
     text_print(out, ");\n");
 }
 
+static u32 column_count(const struct object *object) {
+    return object->table ? object->table->col_count : object->col_count;
+}
+
+static const char *column_name(const struct object *object, u32 idx) {
+    return object->table ? object->table->cols[idx].name : object->col_names[idx];
+}
+
+/* The columns that it has now and had then, in SQL; the number of those that came later. */
+static u32 put_known(struct text *out, const struct object *object,
+                     const struct column_names *then) {
+    u32 later = 0;
+    bool first = true;
+    for (u32 i = 0; i < column_count(object); i++) {
+        bool known = false;
+        for (u32 k = 0; k < then->count && !known; k++) {
+            known = strcmp(then->names[k], column_name(object, i)) == 0;
+        }
+        if (known) {
+            text_print(out, first ? "" : ", ");
+            define_name(out, column_name(object, i));
+            first = false;
+        }
+        later += !known;
+    }
+    return later;
+}
+
+/* A view's `*` means the columns that there were when it was made. Where some came later, it is made of
+ * queries of the tables' names that have those of then. */
+static void put_query(struct exporting *e, const struct object *view) {
+    bool wraps = false;
+    for (u32 d = 0; d < view->dep_count; d++) {
+        const struct edition_entry *read = edition_find_oid(e->snap.edition, view->deps[d]);
+        struct text known;
+        text_init(&known, e->arena);
+        if (!read || !put_known(&known, read->object, &view->dep_cols[d]) || !known.len) {
+            continue;
+        }
+        text_print(&e->schema, wraps ? ", " : "WITH ");
+        define_name(&e->schema, read->object->name);
+        text_print(&e->schema, " AS (SELECT %s FROM ", known.ptr);
+        put_full(e, &e->schema, read->object);
+        text_print(&e->schema, ")");
+        wraps = true;
+    }
+    text_print(&e->schema, wraps ? " SELECT * FROM (%s\n) AS " : "%s", view->text);
+    if (wraps) {
+        define_name(&e->schema, view->name);
+    }
+}
+
 static void put_view(struct exporting *e, const struct object *object) {
     bool elsewhere = object->path && object->path[0] && strcmp(object->path, "public") != 0;
     if (elsewhere) {
@@ -171,7 +223,9 @@ static void put_view(struct exporting *e, const struct object *object) {
         text_print(&e->schema, i ? ", " : " (");
         define_name(&e->schema, object->col_names[i]);
     }
-    text_print(&e->schema, "%s AS %s;\n", object->col_count ? ")" : "", object->text);
+    text_print(&e->schema, "%s AS ", object->col_count ? ")" : "");
+    put_query(e, object);
+    text_print(&e->schema, ";\n");
     if (elsewhere) {
         text_print(&e->schema, "SET search_path = public;\n");
     }

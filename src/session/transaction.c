@@ -103,6 +103,7 @@ void tx_close(struct wf_connection *conn) {
     edition_release(tx->mine);
     edition_release(tx->base);
     *tx = (struct tx){0};
+    catalog_tidy(conn->db->catalog);
 }
 
 FALLIBLE tx_enter(struct wf_connection *conn, struct tx_mark *mark) {
@@ -172,6 +173,7 @@ FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status st
     }
     if (status) {
         tx_undo(conn, mark);
+        catalog_tidy(conn->db->catalog);
         tx->failed = tx->open;
     }
     edition_release(mark->edition);

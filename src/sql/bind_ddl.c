@@ -335,12 +335,6 @@ static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json
     return ERR_OK;
 }
 
-static bool same_key(const struct table_key *x, const struct table_key *y) {
-    return x->col_count == y->col_count && x->deferrable == y->deferrable &&
-           x->deferred == y->deferred &&
-           memcmp(x->cols, y->cols, (size_t)x->col_count * sizeof *x->cols) == 0;
-}
-
 /* Keys of one definition that say the same are one: the primary key, else the first, under the
  * first name that is given. Those before `first` are not the definition's. */
 static void merge_keys(struct bind *b, struct table_def *def, u32 first) {
@@ -353,7 +347,7 @@ static void merge_keys(struct bind *b, struct table_def *def, u32 first) {
                 continue;
             }
             for (u32 k = first; k < count; k++) {
-                old = !old && same_key(&all[k], key) ? &all[k] : old;
+                old = !old && table_key_equal(&all[k], key) ? &all[k] : old;
             }
             if (!old) {
                 all[count++] = *key;

@@ -106,6 +106,10 @@ static const char *column_names(struct bind *b, const struct table *table, u32 c
     return out.ptr ? out.ptr : "";
 }
 
+static const char *waits_text(bool deferrable, bool deferred) {
+    return deferred ? " DEFERRABLE INITIALLY DEFERRED" : deferrable ? " DEFERRABLE" : "";
+}
+
 static const char *reference_text(struct bind *b, const struct object *object,
                                   const struct table_foreign *fk) {
     static const char *const actions[] = {"", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"};
@@ -115,12 +119,12 @@ static const char *reference_text(struct bind *b, const struct object *object,
         return "";
     }
     return arena_printf(
-        b->arena, "FOREIGN KEY (%s) REFERENCES %s(%s)%s%s%s%s%s%s",
+        b->arena, "FOREIGN KEY (%s) REFERENCES %s(%s)%s%s%s%s%s%s%s",
         column_names(b, object->table, fk->col_count, fk->cols), parent->object->name,
         column_names(b, parent->object->table, fk->col_count, fk->ref_cols),
-        fk->on_update ? " ON UPDATE " : "", actions[fk->on_update],
+        fk->match_full ? " MATCH FULL" : "", fk->on_update ? " ON UPDATE " : "", actions[fk->on_update],
         fk->on_delete ? " ON DELETE " : "", actions[fk->on_delete],
-        fk->deferrable ? " DEFERRABLE" : "", fk->deferred ? " INITIALLY DEFERRED" : "");
+        waits_text(fk->deferrable, fk->deferred), fk->unvalidated ? " NOT VALID" : "");
 }
 
 static struct expr *constraint_text(struct choices *c) {
@@ -130,12 +134,15 @@ static struct expr *constraint_text(struct choices *c) {
         for (u32 k = 0; table && k < table->key_count; k++) {
             const struct table_key *key = &table->keys[k];
             const char *text =
-                arena_printf(b->arena, "%s (%s)", key->primary ? "PRIMARY KEY" : "UNIQUE",
-                             column_names(b, table, key->col_count, key->cols));
+                arena_printf(b->arena, "%s (%s)%s", key->primary ? "PRIMARY KEY" : "UNIQUE",
+                             column_names(b, table, key->col_count, key->cols),
+                             waits_text(key->deferrable, key->deferred));
             choose(c, key->oid, text_const(b, text, c->position));
         }
         for (u32 k = 0; table && k < table->check_count; k++) {
-            const char *text = arena_printf(b->arena, "CHECK ((%s))", table->checks[k].text);
+            const struct table_check *check = &table->checks[k];
+            const char *text = arena_printf(b->arena, "CHECK ((%s))%s", check->text,
+                                            check->unvalidated ? " NOT VALID" : "");
             choose(c, table->checks[k].oid, text_const(b, text, c->position));
         }
         for (u32 k = 0; table && k < table->foreign_count; k++) {

@@ -238,7 +238,7 @@ static bool is_unborn(const struct db_file *file, const u8 *start, i64 size) {
 
 static FALLIBLE refuse_foreign(const struct db_file *file, struct error *err) {
     error_set(err, ERR_WRONG_OBJECT, -1, "\"%.300s\" is not a Warpfox database", file->path);
-    error_hint(err, "The file was not touched. To read a table from it: SELECT * FROM '%.100s' "
+    error_hint(err, "The file was not touched. To read rows of a text file: SELECT * FROM '%.100s' "
                     "in a database of its own.",
                file->path);
     return err->code;
@@ -312,6 +312,7 @@ wf_status db_file_claim(struct db_file *file, struct error *err) {
         write_second(file);
         file->header = read;
     }
+    space_trim(file, file->header.end); /* what a load before a crash left may fill the disk */
     return log_claim(file, err);
 }
 
@@ -418,6 +419,7 @@ void db_file_close(struct db_file *file) {
         return;
     }
     behind_close(file->behind);
+    db_file_tidy(file);
     frames_close(file->frames);
     mem_free(file->mem, file->log_read, file->log_read_bytes);
     if (file->log >= 0) {

@@ -31,6 +31,8 @@ FALLIBLE db_file_open(struct memory *mem, const char *path, bool read_only, stru
                       struct error *err);
 /* What it holds was read, and is well: this process has it from now on, and says so in the log. */
 FALLIBLE db_file_claim(struct db_file *file, struct error *err);
+/* A statement has failed, a transaction was rolled back: pages that their loads took behind the last one in use go. */
+void db_file_tidy(struct db_file *file);
 void db_file_close(struct db_file *file); /* leaves everything as it is */
 const char *db_file_path(const struct db_file *file);
 /* What the header names; 0 bytes: nothing has been saved. */

@@ -69,7 +69,10 @@ struct db_file {
     struct mutex space;
     struct spans gaps;
     i64 end; /* behind it all is free */
+    i64 least_end; /* of the header in force: the file is never shorter */
     b8 is_mapped;
+    b8 is_saving; /* pages are taken that nothing names yet */
+    _Atomic bool has_more; /* pages were taken behind the end since it was as short as it can be */
     /* The log. */
     struct mutex lock; /* of what follows */
     struct cond synced_more;
@@ -90,16 +93,19 @@ struct db_file {
     i64 log_read_bytes;
 };
 
-/* space.c: the pages that are free now, by the header in force and by frames. False: refused. */
+/* space.c: a save begins: the pages that are free now, by the header in force and by frames. False: refused. */
 bool space_map(struct db_file *file);
-/* `bytes` of whole pages; *out_bytes may become more, up to `most`, where they lie together. */
+/* For a save, which ends with space_settle. `bytes` of whole pages; *out_bytes may become more, up to `most`,
+ * where they lie together. */
 i64 space_take(struct db_file *file, i64 bytes, i64 most, i64 *out_bytes);
 bool space_give(struct db_file *file, i64 at, i64 bytes); /* not needed after all. False: refused */
 /* Pages for io->bytes, which the frame names from then on; false: refused. */
 struct buffer;
 bool space_take_frame(struct db_file *file, struct buffer *frame, struct extent *io);
-/* After a save: pages behind the last one in use go. */
-void space_trim(struct db_file *file);
+/* No save is on its way any more. */
+void space_settle(struct db_file *file);
+/* Pages behind the last one in use go. A save has switched the header, whose extents end at `least`. */
+void space_trim(struct db_file *file, i64 least);
 
 u64 file_stamp_new(void); /* that no file of the process had */
 /* Both slots of a file without a log, for what `like` names, under a number of its own; synced. */

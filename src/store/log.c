@@ -75,6 +75,7 @@ wf_status log_look(struct db_file *file, struct error *err) {
 }
 
 wf_status log_claim(struct db_file *file, struct error *err) {
+    bool is_made = file->log < 0;
     file->log = file->log >= 0 ? file->log : disk_now->open(file->log_path, DISK_CREATE);
     if (file->log < 0) {
         return disk_failed(err, "create", file->log_path, file->log);
@@ -83,6 +84,9 @@ wf_status log_claim(struct db_file *file, struct error *err) {
     char holder[HOLDER_BYTES] = "";
     disk_holder(holder, HOLDER_BYTES, 0);
     i64 code = disk_write_all(file->log, holder, HOLDER_BYTES, HOLDER_AT);
+    if (code && is_made) {
+        (void)disk_now->remove(file->log_path); /* it has nothing */
+    }
     return code ? disk_failed(err, "write", file->log_path, code) : ERR_OK;
 }
 

@@ -86,6 +86,7 @@ void save_close(struct save *save) {
         return;
     }
     struct memory *mem = save->file->mem;
+    space_settle(save->file);
     mem_free(mem, save->kept, save->kept_cap * (i64)sizeof *save->kept);
     mem_free(mem, save->area, AREA_BYTES);
     for (i64 i = 0; i < save->move_count; i++) {
@@ -266,7 +267,7 @@ wf_status save_finish(struct save *save, struct extent *root, bool is_last, stru
         frame_place(save->moves[i].frame, save->moves[i].extent);
         frame_saved(save->moves[i].frame);
     }
-    space_trim(file);
+    space_trim(file, end);
     log_saved(file, &save->mark);
     return ERR_OK;
 }

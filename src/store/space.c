@@ -34,8 +34,15 @@ static bool map_pages(struct db_file *file) {
 bool space_map(struct db_file *file) {
     mutex_lock(&file->space);
     bool fine = map_pages(file);
+    file->is_saving = fine;
     mutex_unlock(&file->space);
     return fine;
+}
+
+void space_settle(struct db_file *file) {
+    mutex_lock(&file->space);
+    file->is_saving = 0;
+    mutex_unlock(&file->space);
 }
 
 static i64 take_pages(struct db_file *file, i64 bytes, i64 most, i64 *out_bytes) {
@@ -52,6 +59,7 @@ static i64 take_pages(struct db_file *file, i64 bytes, i64 most, i64 *out_bytes)
     i64 at = file->end;
     *out_bytes = most;
     file->end += most;
+    atomic_store(&file->has_more, true);
     return at;
 }
 
@@ -86,10 +94,33 @@ bool space_take_frame(struct db_file *file, struct buffer *frame, struct extent 
     return fine;
 }
 
-void space_trim(struct db_file *file) {
+/* Under the lock. */
+static void trim(struct db_file *file) {
+    if (!map_pages(file)) {
+        return;
+    }
+    i64 least = MAX_OF(file->end, file->least_end);
+    if (disk_now->size(file->file) > least) {
+        (void)disk_now->resize(file->file, least); /* no matter where it does not work */
+    }
+    atomic_store(&file->has_more, file->end > ALIGN_UP(file->least_end, PAGE_BYTES));
+}
+
+void space_trim(struct db_file *file, i64 least) {
     mutex_lock(&file->space);
-    if (map_pages(file) && disk_now->size(file->file) > file->end) {
-        (void)disk_now->resize(file->file, file->end); /* no matter where it does not work */
+    file->least_end = least;
+    trim(file);
+    mutex_unlock(&file->space);
+}
+
+/* What a load or a save wrote that did not come to its end has to go at once: it may be what fills the disk. */
+void db_file_tidy(struct db_file *file) {
+    if (!file || file->read_only || !atomic_load(&file->has_more) || atomic_load(&file->failed)) {
+        return;
+    }
+    mutex_lock(&file->space);
+    if (!file->is_saving) { /* else the save sees to it */
+        trim(file);
     }
     mutex_unlock(&file->space);
 }

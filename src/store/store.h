@@ -34,6 +34,12 @@ struct table_key { /* PRIMARY KEY, UNIQUE */
     u32 col_count;
     u32 *cols;
 };
+/* They say the same of a table's rows, whatever they are called. */
+static inline bool table_key_equal(const struct table_key *a, const struct table_key *b) {
+    return a->col_count == b->col_count && a->deferrable == b->deferrable &&
+           a->deferred == b->deferred &&
+           memcmp(a->cols, b->cols, (size_t)a->col_count * sizeof *a->cols) == 0;
+}
 struct table_check {
     const char *name;
     u32 oid;

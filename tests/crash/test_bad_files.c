@@ -249,7 +249,7 @@ static void later_log(i64 arg) {
 
 #define COPY_IT \
     "Nothing was written. Copy the file and its log before anything else; `warpfox check FILE` lists what is damaged."
-#define NOT_OURS "The file was not touched. To read a table from it: SELECT * FROM '%s' in a database of its own."
+#define NOT_OURS "The file was not touched. To read rows of a text file: SELECT * FROM '%s' in a database of its own."
 #define NAME_ONE "It was not touched. Name a file; a new one is made where there is none."
 #define PUT_BACK \
     "Commits since the last checkpoint are in it. Put it back beside the database; nothing was written."

@@ -233,6 +233,64 @@ static void test_full_disk(void **state) {
     disk_now = &disk_system;
 }
 
+/* What a statement wrote that failed, or was rolled back, or that a crash came upon, takes no room: a full disk is not
+ * full of it. */
+static void test_left_behind(void **state) {
+    UNUSED(state);
+    const char *rows = in_scratch("rows.csv");
+    char load[300], sql[300];
+    (void)snprintf(load, sizeof load, "copy big from '%s'", rows);
+    (void)snprintf(sql, sizeof sql, "copy (select i, 'row of text ' || md5(cast(i as text)) s "
+                                    "from generate_series(1, 100000) i) to '%s'", rows);
+    disk_now = &disk_paper;
+    struct fault_db f = must_open(PATH);
+    run(f.conn, sql);
+    run(f.conn, "set tablet_rows = 16384; create table t (a integer); insert into t values (1)");
+    run(f.conn, "create table big (i integer, s text); checkpoint");
+    const struct paper *file = paper_find(PATH), *log = paper_find(PATH ".log");
+    i64 size = file->size;
+    disk.room = all_bytes() + 1000000;
+    refused(f.conn, load, "53100");
+    assert_int_equal(file->size, size);
+    run(f.conn, "insert into t values (2)");
+    disk.room = 0;
+    run(f.conn, "begin");
+    run(f.conn, load);
+    i64 loaded = file->size;
+    assert_true(loaded > size + 500000);
+    run(f.conn, "rollback");
+    run(f.conn, "select 1"); /* nobody holds what was there before */
+    run(f.conn, "select 1");
+    assert_int_equal(file->size, size);
+    run(f.conn, "begin");
+    run(f.conn, load);
+    i64 end = disk.count; /* the power goes */
+    run(f.conn, "rollback");
+    close_both(f);
+    crash_at(end, true);
+    journal_drop(end);
+    assert_int_equal(file->size, loaded);
+    disk.room = all_bytes(); /* which is full, then */
+    f = must_open(PATH);
+    run(f.conn, "insert into t values (3)");
+    expect(f.conn, "select count(*), sum(a) from t", "3|6;");
+    expect(f.conn, "select count(*) from big", "0;");
+    check_clean(f.conn);
+    close_both(f);
+    assert_false(log->exists);
+    disk.room = all_bytes(); /* no room for a log, which is not left half made */
+    wf_error error;
+    assert_false(try_open(&f, PATH, &error));
+    assert_string_equal(error.sqlstate, "53100");
+    assert_false(log->exists);
+    disk.room = 0;
+    f = must_open(PATH);
+    expect(f.conn, "select count(*) from t", "3;");
+    close_both(f);
+    disk_forget();
+    disk_now = &disk_system;
+}
+
 /* What a crash left in the log can be read on a full disk; nothing is changed before there is room. */
 static void test_full_after_crash(void **state) {
     UNUSED(state);
@@ -475,7 +533,14 @@ static const char *const made_schema =
     "comment on table t2 is E'COP\\n/* here */ ''\\n'; set search_path = \"Odd name\"; create sequence s3 increment 3; "
     "create table t3 (a integer default nextval('s3'), b integer); insert into t3 (b) values (1); reset search_path; "
     "create table ttttttttttttttttttttttttttttttttttttttt (ccccccccccccccccccccccccccccccccccccccc1 integer unique, "
-    "ccccccccccccccccccccccccccccccccccccccc2 integer unique)";
+    "ccccccccccccccccccccccccccccccccccccccc2 integer unique); "
+    "create table twice (a integer constraint one unique, b integer); "
+    "alter table twice add constraint other unique (a); alter table twice add constraint prime primary key (a); "
+    "alter table twice add constraint late unique (a) deferrable; "
+    "create table grows (a integer, b integer); create view grown as select *, 1 as c from grows; "
+    "create view \"Also\" (x) as with w as (select * from grows) select w.* from w natural join grows; "
+    "alter table grows add column c integer, add column b2 integer; insert into grows values (1, 2, 3, 4); "
+    "comment on view \"Also\" is 'too -- it is'";
 
 static const char *const made_rules =
     "call logiql('base(x, y) -> int(x), int(y). +base(1, 2). +base(2, 3). path(x, y) <- base(x, y). "
@@ -524,6 +589,11 @@ static void check_imported(wf_connection *conn) {
     expect(conn, "table t2", "10|1|1|d;15|2|2|d;20|3|3|d;");
     expect(conn, "table \"Odd name\".t3", "1|1;4|2;");
     expect(conn, "table marked", "/* here */ 'y;");
+    expect(conn, "table grown", "1|2|1;");
+    expect(conn, "table \"Also\"", "1|2;");
+    expect(conn, "select conname, pg_get_constraintdef(oid) from pg_constraint "
+                 "where conrelid = 'twice'::regclass order by 1",
+           "late|UNIQUE (a) DEFERRABLE;one|UNIQUE (a);other|UNIQUE (a);prime|PRIMARY KEY (a);");
     refused(conn, "insert into t2 (\"A a\") values (-3)", "23514");
     run(conn, "rollback");
     refused(conn, "call logiql('+base(5, 4).')", "23514");
@@ -646,6 +716,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats),   cmocka_unit_test(test_newer),  cmocka_unit_test(test_lost_log),
         cmocka_unit_test(test_permissions), cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_left_behind),
         cmocka_unit_test(test_full_after_crash), cmocka_unit_test(test_lazy),
         cmocka_unit_test(test_vacuum_opened),
         cmocka_unit_test(test_vacuum),    cmocka_unit_test(test_copy_of_memory), cmocka_unit_test(test_rules),
