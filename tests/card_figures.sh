@@ -196,29 +196,25 @@ figures_load() { # a scale factor of which the columns that queries read just fi
     echo "SF $sf: loaded in $(sed -n '1s/^time //p' "$tmp/times"), rounds of gpu: $(awk '$1 == "gpu" { s[$2] += $4 } END { printf "%.0f, %.0f ms", s[1], s[2] }' "$tmp/runs")" >&2
 }
 
-# Scripts k, k + n, k + 2n … under compute-sanitizer, until the time is over; says where to go on.
+# Scripts k, k + n, k + 2n … under compute-sanitizer, several at a time, until the time is over; names those not reached.
 sanitized() { # K/N, PATTERN, seconds
-    local k=${1%/*} n=${1#*/} end=$((SECONDS + $3)) tool script says left=0 done=0 found=0
-    tool=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-    [ -n "$simt" ] && tool=true
-    while read -r script; do
-        if [ $SECONDS -ge $end ]; then
-            left=$((left + 1))
-            echo "not reached: $script" >&2
-            continue
-        fi
-        if [ -n "$simt" ]; then
-            says=$("$build/runner" --cell "gpu vm" "$script" 2>&1)
+    local k=${1%/*} n=${1#*/} tool done found left
+    tool="$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer) --tool memcheck --error-exitcode 99"
+    [ -n "$simt" ] && tool=env
+    find tests/sql -name '*.test' | grep -E "$2" | sort | awk -v k="$k" -v n="$n" 'NR % n == k % n' >"$tmp/slice"
+    # shellcheck disable=SC2016
+    xargs -P "$(small 2 8)" -I '{}' bash -c '
+        if [ "$(date +%s)" -ge "$1" ]; then
+            echo "late $4"
+        elif says=$($2 "$3" --cell "gpu vm" "$4" 2>&1); then
+            echo "good $4"
         else
-            says=$("$tool" --tool memcheck --error-exitcode 99 "$build/runner" --cell "gpu vm" "$script" 2>&1)
-        fi
-        if [ $? != 0 ]; then
-            found=$((found + 1))
-            echo "$says" | grep -E '=========|failed|FAILED' | head -n 20 >&2
-            echo "in $script" >&2
-        fi
-        done=$((done + 1))
-    done < <(find tests/sql -name '*.test' | grep -E "$2" | sort | awk -v k="$k" -v n="$n" 'NR % n == k % n')
+            echo "bad $4"
+            echo "$4:" >&2
+            echo "$says" | grep -E "=====|failed|expected" | head -n 20 >&2
+        fi' sanitize "$(($(date +%s) + $3))" "$tool" "$build/runner" '{}' <"$tmp/slice" >"$tmp/slices"
+    done=$(grep -c '^[gb]' "$tmp/slices") found=$(grep -c '^bad' "$tmp/slices") left=$(grep -c '^late' "$tmp/slices")
+    sed -n 's/^late/not reached:/p' "$tmp/slices" >&2
     row "$((found > 0))" sanitizer "slice $k of $n, memcheck, gpu vm" "$done scripts, $found with errors, $left not reached"
     figure "compute-sanitizer silent, slice $k of $n" "no error" "$found in $done scripts, $left not reached" "$((found > 0))"
 }
