@@ -1162,11 +1162,18 @@ static FALLIBLE run_job(struct job *j) {
     return ERR_OK;
 }
 
-/* An append that failed leaves what the variable held. */
+/* An append that failed leaves what the variable held, and the bytes of its texts. */
 static void put_back_old(struct job *j) {
-    struct variable *v = &j->x->vars[j->plan.sink->var];
+    u32 var = j->plan.sink->var;
+    struct variable *v = &j->x->vars[var];
     v->copy = j->in_place ? NULL : v->copy;
     variable_reset(v);
+    for (i64 i = 0; i < j->old->texts.count; i++) {
+        struct buffer *heap = j->old->texts.items[i].heap;
+        if (heap) {
+            variable_keep_heap(j->x, var, buffer_retain(heap));
+        }
+    }
     v->copy = j->old;
     v->copy_release = gpu_var_release;
     v->copy_space = j->g->device.space;

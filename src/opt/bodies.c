@@ -4,7 +4,8 @@
  * names. Each rule of a recursion is an arm of what a round adds to its relation. Where the joins of
  * several arms are equal (plan/equal.c), in which rows of the round are equal to themselves, the first becomes the
  * input of a SHARED, with the conditions that all arms have, and each arm goes on from there with those
- * of its own.
+ * of its own. Only arms that have the first one's conditions take part: what the SHARED makes is then what
+ * that arm needs.
  *
  * The pass runs before conditions move: what a head asks for would part bodies that are written alike.
  * Arms without a join are left alone: their rows are read again as quickly as a copy of them. See decision 0057. */
@@ -117,6 +118,21 @@ static void drop_conds(struct bodies *b, const struct body *body, const expr_lis
     body->filter->filter.conds = own;
 }
 
+static bool is_not_null(const struct expr *cond) {
+    return cond->kind == EXPR_NOT && cond->args[0]->kind == EXPR_IS_NULL;
+}
+
+/* Whether `body` has the first one's conditions, so that its rows are among those the first one needs. Joins
+ * alone may be products of everything, which no rule asks for; tests for NULL leave out little. */
+static bool is_within(struct bodies *b, const struct body *first, const struct body *body) {
+    const expr_list *conds = first->filter ? &first->filter->filter.conds : NULL;
+    bool within = true;
+    for (i64 i = 0; conds && i < conds->count && within; i++) {
+        within = is_not_null(conds->items[i]) || has_cond(b, body, conds->items[i]);
+    }
+    return within;
+}
+
 /* The group's joins, and the conditions that all have, once. */
 static void share(struct bodies *b, struct body *const *group, i64 count) {
     struct plan *plan = b->o->plan;
@@ -166,7 +182,7 @@ static void consider(struct bodies *b, i64 at) {
         }
         body->map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
         if (rel_equal_round(plan, group[0]->joins, body->joins, body->map, b->fix) &&
-            covers(body->map, group[0]->joins, body->joins)) {
+            covers(body->map, group[0]->joins, body->joins) && is_within(b, group[0], body)) {
             body->gone = 1;
             group[count++] = body;
         }

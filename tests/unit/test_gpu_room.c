@@ -145,6 +145,33 @@ static void test_no_room(void **state) {
     close_db();
 }
 
+/* Rows with texts, to which a step without room on the card was to add: what the texts say stays when the
+ * host goes on. */
+static void test_texts_stay(void **state) {
+    (void)state;
+    open_db("200kB", "vm");
+    run("set host_rows = 0");
+    run("create table t as select i a, i % 7 b from generate_series(1::bigint, 6000) i");
+    run("create table s as select i a, i % 3 b from generate_series(1::bigint, 300) i");
+    run("set device = auto");
+    for (int seed = 1; seed <= 14; seed++) {
+        char text[60];
+        snprintf(text, sizeof text, "set mix_devices = %d", seed);
+        run(text);
+        for (int again = 0; again < 2; again++) {
+            int64_t sum = 0;
+            int64_t rows = count_rows(
+                "select count(*), sum(a)::bigint from (select 'the first text' k, a from s where b < 5 "
+                "union all select 'the second text', a from t where b < 6) u where k is not null "
+                "group by k having k like 'the % text' and min(length(k)) > 13",
+                2, &sum);
+            assert_int_equal(rows, 2);
+            assert_int_equal(sum, 300 + 45150 + 5143 + 15430286);
+        }
+    }
+    close_db();
+}
+
 /* Steps of all kinds over a card that holds a hundredth of them, and tablets that are larger than
  * it. */
 static void test_hardly_any(void **state) {
@@ -336,6 +363,7 @@ int main(void) {
         cmocka_unit_test(test_matches),
         cmocka_unit_test(test_matches_of_batches),
         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_texts_stay),
     };
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }
