@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Multiway joins drawn at random, and large ones, answered by Warpfox and DuckDB: every answer has to be the same.
 
-    bench/check_multiway.py [--seed 1] [--queries 200] [--device cpu]
+    bench/check_multiway.py [--seed 1] [--queries 200] [--device cpu] [--threads 2] [--gpu-memory 300kB]
 
-Relations of two to four columns with repeated rows, loops, NULLs and other types, one without rows; three to twenty atoms. Each query is asked with
-`multiway` on and auto, and again, when sorted rows are kept, and with little memory; those that take DuckDB over 5 s are left out. Then cliques and cycles of up to 16 nodes."""
+Relations of two to four columns with repeated rows, loops, NULLs and other types, one without rows; three to twenty atoms; decimals meet integers. Half of the queries have something around the pattern: groups, DISTINCT,
+outer joins, EXISTS, conditions on NULLs, unions. Each is asked with `multiway` on and auto, again, when sorted rows are kept, with vectors of three rows, with rows that are never kept, and with little memory; those that take DuckDB over 5 s are left
+out. Then cliques and cycles of up to 16 nodes."""
 import argparse
 import random
 import sys
@@ -23,8 +24,10 @@ TABLES = {  # columns, rows, values, share of NULLs
     "z": (["int", "int"], 0, 8, 0),
     "t3": (["int", "bigint", "int"], 80, 7, .05),
     "t4": (["bigint", "int", "smallint", "int"], 90, 6, .02),
+    "c": (["decimal(8,2)", "int"], 60, 8, .05),
 }
-WAYS = ["set multiway = on", "set multiway = auto", "set multiway = on", "set statement_memory = '2MB'"]
+WAYS = ["set multiway = on", "set multiway = auto", "set multiway = on", "set vector_rows = 3", "set tries = computed",
+        "set statement_memory = '{}MB'", "set statement_memory = '{}kB'"]
 
 
 def literal(kind, value):
@@ -32,12 +35,14 @@ def literal(kind, value):
 
 
 class Pair:
-    def __init__(self, device):
+    def __init__(self, args):
         self.duck = duckdb.connect()
-        self.ours = wf.Connection(threads=2, device=device)
+        self.ours = wf.Connection(threads=args.threads, device=args.device, gpu_memory=args.gpu_memory)
         self.duck.execute("set enable_progress_bar = false")
         self.ours.run("set statement_timeout = '60s'")
         self.asked = self.wrong = 0
+        few = max(args.threads, 2) # workers hold vectors of every column of twenty atoms
+        self.ways = [way.format(few if "MB" in way else 512 * few) for way in WAYS]
 
     def run(self, sql):
         self.duck.execute(sql)
@@ -67,7 +72,7 @@ class Pair:
         if not right:
             return
         self.asked += 1
-        for way in WAYS:
+        for way in self.ways:
             self.ours.run(way)
             try:
                 got = [None if v in (None, "") else str(v) for v in self.ours.row(sql)]
@@ -77,12 +82,37 @@ class Pair:
                 self.wrong += 1
                 print(f"{way}: {got}, not {right}: {sql}", flush=True)
                 break
-        self.ours.run("set statement_memory = 0")
+        for usual in ("statement_memory = 0", "vector_rows = 1024", "tries = kept"):
+            self.ours.run(f"set {usual}")
+
+
+def around(rng, atoms, where, places, names):
+    """A query over the pattern whose answer is one row of integers."""
+    nodes = list(places.values())
+    x, y = rng.choice(nodes), rng.choice(nodes)
+    rows = f"select {x} as x, {y} as y from {', '.join(atoms)} where {where}"
+    other = names[0]
+    return rng.choice([
+        f"select count(*), sum(n), max(n) from (select x, count(*) as n from ({rows}) p group by x) g",
+        f"select count(*), sum(n) from (select x, y, count(*) as n from ({rows}) p group by x, y having count(*) > 2) g",
+        f"select count(*), count(distinct x), count(y) from (select distinct x, y from ({rows}) p) d",
+        f"select count(*), count(o.c0), count(o.c1) from ({rows}) p left join {other} o on o.c0 = p.x and o.c1 = p.y",
+        f"select count(*), count(p.x) from {other} o left join ({rows}) p on o.c0 = p.x and o.c1 = p.y",
+        f"select count(*), count(p.x), count(o.c0) from (select distinct x, y from ({rows}) p) p full join {other} o on o.c0 = p.x",
+        f"select count(*) from {other} o where exists (select 1 from {', '.join(atoms)} where {where} and {x} = o.c0)",
+        f"select count(*) from {other} o where not exists (select 1 from {', '.join(atoms)} where {where} and {x} = o.c0 and {y} <> o.c1)",
+        f"select count(*) from {other} o where o.c1 not in (select x from ({rows}) p) or o.c1 is null",
+        f"select count(*) from (({rows}) union select c0, c1 from {other}) u where x is null or y is not null",
+        f"select count(*), count(x) from (({rows}) except select c0, c1 from {other}) u",
+        f"select count(*) from (select x, y from ({rows}) p order by 1, 2 limit 7 offset 3) t",
+        f"select count(*), sum(r) from (select row_number() over (partition by x) as r from ({rows}) p) t",
+        f"select count(*) from {', '.join(atoms)} where {where} and ({x} = {y} or {x} in (select c0 from {other}))",
+    ])
 
 
 def draw(rng):
     text = rng.random() < .15
-    names = ["s"] if text else ["e", "e", "e", "d", "m", "t3", "t4"] + ["z"] * (rng.random() < .1)
+    names = ["s"] if text else ["e", "e", "e", "d", "m", "t3", "t4"] + ["c"] * (rng.random() < .2) + ["z"] * (rng.random() < .1)
     nodes, places, conditions, atoms = rng.choice([3, 3, 4, 4, 5]), {}, [], []
     for i in range(rng.choice([3, 3, 4, 5, 6, 8, 12, 20])):
         name = rng.choice(names)
@@ -97,7 +127,9 @@ def draw(rng):
     for here in places.values():
         if not text and rng.random() < .2:
             conditions.append(f"{here} {rng.choice(['<', '>', '<>', '<='])} {rng.choice(list(places.values()))}")
-    sums = "" if text or rng.random() < .5 else ", " + ", ".join(f"sum({here})" for here in places.values())
+    if rng.random() < .5:
+        return around(rng, atoms, " and ".join(conditions), places, names)
+    sums = "" if text or "c" in names or rng.random() < .5 else ", " + ", ".join(f"sum({here})" for here in places.values())
     return f"select count(*){sums} from {', '.join(atoms)} where {' and '.join(conditions)}"
 
 
@@ -131,8 +163,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--gpu-memory", default="0", help="of the card")
     args = parser.parse_args()
-    rng, pair = random.Random(args.seed), Pair(args.device)
+    rng, pair = random.Random(args.seed), Pair(args)
     for name in TABLES:
         pair.make(rng, name)
     for _ in range(args.queries):
