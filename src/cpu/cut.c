@@ -101,6 +101,7 @@ static bool find_uses(struct exec *x, const struct pipeline *pipe, u32 at, struc
                 return false;
             }
             u->before[op->dst] = 1;
+            u->scoped[op->dst] = 0; /* every row has it now */
             continue;
         }
         op_reads(op, pipe->sinks, note_after, u->after);
