@@ -84,6 +84,8 @@ static const struct {
     {"1400kB", CUT,
      "select count(*), sum(length(s)) from (select k, s || 'y' as s from a) y where exists "
      "(select 1 from (select k, s || 'x' as s from b) x where x.k = y.k and x.s < y.s)"},
+    /* sinks that share a scan */
+    {"1400kB", CUT, "select count(distinct k), count(distinct s), count(distinct w) from a"},
     /* texts that aggregates make or choose in many groups */
     {"1400kB", MERGED, "select count(*), sum(length(t)) from (select string_agg(s || 'x', ',') t from a "
      "group by i / 3) q"},
