@@ -256,12 +256,17 @@ static bool reserve_one(struct memory *mem, i64 bytes, bool large) {
     if (idle > 0 && used + idle > room_of(mem, false)) {
         give_back(mem, used + idle - room_of(mem, false));
     }
+    return true;
+}
+
+/* When nobody has refused: what was asked for is no peak. */
+static void note_peak(struct memory *mem) {
+    i64 used = atomic_load_explicit(&mem->used_bytes, memory_order_relaxed);
     i64 peak = atomic_load_explicit(&mem->peak_bytes, memory_order_relaxed);
     while (used > peak &&
            !atomic_compare_exchange_weak_explicit(&mem->peak_bytes, &peak, used,
                                                   memory_order_relaxed, memory_order_relaxed)) {
     }
-    return true;
 }
 
 static bool reserve_all(struct memory *mem, i64 bytes, bool large) {
@@ -272,6 +277,9 @@ static bool reserve_all(struct memory *mem, i64 bytes, bool large) {
             }
             return false;
         }
+    }
+    for (struct memory *m = mem; m; m = m->parent) {
+        note_peak(m);
     }
     return true;
 }

@@ -341,6 +341,9 @@ FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u
 /* variance.c: true when the vector is to be dropped. */
 bool variance_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
 
+/* class_texts.c: whether texts of the column are in memory until the next class of its rows takes their place. */
+bool class_texts_pass(const struct exec *x, u32 rows_var, u32 col);
+
 /* hold.c: columns that lie in the database file. */
 bool texts_pass(const struct exec *x, const struct pipeline *pipe);
 void hold_open(struct pipe_run *run);

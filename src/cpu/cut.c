@@ -101,6 +101,7 @@ static bool find_uses(struct exec *x, const struct pipeline *pipe, u32 at, struc
                 return false;
             }
             u->before[op->dst] = 1;
+            u->scoped[op->dst] = 0; /* every row has it now */
             continue;
         }
         op_reads(op, pipe->sinks, note_after, u->after);
@@ -325,6 +326,39 @@ static bool is_wanted(const struct exec *x, const struct op *op, const b8 *wante
     return makes_numbers(op) ? wanted && wanted[op->imm] : x->vars[op->imm].leaves != NULL;
 }
 
+/* Rows are handed to sinks that share a scan as soon as each has what it wants. What follows may be cut where nothing
+ * was handed on before: EMITs move behind whatever neither drops rows nor fails nor changes what they read. */
+static const struct pipeline *emit_late(struct exec *x, const struct pipeline *pipe) {
+    if (pipe->sink_count < 2) {
+        return pipe;
+    }
+    struct uses u = uses_new(x, pipe);
+    struct pipeline *late = NEW(x->arena, struct pipeline);
+    struct op *held = NEW_ARRAY(x->arena, struct op, pipe->op_count + 1);
+    u32 held_count = 0, depth = 0;
+    find_defs(pipe, 0, &u);
+    *late = *pipe;
+    late->ops = NEW_ARRAY(x->arena, struct op, pipe->op_count + 1);
+    late->op_count = 0;
+    for (u32 i = 0; i <= pipe->op_count; i++) {
+        const struct op *op = i < pipe->op_count ? &pipe->ops[i] : NULL;
+        bool again = op && op_writes(op) && u.defs[op->dst] > 1;
+        bool scope = op && (op->code == OP_WHEN || op->code == OP_TRY || op->code == OP_EACH);
+        bool stops = !op || scope || again || op_shapes(op) || op_may_fault(op);
+        for (u32 h = 0; stops && h < held_count; h++) {
+            late->ops[late->op_count++] = held[h];
+        }
+        held_count = stops ? 0 : held_count;
+        if (op && op->code == OP_EMIT && depth == 0) {
+            held[held_count++] = *op;
+        } else if (op) {
+            opens_scope(op, &depth);
+            late->ops[late->op_count++] = *op;
+        }
+    }
+    return late;
+}
+
 /* What is asked of a search for cuts. */
 struct cutting {
     struct exec *x;
@@ -361,6 +395,7 @@ bool cut_possible(struct exec *x, const struct pipeline *pipe, u32 var) {
     }
     b8 *wanted = NEW_ARRAY(x->arena, b8, x->program->var_count + 1);
     wanted[var] = 1;
+    pipe = emit_late(x, pipe);
     struct cutting c = {x, wanted, NEW_ARRAY(x->arena, b8, x->program->var_count + 1)};
     struct uses u;
     struct cut cut;
@@ -377,7 +412,7 @@ struct stage *cut_stages(struct exec *x, const struct pipeline *pipe, const b8 *
                          u32 *out_count) {
     struct stage *stages = NEW_ARRAY(x->arena, struct stage, pipe->op_count + 2);
     u32 count = 0, from = 0, marks = 0;
-    const struct pipeline *rest = pipe;
+    const struct pipeline *rest = emit_late(x, pipe);
     struct cutting c = {x, wanted, NEW_ARRAY(x->arena, b8, x->program->var_count + 1)};
     while (may_cut(x, pipe)) {
         struct uses u;
@@ -393,7 +428,7 @@ struct stage *cut_stages(struct exec *x, const struct pipeline *pipe, const b8 *
         from++; /* behind the opcode itself */
         count++;
     }
-    stages[count].pipe = (struct pipeline *)rest; /* which nobody changes */
+    stages[count].pipe = (struct pipeline *)(count ? rest : pipe); /* which nobody changes */
     stages[count].mark_first = marks;
     *out_count = count + 1;
     return stages;

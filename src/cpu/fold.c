@@ -10,7 +10,24 @@
 
 #include <math.h>
 
-enum { ROWS_PER_CHECK = STOP_EVERY(1 << 16) };
+enum {
+    ROWS_PER_CHECK = STOP_EVERY(1 << 16),
+#ifdef WF_HARD
+    HEAP_LEAST = 1 << 10,
+    HEAP_MOST = 8 << 10
+#else
+    HEAP_LEAST = 4 << 10, /* bytes of texts that are made together */
+    HEAP_MOST = 256 << 10
+#endif
+};
+
+/* Texts of many groups lie one behind the other. They are written in memory and copied to where they stay, which may
+ * be temporary space. */
+struct texts_made {
+    struct buffer *heap; /* where they stay; NULL = none yet */
+    u8 *bytes;
+    i64 cap, used;
+};
 
 struct folding {
     struct exec *x;
@@ -18,6 +35,8 @@ struct folding {
     const struct chunk *chunk;
     const struct column *args[2];
     struct chunk *out;
+    struct texts_made made;
+    i64 passed, given; /* rows of the source and groups that nobody looks at again */
 };
 
 static bool arg_null(const struct column *col, i64 row) {
@@ -35,6 +54,57 @@ static bool counts(const struct folding *f, i64 first, i64 row) {
     return !f->step->distinct || row == first || !column_same(f->args[0], row - 1, row);
 }
 
+static void made_keep(struct folding *f) {
+    struct texts_made *made = &f->made;
+    if (made->heap && made->used > 0) {
+        mem_copy(f->x->mem, made->heap->data, made->bytes, made->used);
+    }
+    made->heap = NULL; /* the variable has it */
+    made->used = 0;
+}
+
+static void made_fini(struct folding *f) {
+    mem_free(f->x->mem, f->made.bytes, f->made.cap);
+    f->made.bytes = NULL;
+}
+
+/* Another heap, twice as large as the last one. */
+static FALLIBLE made_next(struct folding *f, i64 bytes) {
+    struct texts_made *made = &f->made;
+    made_keep(f);
+    made_fini(f);
+    made->cap = MAX_OF(MIN_OF(MAX_OF(2 * made->cap, HEAP_LEAST), HEAP_MOST), bytes);
+    made->bytes = mem_alloc(f->x->mem, made->cap);
+    made->heap = made->bytes ? buffer_new(f->x->mem, made->cap) : NULL;
+    if (!made->heap) {
+        return memory_refused(f->x->mem, f->x->err, made->cap);
+    }
+    variable_keep_heap(f->x, f->step->dst, made->heap);
+    return ERR_OK;
+}
+
+/* Where the bytes of a group's text are written, *out, and where they stay. One that is long has a heap of its own. */
+static FALLIBLE made_room(struct folding *f, i64 bytes, u8 **out, const u8 **out_stays) {
+    struct texts_made *made = &f->made;
+    if (bytes > HEAP_MOST / 4) {
+        struct buffer *heap = buffer_new(f->x->mem, bytes);
+        if (!heap) {
+            return memory_refused(f->x->mem, f->x->err, bytes);
+        }
+        variable_keep_heap(f->x, f->step->dst, heap);
+        *out = heap->data;
+        *out_stays = heap->data;
+        return ERR_OK;
+    }
+    if (!made->heap || made->cap - made->used < bytes) {
+        TRY(made_next(f, bytes));
+    }
+    *out = made->bytes + made->used;
+    *out_stays = made->heap->data + made->used;
+    made->used += bytes;
+    return ERR_OK;
+}
+
 static FALLIBLE fold_text(struct folding *f, i64 to, i64 first, i64 end) {
     const str *texts = f->args[0]->data;
     const str *commas = f->args[1] ? f->args[1]->data : NULL;
@@ -43,11 +113,10 @@ static FALLIBLE fold_text(struct folding *f, i64 to, i64 first, i64 end) {
         bool comma = commas && r > first && !arg_null(f->args[1], r);
         bytes += counts(f, first, r) ? (i64)texts[r].len + (comma ? (i64)commas[r].len : 0) : 0;
     }
-    struct buffer *heap = buffer_new(f->x->mem, MAX_OF(bytes, 1));
-    if (!heap) {
-        return memory_refused(f->x->mem, f->x->err, bytes);
-    }
-    u8 *at = heap->data;
+    u8 *at = NULL;
+    const u8 *stays = NULL;
+    TRY(made_room(f, bytes, &at, &stays));
+    const u8 *start = at;
     for (i64 r = first; r < end; r++) {
         if (!counts(f, first, r)) {
             continue;
@@ -61,8 +130,9 @@ static FALLIBLE fold_text(struct folding *f, i64 to, i64 first, i64 end) {
             at += texts[r].len;
         }
     }
-    ((str *)f->out->cols[1].data)[to] = str_from((struct sv){(const char *)heap->data, bytes});
-    variable_keep_heap(f->x, f->step->dst, heap);
+    str text = str_from((struct sv){(const char *)start, bytes});
+    text.addr = (u64)(size_t)stays;
+    ((str *)f->out->cols[1].data)[to] = text;
     return ERR_OK;
 }
 
@@ -141,6 +211,47 @@ static FALLIBLE fold_group(struct folding *f, i64 to, i64 first, i64 end) {
     }
 }
 
+/* Texts that lie in the order of the rows. */
+static void pass_texts(const struct folding *f, i64 first, i64 end) {
+    const str *text = f->args[0]->data;
+    bool rise = f->args[0]->kind == KIND_STR && text[first].addr < text[end - 1].addr;
+    if (rise) {
+        mem_pass(f->x->mem, (const void *)(size_t)text[first].addr,
+                 (i64)(text[end - 1].addr - text[first].addr));
+    }
+}
+
+/* What was read, and the groups made of it, go back to temporary space where they came from. */
+static void let_go(struct folding *f, i64 rows, i64 groups) {
+    if (rows - f->passed >= ROWS_PER_CHECK && f->x->mem->temp) {
+        pass_texts(f, f->passed, rows);
+        chunk_pass(f->chunk, f->passed, rows - f->passed);
+        chunk_pass(f->out, f->given, groups - f->given);
+        f->passed = rows;
+        f->given = groups;
+    }
+}
+
+static FALLIBLE fold_groups(struct folding *f) {
+    const i64 *key = f->chunk->cols[f->step->col].data;
+    i64 to = 0;
+    for (i64 first = 0; first < f->chunk->rows; to++) {
+        i64 end = first + 1;
+        while (end < f->chunk->rows && key[end] == key[first]) {
+            if (++end % ROWS_PER_CHECK == 0) {
+                TRY(exec_check(f->x));
+            }
+        }
+        ((i64 *)f->out->cols[0].data)[to] = key[first];
+        TRY(fold_group(f, to, first, end));
+        TRY(exec_check(f->x));
+        let_go(f, end, to + 1);
+        first = end;
+    }
+    made_keep(f);
+    return ERR_OK;
+}
+
 wf_status fold_run(struct exec *x, const struct step *step) {
     TRY(variable_flatten(x, step->src));
     struct folding f = {.x = x, .step = step, .chunk = x->vars[step->src].chunks.items[0]};
@@ -162,19 +273,10 @@ wf_status fold_run(struct exec *x, const struct step *step) {
     }
     memset(f.out->cols[0].nulls, 0, (size_t)groups);
     variable_append(x, step->dst, f.out);
-    i64 to = 0;
-    for (i64 first = 0; first < f.chunk->rows; to++) {
-        i64 end = first + 1;
-        while (end < f.chunk->rows && key[end] == key[first]) {
-            if (++end % ROWS_PER_CHECK == 0) {
-                TRY(exec_check(x));
-            }
-        }
-        ((i64 *)f.out->cols[0].data)[to] = key[first];
-        TRY(fold_group(&f, to, first, end));
-        TRY(exec_check(x));
-        first = end;
+    wf_status status = fold_groups(&f);
+    made_fini(&f);
+    if (step->fold != AGG_STRING_AGG) { /* which makes its texts */
+        variable_keep_heaps(x, step->dst, step->src);
     }
-    variable_keep_heaps(x, step->dst, step->src);
-    return ERR_OK;
+    return status;
 }

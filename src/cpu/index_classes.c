@@ -7,13 +7,13 @@
  * and outer, semi and anti joins need nothing else. What a pipeline does before the look-up is done
  * again in every pass: tables are in memory, and reading them again costs less than writing what was
  * computed from them. Where a row that is dropped would be missed (it was handed on before, or may
- * come by without a look-up), the whole index lies in temporary space instead. */
+ * come by without a look-up), the whole index lies in temporary space instead. Texts that lie there go with
+ * their rows (class_texts.c). */
 #include "cpu/index_int.h"
 
 #include "codes/control.h"
 
 enum {
-    CLASS_BITS_MOST = 8,
     HASHED_BYTES = 64, /* of a row in a hash table, and while it is made */
     LISTED_BYTES = 8,  /* of one in other forms, besides a quarter of a byte for each key of the span */
 #ifdef WF_HARD
@@ -148,7 +148,9 @@ i32 class_bits(const struct build *b, const struct step *step, bool hashed) {
     u64 span = b->lo <= b->hi ? (u64)b->hi - (u64)b->lo : 0;
     i64 index_bytes = hashed ? b->rows * HASHED_BYTES : b->rows * LISTED_BYTES + (i64)(span / 4);
     bool set = x->program->vars[step->dst].set;
-    bool aside = !set && lies_aside(x, &x->vars[step->src]);
+    i64 text_bytes = set ? 0 : class_texts_width(x, step->src);
+    bool aside = !set && (text_bytes > 0 || lies_aside(x, &x->vars[step->src]));
+    row_bytes += text_bytes;
     i64 room = memory_left(x->mem) / 2;
     if (index_bytes + (aside ? b->rows * row_bytes : 0) <= room || !all_may_pass(x, step)) {
         return 0;
@@ -168,7 +170,10 @@ struct classing {
     const struct build *b;
     struct index *index;
     struct chunk *out;
+    u32 rows_var;
+    const b8 *moves; /* by column: its texts go along */
     u32 col;
+    b8 flags_only; /* its values are put already */
     i64 *counts; /* per chunk and class: rows */
     i64 *places; /* ... and where they go */
     _Atomic i32 refused;
@@ -252,7 +257,7 @@ static void put_task(void *arg, i64 c, i32 worker) {
     if (exec_check(k->x)) {
         return;
     }
-    bool fine = put_values(k, c, to->data, from->data, kind_bytes[to->kind]);
+    bool fine = k->flags_only || put_values(k, c, to->data, from->data, kind_bytes[to->kind]);
     if (fine && to->nulls && from->nulls) {
         fine = put_values(k, c, to->nulls, from->nulls, 1);
     } else if (fine && to->nulls) {
@@ -283,6 +288,10 @@ static FALLIBLE put_column(struct classing *k, u32 c) {
     out->cols[c].data = out->buffers[2 * c]->data;
     out->cols[c].nulls = nulls ? out->buffers[2 * c + 1]->data : NULL;
     k->col = c;
+    k->flags_only = k->moves[c];
+    if (k->moves[c]) {
+        TRY(class_texts_put(k->b, k->rows_var, c, k->places, out));
+    }
     tasks_run(k->x, k->b->chunk_count, put_task, k);
     return atomic_load(&k->refused) ? memory_refused(mem, k->x->err, bytes) : exec_check(k->x);
 }
@@ -300,11 +309,51 @@ static void find_places(struct classing *k) {
     k->index->class_starts[k->classes] = at;
 }
 
+/* Columns whose texts lie in temporary space. */
+static const b8 *moving_texts(const struct exec *x, u32 rows_var) {
+    const struct var *def = &x->program->vars[rows_var];
+    b8 *moves = NEW_ARRAY(x->arena, b8, def->col_count + 1);
+    for (u32 c = 0; c < def->col_count; c++) {
+        moves[c] = class_texts_aside(x, rows_var, c);
+    }
+    return moves;
+}
+
+/* The rows by class take the place of those there were; and so do their texts, where all of them moved. */
+static void take_place(struct classing *k, i64 heap_count) {
+    const struct var *def = &k->x->program->vars[k->rows_var];
+    struct variable *v = &k->x->vars[k->rows_var];
+    bool all = true;
+    variable_drop_copy(v); /* its rows are in another order */
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        chunk_release(v->chunks.items[i]);
+    }
+    v->chunks.count = 0;
+    VEC_PUSH(exec_arena(k->x), &v->chunks, k->out);
+    for (u32 c = 0; c < def->col_count; c++) {
+        all = all && (k->moves[c] || def->kinds[c] != KIND_STR);
+    }
+    for (u32 w = 0; w < k->x->program->var_count; w++) {
+        all = all && k->x->vars[w].view_of != k->rows_var + 1;
+    }
+    i64 kept = all ? v->heaps.count - heap_count : 0;
+    for (i64 i = 0; i < heap_count && all; i++) {
+        buffer_release(v->heaps.items[i]);
+    }
+    if (all && kept > 0) {
+        memmove(v->heaps.items, v->heaps.items + heap_count, (size_t)kept * sizeof *v->heaps.items);
+    }
+    v->heaps.count = all ? kept : v->heaps.count;
+}
+
 wf_status classes_build(const struct build *b, const struct step *step, i32 bits) {
     struct exec *x = b->x;
     struct variable *from = &x->vars[step->src];
     const struct var *def = &x->program->vars[step->src];
     struct classing k = {.x = x, .b = b, .index = b->index, .classes = 1LL << bits};
+    i64 heap_count = from->heaps.count;
+    k.rows_var = step->src;
+    k.moves = moving_texts(x, step->src);
     i64 bytes = 2 * MAX_OF(b->chunk_count, 1) * k.classes * (i64)sizeof(i64);
     b->index->class_bits = (u8)bits;
     b->index->class_set = x->program->vars[step->dst].set;
@@ -329,18 +378,15 @@ wf_status classes_build(const struct build *b, const struct step *step, i32 bits
         chunk_release(k.out);
         return status;
     }
-    variable_drop_copy(from); /* its rows are in another order */
-    for (i64 i = 0; i < from->chunks.count; i++) {
-        chunk_release(from->chunks.items[i]);
-    }
-    from->chunks.count = 0;
-    VEC_PUSH(exec_arena(x), &from->chunks, k.out);
+    take_place(&k, heap_count);
     return ERR_OK;
 }
 
 /* one class */
 
-static FALLIBLE copy_class(struct exec *x, const struct chunk *all, i64 first, struct chunk *out) {
+static FALLIBLE copy_class(struct exec *x, struct index *index, struct chunk *out) {
+    const struct chunk *all = index->class_all;
+    i64 first = index->class_starts[index->class_no];
     for (u32 c = 0; c < all->col_count; c++) {
         const struct column *col = &all->cols[c];
         i64 width = kind_bytes[col->kind];
@@ -357,6 +403,7 @@ static FALLIBLE copy_class(struct exec *x, const struct chunk *all, i64 first, s
         if (nulls) {
             mem_copy(x->mem, nulls->data, col->nulls + first, out->rows);
         }
+        TRY(class_texts_open(x, index, out, c));
     }
     return ERR_OK;
 }
@@ -372,11 +419,13 @@ void class_close(struct exec *x, u32 var) {
         chunk_release(rows->chunks.items[0]);
         rows->chunks.items[0] = index->class_all;
     }
+    class_texts_close(index, x->program->vars[x->program->vars[var].rows_var].col_count);
     index_release(x->mem, index);
     *index = (struct index){.class_bits = index->class_bits,
                             .class_set = index->class_set,
                             .class_col = index->class_col,
-                            .class_starts = index->class_starts};
+                            .class_starts = index->class_starts,
+                            .class_texts = index->class_texts};
 }
 
 wf_status class_open(struct exec *x, u32 var, u32 class) {
@@ -392,7 +441,7 @@ wf_status class_open(struct exec *x, u32 var, u32 class) {
     index->class_no = class;
     index->class_all = all;
     rows->chunks.items[0] = mine;
-    TRY(copy_class(x, all, index->class_starts[class], mine));
+    TRY(copy_class(x, index, mine));
     struct build b;
     TRY(build_scan(&b, x, rows->chunks.items, 1, index->class_col));
     b.index = index;

@@ -5,6 +5,8 @@
 #include "cpu/cpu_int.h"
 #include "cpu/slots.h"
 
+enum { CLASS_BITS_MOST = 8 };
+
 /* The key column as it lies in the variable's chunks; rows count through all of them. */
 struct build {
     struct exec *x;
@@ -44,6 +46,17 @@ FALLIBLE set_form(struct build *b);
 i32 class_bits(const struct build *b, const struct step *step, bool hashed);
 /* The rows by class; the index has no keys before class_open. */
 FALLIBLE classes_build(const struct build *b, const struct step *step, i32 bits);
+
+/* class_texts.c: texts that go with the rows of their class. The bytes of a row's, on the average. */
+i64 class_texts_width(const struct exec *x, u32 rows_var);
+bool class_texts_aside(const struct exec *x, u32 rows_var, u32 col);
+/* A column of rows to `out`, and its texts to a heap that the variable keeps; rows_place: per chunk and class, where
+ * its rows go. */
+FALLIBLE class_texts_put(const struct build *b, u32 rows_var, u32 col, const i64 *rows_place,
+                         struct chunk *out);
+/* Texts of a column of the class that was opened come to memory. */
+FALLIBLE class_texts_open(struct exec *x, struct index *index, struct chunk *mine, u32 col);
+void class_texts_close(struct index *index, u32 col_count);
 
 /* Sets the bit key - lo of every key. */
 FALLIBLE build_bits(const struct build *b, u32 *bits, i64 lo);

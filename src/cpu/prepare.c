@@ -187,9 +187,10 @@ static void note_made(void *arg, u16 reg) {
 }
 
 /* Opcodes that return views (SUBSTR, SEL) pass on where their operand's bytes lie. */
-static void mark_made(struct cpu_pipe *out, const struct op *op) {
+static void mark_made(const struct exec *x, struct cpu_pipe *out, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
-    if (op->code == OP_LOAD && out->passing) { /* the next part takes its place */
+    bool part = op->code == OP_LOAD && out->passing; /* the next part takes its place, or the next class */
+    if (part || (op->code == OP_LOADV && class_texts_pass(x, op->b, op->imm))) {
         out->made[op->dst] = (b8)(out->made[op->dst] | (out->pipe->regs[op->dst].kind == KIND_STR));
     }
     if ((info->flags & OP_CONTROL) || info->result != KIND_STR) {
@@ -245,7 +246,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
             ASSERT(!shares_slot(out, op));
             to->width = out->width[op->dst];
             to->blend = depth > 0 && spans[op->dst].defs > 1;
-            mark_made(out, op);
+            mark_made(x, out, op);
         }
         to->mark = pc ? out->ops[pc - 1].mark_end : 0;
         to->mark_end = to->mark;

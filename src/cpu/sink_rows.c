@@ -382,9 +382,20 @@ static void keep_heaps(struct pipe_run *run, u32 sink_no, const struct sink *sin
     }
 }
 
+/* Blocks that are not full wait, too: they may be as large as a fourth of what there is. */
+static void rest_blocks(struct pipe_run *run, u32 sink_no) {
+    for (i32 i = 0; i < run->worker_count && !run->sliced; i++) {
+        const struct rows_worker *rows = run->workers[i] ? run->workers[i]->sinks[sink_no] : NULL;
+        if (rows) {
+            rest_block(run->workers[i], sink_no, rows->block);
+        }
+    }
+}
+
 static FALLIBLE rows_combine(struct pipe_run *run, u32 sink_no) {
     const struct sink *sink = run->sinks[sink_no].sink;
     struct exec *x = run->x;
+    rest_blocks(run, sink_no);
     i64 count = collect_runs(run, sink_no, NULL);
     i64 bytes = MAX_OF(count, 1) * (i64)sizeof(struct rows_run);
     struct rows_run *runs = mem_alloc(x->mem, bytes);

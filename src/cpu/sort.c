@@ -120,7 +120,7 @@ static void common_task(void *arg, i64 c, i32 worker) {
     UNUSED(worker);
     struct sort *s = arg;
     cool(s);
-    if (texts_lie_aside(s, s->chunks[c], s->measured)) {
+    if (texts_lie_aside(s->x->mem, s->chunks[c], s->measured)) {
         s->common[c] = texts_common_aside(s, s->chunks[c], s->measured, s->common[c]);
         return;
     }

@@ -5,6 +5,7 @@
 #include "cpu/cpu_int.h"
 #include "cpu/radix.h"
 #include "cpu/sort_key.h"
+#include "cpu/texts.h"
 
 enum { GATHER_ROWS = 1 << 15 }; /* of a task that puts rows in their place */
 
@@ -87,16 +88,8 @@ u32 texts_common(const str *text, const b8 *nulls, i64 n, struct sv with, u32 mo
 
 /* sort_texts.c: which columns have texts in temporary space, by column; NULL = none. */
 const b8 *texts_aside(const struct sort *s);
-bool texts_lie_aside(const struct sort *s, const struct chunk *chunk, u32 c);
 /* Of `most` bytes, how many all texts of a column begin with that s->sample begins with. */
 u32 texts_common_aside(const struct sort *s, const struct chunk *chunk, u32 c, u32 most);
-/* Bytes of n texts; what they hold where they are NULL does not count. */
-i64 texts_bytes(const str *text, const b8 *nulls, i64 n);
-/* Copies n texts to one place, one behind the other; the views lead there then. Returns the bytes. */
-i64 texts_bring(const struct memory *mem, str *text, const b8 *nulls, i64 n, u8 *to);
-/* Of n texts that lie one behind the other: brings as many as `cap` bytes have room for, and returns how many: at
- * least one, which stays where it is if it is longer. */
-i64 texts_window(const str *text, i64 n, i64 cap);
 /* The order is known: where the texts of every task of rows will begin. */
 FALLIBLE texts_measure(struct sort *s);
 i64 texts_total(const struct sort *s, u32 col);

@@ -11,25 +11,10 @@ enum {
     AT_ONCE = 1024       /* rows that are read at once */
 };
 
-static bool is_aside(const struct sort *s, const struct chunk *chunk, u32 c, i64 i) {
-    const struct column *col = &chunk->cols[c];
-    const str *text = (const str *)col->data + i;
-    bool has = chunk->rows > 0 && !(col->nulls && col->nulls[i]) && text->len > 0;
-    return has && mem_in_temp(s->x->mem, (const void *)(size_t)text->addr);
-}
-
 static void copy_bytes(const struct memory *mem, u8 *to, const u8 *from, i64 bytes) {
     if (bytes) {
         mem_copy(mem, to, from, bytes);
     }
-}
-
-/* Some rows of a chunk tell: its texts came to their heaps one after the other. */
-bool texts_lie_aside(const struct sort *s, const struct chunk *chunk, u32 c) {
-    i64 last = chunk->rows - 1;
-    return chunk->cols[c].kind == KIND_STR && chunk->cols[c].data &&
-           (is_aside(s, chunk, c, 0) || is_aside(s, chunk, c, last / 2) ||
-            is_aside(s, chunk, c, last));
 }
 
 const b8 *texts_aside(const struct sort *s) {
@@ -42,41 +27,11 @@ const b8 *texts_aside(const struct sort *s) {
     }
     for (i64 k = 0; k < s->chunk_count && s->x->mem->temp; k++) {
         for (u32 c = 0; c < cols; c++) {
-            out[c] = out[c] || texts_lie_aside(s, s->chunks[k], c);
+            out[c] = out[c] || texts_lie_aside(s->x->mem, s->chunks[k], c);
             any = any || out[c];
         }
     }
     return any ? out : NULL;
-}
-
-i64 texts_bytes(const str *text, const b8 *nulls, i64 n) {
-    i64 bytes = 0;
-    for (i64 i = 0; i < n; i++) {
-        bytes += nulls && nulls[i] ? 0 : text[i].len;
-    }
-    return bytes;
-}
-
-i64 texts_bring(const struct memory *mem, str *text, const b8 *nulls, i64 n, u8 *to) {
-    u8 *at = to;
-    const u8 *from = NULL; /* what is to be copied there: texts that follow each other */
-    i64 bytes = 0;
-    for (i64 i = 0; i < n; i++) {
-        if (nulls && nulls[i]) {
-            text[i] = (str){0, 0, 0};
-        }
-        const u8 *next = (const u8 *)(size_t)text[i].addr;
-        if (text[i].len && next != from + bytes) {
-            copy_bytes(mem, at, from, bytes);
-            at += bytes;
-            from = next;
-            bytes = 0;
-        }
-        text[i].addr = (u64)(size_t)(at + bytes);
-        bytes += text[i].len;
-    }
-    copy_bytes(mem, at, from, bytes);
-    return at + bytes - to;
 }
 
 u32 texts_common_aside(const struct sort *s, const struct chunk *chunk, u32 c, u32 most) {
@@ -97,14 +52,6 @@ u32 texts_common_aside(const struct sort *s, const struct chunk *chunk, u32 c, u
         mem_free(mem, some, bytes);
     }
     return most;
-}
-
-i64 texts_window(const str *text, i64 n, i64 cap) {
-    i64 bytes = n > 0 ? text[0].len : 0, rows = MIN_OF(n, 1);
-    while (rows < n && bytes + text[rows].len <= cap) {
-        bytes += text[rows++].len;
-    }
-    return rows;
 }
 
 /* of a run that is put in order */

@@ -116,6 +116,15 @@ static struct value join_form(struct agg_state *s, struct builder *f, i32 i, str
     return v;
 }
 
+/* Least and greatest texts of more groups than memory has room for: an interner would have them in no order, sorted
+ * rows have their texts beside them. */
+static bool texts_by_sort(const struct agg_state *s, const struct call_state *c) {
+    enum { TEXT_BYTES = 24, MEMORY_SHARE = 8 }; /* a text with its offset; those of groups may take so much */
+    i64 memory = s->l->limits->memory_bytes;
+    return memory && s->key_count > 0 && words_need_ranks(s->w.b, c) &&
+           s->rel->rows > memory / MEMORY_SHARE / TEXT_BYTES;
+}
+
 static void lower_inputs(struct agg_state *s) {
     const struct rel *rel = s->rel;
     for (i32 i = 0; i < s->key_count; i++) {
@@ -142,7 +151,7 @@ static void lower_inputs(struct agg_state *s) {
         if (call->arg2) {
             c->arg2 = words_input(s->w.b, call->arg2, call->filter);
         }
-        if (words_too_wide(s->w.b, c)) { /* found by sorting, too */
+        if (words_too_wide(s->w.b, c) || texts_by_sort(s, c)) { /* found by sorting, too */
             order_call(s, i, call);
         }
     }

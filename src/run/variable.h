@@ -86,6 +86,7 @@ struct index {
     u32 class_col, class_no;
     i64 *class_starts;       /* rows of a class lie side by side */
     struct chunk *class_all; /* all rows, while the variable has those of the class; or NULL */
+    struct class_texts *class_texts; /* by column of the rows; NULL = no text goes with its class */
     struct kept_trie *kept;       /* whose arrays these are (run/tries.h); NULL = its own */
 };
 static inline u64 index_class_of(const struct index *index, i64 key) {

@@ -9,7 +9,8 @@
  *
  * Those who refer are found by a look at all rows of their table the first time, since mostly there
  * is no other; from the second time on by an index, which is made then. Together that takes time in
- * proportion to the rows. Within a wave references are followed in the order they were made, as in
+ * proportion to the rows. Where nothing but an error may follow from very many events, a join asks
+ * for it (orphans.c). Within a wave references are followed in the order they were made, as in
  * PostgreSQL. */
 #include "session/constraint_int.h"
 
@@ -640,11 +641,46 @@ static FALLIBLE finish(struct cascade *c) {
     return ERR_OK;
 }
 
+/* Whether all that follows from so many events may be an error, which a join finds. A RESTRICT does not ask whether
+ * another row of an UPDATE has the key now. */
+static bool only_asks(struct cascade *c, struct site *site, const struct table_version *rows,
+                      bool updated) {
+    bool fine = true;
+    for (i64 i = 0; i < site->links.count && fine; i++) {
+        const struct link *link = site->links.items[i];
+        u8 action = updated ? link->fk->on_update : link->fk->on_delete;
+        fine = (action == FK_NO_ACTION || (action == FK_RESTRICT && !updated)) &&
+               !link->fk->unvalidated && edition_find_oid(c->edition, link->child->oid) &&
+               orphans_by_join(link->child->table, link->fk, rows, site->table);
+    }
+    return fine;
+}
+
+static FALLIBLE ask(struct cascade *c, struct site *site) {
+    const struct edition_entry *parent = edition_find_oid(c->edition, site->oid);
+    for (i64 i = 0; i < site->links.count; i++) {
+        const struct link *link = site->links.items[i];
+        const struct edition_entry *child = edition_find_oid(c->edition, link->child->oid);
+        bool any = false;
+        if (link->child->version->live_rows && !reference_is_deferred(c->conn, link->fk)) {
+            TRY(orphans_find(c->conn, child->object, link->fk, link->child->version, parent, &any));
+        }
+        if (any) {
+            return still_referred(site->table, link->child->table, link->fk, &c->conn->err);
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE start(struct cascade *c, struct site *site, struct table_version *base,
                       const struct row_pairs *pairs) {
     struct table_version *rows;
     TRY(pairs ? version_delta(site->table, base, site->version, &rows, &c->conn->err)
               : version_removed(site->table, base, site->version, &rows, &c->conn->err));
+    if (only_asks(c, site, rows, pairs != NULL)) {
+        version_release(rows);
+        return ask(c, site);
+    }
     if (pairs) {
         push_updated(c, site, base, rows, pairs);
     } else {

@@ -71,6 +71,11 @@ struct plan_job {
     struct compiled *c;
 };
 
+/* Of two limits; 0 = none. */
+static i64 least_limit(i64 a, i64 b) {
+    return a && b ? MIN_OF(a, b) : a + b;
+}
+
 static wf_status plan_to_program(void *arg) {
     struct wf_connection *conn = ((struct plan_job *)arg)->conn;
     struct compiled *c = ((struct plan_job *)arg)->c;
@@ -99,7 +104,7 @@ static wf_status plan_to_program(void *arg) {
         .partition = (i32)c->settings.partition,
         .near_bytes = c->plan->for_gpu ? database_near_bytes(conn->db) : 0,
         .room_bytes = c->settings.device == DEVICE_GPU ? database_room_bytes(conn->db) : 0,
-        .memory_bytes = conn->db->mem.limit_bytes,
+        .memory_bytes = least_limit(conn->db->mem.limit_bytes, c->settings.statement_memory),
         .max_live = GPU_LIVE_MOST,
         .max_matches = c->plan->for_gpu ? GPU_MATCHES_MOST : 0,
         .max_carried = c->plan->for_gpu ? GPU_CARRIED_MOST : 0,

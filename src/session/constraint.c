@@ -2,11 +2,11 @@
  *
  * Both look only at what changed: the rows a version has that its base had not, and those it has no
  * more. CHECK is a SELECT over the new rows, compiled like any other. A new row's reference is
- * looked up in the key of the table it refers to; what becomes of those who refer to rows that are
- * gone is in cascade.c. The tables are those of the transaction as the statement leaves it, so a
- * row may refer to another one of the same statement, or to itself. A deferred reference
- * or key waits until the transaction ends, and is then looked at from where that began to what it
- * made. */
+ * looked up in the key of the table it refers to, or those of many by a join (orphans.c); what
+ * becomes of those who refer to rows that are gone is in cascade.c. The tables are those of the
+ * transaction as the statement leaves it, so a row may refer to another one of the same statement,
+ * or to itself. A deferred reference or key waits until the transaction ends, and is then looked at
+ * from where that began to what it made. */
 #include "session/constraint_int.h"
 
 struct check_arg {
@@ -155,14 +155,27 @@ static FALLIBLE check_reference(const struct table *table, const struct table_fo
     return status;
 }
 
+/* The same; where there are many, by a join. */
+static FALLIBLE check_parents(struct wf_connection *conn, u32 oid, struct table *table,
+                              const struct table_foreign *fk, struct table_version *delta,
+                              const struct edition_entry *parent) {
+    const struct edition_entry *child = edition_find_oid(conn->tx.mine, oid);
+    if (!child || child->object->table != table ||
+        !orphans_by_join(table, fk, delta, parent->object->table)) {
+        return check_reference(table, fk, delta, parent->object->table, parent->version, &conn->err);
+    }
+    bool any = false;
+    TRY(orphans_find(conn, child->object, fk, delta, parent, &any));
+    return any ? missing_parent(table, fk, parent->object->table, &conn->err) : ERR_OK;
+}
+
 static FALLIBLE check_references(struct wf_connection *conn, u32 oid, struct table *table,
                                  struct table_version *delta, bool old) {
     for (u32 f = 0; f < table->foreign_count; f++) {
         const struct edition_entry *parent = parent_of(conn->tx.mine, oid, &table->foreigns[f]);
         bool looks = !(old && table->foreigns[f].unvalidated);
         if (parent && looks && !reference_is_deferred(conn, &table->foreigns[f])) {
-            TRY(check_reference(table, &table->foreigns[f], delta, parent->object->table,
-                                parent->version, &conn->err));
+            TRY(check_parents(conn, oid, table, &table->foreigns[f], delta, parent));
         }
     }
     return ERR_OK;

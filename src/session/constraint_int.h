@@ -51,6 +51,12 @@ FALLIBLE find_referring(struct arena *arena, const struct table *parent, const s
                         const struct map *keys, struct error *err);
 FALLIBLE still_referred(const struct table *parent, const struct table *child,
                         const struct table_foreign *fk, struct error *err);
+/* orphans.c: whether a join finds rows whose reference has no parent, as looking up each of them does. */
+bool orphans_by_join(const struct table *child, const struct table_foreign *fk,
+                     const struct table_version *rows, const struct table *parent);
+FALLIBLE orphans_find(struct wf_connection *conn, const struct object *child,
+                      const struct table_foreign *fk, struct table_version *rows,
+                      const struct edition_entry *parent, bool *out_any);
 /* cascade.c: what becomes of those who refer to rows that the table has no more, which it had in
  * `base`. */
 FALLIBLE referrers_after(struct wf_connection *conn, u32 oid, struct table_version *base,

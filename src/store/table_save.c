@@ -11,6 +11,7 @@
 #include "store/packed.h"
 
 enum {
+    HEAVY_SHARE = 64,
     PACK_LEAST = 4096, /* bytes of a column: less is written as it lies */
 #ifdef WF_HARD
     WRITE_LEAST = 1,
@@ -348,7 +349,9 @@ static void column_write(struct db_file *file, struct tablet *tablet, u32 c, str
     if (!frame_of_file(tablet->buffers[c], file) || image_make(tablet, c, desk, &image, &ignored)) {
         return;
     }
-    if (image.bytes >= WRITE_LEAST) {
+    /* however short it is, where what it takes in memory is no small part of what is left */
+    bool heavy = tablet->buffers[c]->bytes > memory_left(tablet->mem) / HEAVY_SHARE;
+    if (image.bytes >= WRITE_LEAST || heavy) {
         struct column_write write = {.frame = tablet->buffers[c],
                                      .made = {.bytes = image.bytes,
                                               .sum = bytes_sum(image.from, image.bytes, 0),
