@@ -102,7 +102,8 @@ static FALLIBLE slot_of(struct script *s, const struct lq_clause *clause, const 
 static FALLIBLE slot_made(struct script *s, const struct lq_clause *clause, struct sv name,
                           const lq_exprs *keys, lq_exprs *plain, struct lq_slot *out) {
     struct lq_bind *b = &s->b;
-    struct lq_pred *maker = pred_look(b, name);
+    struct lq_pred *maker;
+    TRY(pred_get(b, name, keys->count ? keys->items[0]->position : -1, &maker)); /* it may have been dropped */
     bool names = maker->identifies.len > 0;
     const struct lq_pred *rows = names ? entity_rows(s, pred_look(b, maker->identifies)) : maker;
     out->table = rows->name.ptr;
@@ -218,8 +219,9 @@ static FALLIBLE make_entities(struct script *s, const struct lq_clause *clause, 
                               const lq_exprs *keys, i32 position) {
     struct lq_bind *b = &s->b;
     lq_exprs plain = {0};
-    struct lq_pred *pred = pred_look(b, maker);
+    struct lq_pred *pred;
     struct change change = {.kind = LQ_MAKE, .position = position};
+    TRY(pred_get(b, maker, position, &pred)); /* it may have been dropped */
     bool names = pred->identifies.len > 0;
     change.target = names ? entity_rows(s, pred_look(b, pred->identifies)) : pred;
     change.arg_count = (i32)keys->count;

@@ -394,9 +394,10 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
         FAIL(&conn->err, UNDEFINED_TABLE, "the object is gone");
     }
     struct object like = object_view(entry->object);
-    if (like.kind == OBJECT_VIEW && like.logical && !st->rename.schema) {
+    if (like.kind == OBJECT_VIEW && like.logical) {
         FAIL_AT(&conn->err, NOT_SUPPORTED, st->position,
-                "not supported yet: renaming \"%.100s\", which rules of LogiQL name", like.name);
+                "not supported yet: %s \"%.100s\", which rules of LogiQL name",
+                st->rename.schema ? "moving" : "renaming", like.name);
     }
     like.name = st->name;
     if (like.kind == OBJECT_SCHEMA && strncmp(like.name, "pg_", 3) == 0) {

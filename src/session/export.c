@@ -196,7 +196,8 @@ static void put_query(struct exporting *e, const struct object *view) {
         const struct edition_entry *read = edition_find_oid(e->snap.edition, view->deps[d]);
         struct text known;
         text_init(&known, e->arena);
-        if (!read || !put_known(&known, read->object, &view->dep_cols[d]) || !known.len) {
+        if (!read || !lex_names(sv_from(view->text), read->object->name) ||
+            !put_known(&known, read->object, &view->dep_cols[d]) || !known.len) {
             continue;
         }
         text_print(&e->schema, wraps ? ", " : "WITH ");

@@ -383,4 +383,7 @@ const char *sql_object_name(struct arena *arena, const char *table, const char *
                             const char *end, i32 number);
 extern const char *const sql_keywords[];
 
+/* Whether one of the text's tokens is the name. */
+bool lex_names(struct sv text, const char *name);
+
 #endif

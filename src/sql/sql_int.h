@@ -206,7 +206,6 @@ enum { NAME_BYTES = 63 }; /* of a name; longer ones are cut when they are read *
 bool lex_next(struct sv script, i64 *io_at, struct sv *out);
 /* Whether a token is that name: in quotes as it stands, else in any case. */
 bool lex_is_name(struct sv token, const char *name);
-bool lex_names(struct sv text, const char *name); /* whether one of its tokens is */
 /* The next token that ends behind *io_at and names a column of the expression, not a function, type or
  * field that is called the same. */
 bool lex_column(struct sv script, const char *name, i64 *io_at, struct sv *out);

@@ -335,24 +335,37 @@ static FALLIBLE read_all(struct db_file *file, i64 size, struct error *err) {
     return code ? disk_failed(err, "read", file->log_path, code) : ERR_OK;
 }
 
-static bool slot_is(const struct db_file *file, i64 at, u64 *out_generation) {
+static bool slot_is(const struct db_file *file, i64 at, u64 *out_generation, bool *io_foreign) {
     struct log_slot slot;
     memcpy(&slot, file->log_read + at, sizeof slot);
     *out_generation = slot.generation;
-    return memcmp(slot.magic, LOG_MAGIC, sizeof slot.magic) == 0 && slot.sum == slot_sum(&slot) &&
-           slot.id == file->header.id;
+    bool whole = memcmp(slot.magic, LOG_MAGIC, sizeof slot.magic) == 0 && slot.sum == slot_sum(&slot);
+    *io_foreign |= whole && slot.id != file->header.id;
+    return whole && slot.id == file->header.id;
+}
+
+/* Somebody moved or copied one of the two: what is in the log must not be lost. */
+static FALLIBLE refuse_log(const struct db_file *file, struct error *err) {
+    error_set(err, ERR_DAMAGED, -1, "the log \"%.300s\" belongs to another database", file->log_path);
+    error_hint(err, "Nothing was written. Put it back where it was, and the database's own in its place; one that was "
+                    "closed has none.");
+    return err->code;
 }
 
 /* Whether the log is the header's; an older one has nothing that is not in the file. One that was begun,
  * but whose header never came, has no record, and the one before it was not needed any more. */
 static FALLIBLE find_slot(struct db_file *file, bool *out_current, struct error *err) {
     u64 even, odd, generation = file->header.log_generation;
-    bool has_even = slot_is(file, 0, &even), has_odd = slot_is(file, PAGE_BYTES, &odd);
+    bool foreign = false, has_even = slot_is(file, 0, &even, &foreign),
+         has_odd = slot_is(file, PAGE_BYTES, &odd, &foreign);
     u64 newest = MAX_OF(has_even ? even : 0, has_odd ? odd : 0);
     *out_current = (has_even && even == generation) || (has_odd && odd == generation);
     bool newer = newest > file->header.generation;
     bool begun = newest == file->header.generation + 1 && !record_of(file, newest, FILE_START);
     bool gone = file->header.flags & HEADER_LOG && !*out_current;
+    if (foreign) {
+        return refuse_log(file, err);
+    }
     if ((newer || gone) && !begun) {
         return file_damaged(file, err, newer ? "its log is newer than its header"
                                              : "the start of its log cannot be read");

@@ -6,7 +6,7 @@
  * pages nobody else names until its header is in force, and bulk loads, which write columns before
  * their commit. A load's column is a frame that names its pages from the moment it takes them, under
  * the lock here; it is free again when the frame goes, as that of a statement that failed does. After
- * a crash nothing names them either. See decision 0041. */
+ * a crash nothing names them either. See decision 0041 and decision 0079. */
 #include "store/frames_int.h"
 
 /* Under the lock. */

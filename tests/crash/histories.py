@@ -548,12 +548,13 @@ class Author:
 
     def query(self):
         d, table = self.dice, self.table()
-        column = self.column(table)[0]
+        column, kind = self.column(table)
+        ends = f", min({column}), max({column})" if kind not in ("bool", "uuid") else ""
         if self.views and d.random() < 0.4:
             return f"select * from {d.choice(self.views)}"
         return d.choice([f"select * from {table} where {self.condition(table)}",
                          f"select {column}, count(*) from {table} group by {column}",
-                         f"select count(*), min({column}), max({column}) from {table}"])
+                         f"select count(*){ends} from {table}"])
 
     def statement(self):
         common = [(self.create_table, 7), (self.create_as, 2), (self.create_like, 1), (self.drop_table, 2), (self.alter_table, 9), (self.create_view, 3),
@@ -738,6 +739,8 @@ class History:
         answer = other.ask(f"import database '{folder}'", 0)
         b = json.loads(json.dumps(seen(other, 0)).replace("nextval('public.", "nextval('"))  # as it was written
         other.end()
+        for side in (a, b):  # a view that is older than its tables' columns is made of other words
+            side[5]["rows"] = [row[:2] for row in side[5]["rows"]]
         if answer["state"] and not any("temporary table" in line or "not valid" in line for line in self.lines):
             raise Different(f"import: {answer}")
         if not answer["state"] and a != b and not any("temporary table" in line for line in self.lines):

@@ -130,6 +130,13 @@ static void make_good(void) {
     (void)snprintf(again, sizeof again, "%s.log", to);
     copy_one(again, from);
     close_both(f);
+    (void)snprintf(to, sizeof to, "%s/alien.wf", good_folder);
+    f = must_open(to);
+    run(f.conn, "create table t (a integer)");
+    (void)snprintf(from, sizeof from, "%s/alien.log", good_folder);
+    (void)snprintf(again, sizeof again, "%s.log", to);
+    copy_one(again, from);
+    close_both(f);
 }
 
 static void take(const char *name) {
@@ -247,6 +254,17 @@ static void later_log(i64 arg) {
     copy_one(from, log_path);
 }
 
+/* The log of a database that is called alike elsewhere. */
+static void alien_log(i64 arg) {
+    UNUSED(arg);
+    char from[300];
+    (void)snprintf(from, sizeof from, "%s/alien.log", good_folder);
+    copy_one(from, log_path);
+}
+
+#define ALIEN "the log \"%s.log\" belongs to another database"
+#define GO_BACK \
+    "Nothing was written. Put it back where it was, and the database's own in its place; one that was closed has none."
 #define COPY_IT \
     "Nothing was written. Copy the file and its log before anything else; `warpfox check FILE` lists what is damaged."
 #define NOT_OURS "The file was not touched. To read rows of a text file: SELECT * FROM '%s' in a database of its own."
@@ -304,6 +322,8 @@ static const struct bad {
      "database \"%s\" is damaged: a committed record of its log cannot be read", COPY_IT, NULL, NULL},
     {"a later log", "clean", later_log, 0, "XX001",
      "database \"%s\" is damaged: its log is newer than its header", COPY_IT, NULL, NULL},
+    {"the log of another", "clean", alien_log, 0, "XX001", ALIEN, GO_BACK, NULL, NULL},
+    {"the log of another in place of its own", "left", alien_log, 0, "XX001", ALIEN, GO_BACK, NULL, NULL},
     {"a log that is a folder", "clean", is_folder, 1, "42809", "could not open \"%s.log\": Is a directory", "", NULL,
      NULL},
     {"a log that is a pipe", "clean", is_pipe, 1, "42809",
