@@ -77,9 +77,19 @@ wf_status gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **o
     return ERR_OK;
 }
 
+/* A block in the place of what an attempt left there that found no room for all it needed. */
+static FALLIBLE alloc_anew(struct gpu *g, i64 bytes, struct gpu_block **io_block, struct error *err) {
+    if (*io_block) {
+        gpu_wait(g); /* the driver may still be writing */
+        gpu_heap_free(g->card, *io_block);
+        *io_block = NULL;
+    }
+    return gpu_alloc(g, bytes, io_block, err);
+}
+
 static FALLIBLE upload_new(struct gpu *g, struct exec *x, const void *src, i64 bytes,
                            struct gpu_block **out, i64 *moved) {
-    TRY(gpu_alloc(g, bytes, out, x->err));
+    TRY(alloc_anew(g, bytes, out, x->err));
     *moved += bytes;
     return gpu_upload(g, (*out)->addr, src, bytes, NULL, g->streams[0], x->err);
 }
@@ -132,9 +142,9 @@ static FALLIBLE upload_column(struct gpu *g, struct exec *x, const struct variab
         return upload_text(g, x, v, gv, col, nulls, moved);
     }
     i64 width = v->chunks.count ? kind_bytes[v->chunks.items[0]->cols[col].kind] : 8;
-    TRY(gpu_alloc(g, MAX_OF(v->rows * width, 1), &to->data, err));
+    TRY(alloc_anew(g, MAX_OF(v->rows * width, 1), &to->data, err));
     if (nulls) {
-        TRY(gpu_alloc(g, v->rows, &to->nulls, err));
+        TRY(alloc_anew(g, v->rows, &to->nulls, err));
         CU(g->api->set_bytes(to->nulls->addr, 0, (size_t)v->rows, g->streams[0]));
     }
     i64 at = 0;
@@ -274,6 +284,16 @@ static FALLIBLE upload_index(struct gpu *g, struct exec *x, u32 var, struct gpu_
     return ERR_OK;
 }
 
+/* Who asks for an index looks whether its keys are there. */
+static void forget_index(struct gpu *g, struct gpu_var *gv) {
+    struct gpu_block **parts[] = {&gv->slots, &gv->heads, &gv->index_rows, &gv->filter};
+    gpu_wait(g); /* the driver may still be writing */
+    for (i32 i = 0; i < COUNT_OF(parts); i++) {
+        gpu_heap_free(g->card, *parts[i]);
+        *parts[i] = NULL;
+    }
+}
+
 wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *out, i64 *moved) {
     struct gpu_var *gv = NULL;
     TRY(gpu_var_get(g, x, var, &gv));
@@ -285,7 +305,11 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
         if (!x->vars[var].index) {
             FAIL(x->err, INTERNAL, "variable %u has no index", var);
         }
-        TRY(upload_index(g, x, var, gv, moved));
+        wf_status status = upload_index(g, x, var, gv, moved);
+        if (status) {
+            forget_index(g, gv);
+            return status;
+        }
     }
     *out = gv->index;
     return ERR_OK;

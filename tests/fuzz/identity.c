@@ -61,7 +61,7 @@ struct cells *cells_open(struct gen *g, const char *gpu_code) {
                                {"threads", bases[d].threads},
                                {"tablet_rows", bases[d].tablet_rows},
                                {"memory", "2GB"},
-                               {"gpu_memory", rng % 3 ? "0" : "200kB"}, /* a third of the schemas: hardly anything fits */
+                               {"gpu_memory", rng % 3 ? "0" : "200kB"}, /* in a third hardly anything fits */
                                {NULL, NULL}};
         wf_error error;
         good = wf_open(NULL, options, &c->dbs[d], &error) == WF_OK;

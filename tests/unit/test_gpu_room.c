@@ -172,6 +172,33 @@ static void test_texts_stay(void **state) {
     close_db();
 }
 
+/* An index that the host built goes to the card, which has room for all of it, for its keys alone, or for nothing;
+ * so do columns and the flags of their NULLs. What found no room is not taken for what is there, and is given back. */
+static void test_half_there(void **state) {
+    (void)state;
+    open_db("200kB", "vm");
+    run("set host_rows = 0");
+    run("create table p as select i k, i % 3 v from generate_series(1, 3000) i");
+    run("set device = auto");
+    for (int rows = 6000; rows <= 26000; rows += 1000) {
+        for (int seed = 1; seed <= 12; seed++) {
+            char text[600];
+            int64_t sum = 0;
+            snprintf(text, sizeof text, "set mix_devices = %d", seed);
+            run(text);
+            snprintf(text, sizeof text,
+                     "with b as materialized (select i %% %d as k, case when i %% 2 = 0 then i end as x "
+                     "from generate_series(1::bigint, %d) i) "
+                     "select count(b.x), count(*) from p left join b on p.k = b.k where p.k <= 2000",
+                     rows / 2, rows);
+            int64_t groups = count_rows(text, 2, &sum);
+            assert_int_equal(groups, 1);
+            assert_int_equal(sum, 6000); /* 2,000 keys, two rows each, every other x */
+        }
+    }
+    close_db();
+}
+
 /* Steps of all kinds over a card that holds a hundredth of them, and tablets that are larger than
  * it. */
 static void test_hardly_any(void **state) {
@@ -364,6 +391,7 @@ int main(void) {
         cmocka_unit_test(test_matches_of_batches),
         cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_texts_stay),
+        cmocka_unit_test(test_half_there),
     };
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }
