@@ -261,6 +261,7 @@ wf_status fold_run(struct exec *x, const struct step *step) {
         groups += r == 0 || key[r] != key[r - 1];
         if (r % ROWS_PER_CHECK == 0) {
             TRY(exec_check(x));
+            mem_pass(x->mem, key + MAX_OF(r - ROWS_PER_CHECK, 0), (r ? ROWS_PER_CHECK : 0) * (i64)sizeof *key);
         }
     }
     for (i32 a = 0; a < 2; a++) {
