@@ -16,6 +16,7 @@ import ctypes as C
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -589,6 +590,7 @@ def seen(database, session):
     """All of it, as a session sees it: definitions, rows, sequences."""
     all_of = [database.ask(sql, session) for sql in CATALOG]
     for answer in all_of:
+        answer["rows"] = [row for row in answer.get("rows", []) if not str(row[0]).startswith("pg_temp")]  # a session's own
         answer["rows"] = [[None if value in ("memory", "it", "copy") and at in (0, 3) else value for at, value in enumerate(row)]
                           for row in answer.get("rows", [])]
     all_of[-1] = [row[:4] for row in all_of[-1]["rows"]]  # not whether rows are kept
@@ -737,7 +739,8 @@ class History:
             raise Different(f"export: {answer}")
         other = Database(self.arguments.library, None, {"device": "cpu"})
         answer = other.ask(f"import database '{folder}'", 0)
-        b = json.loads(json.dumps(seen(other, 0)).replace("nextval('public.", "nextval('"))  # as it was written
+        b = json.loads(re.sub(r"nextval\('(public|s0|s1)\.", "nextval('", json.dumps(seen(other, 0))))
+        a = json.loads(re.sub(r"nextval\('(public|s0|s1)\.", "nextval('", json.dumps(a)))  # as it was written
         other.end()
         for side in (a, b):  # a view that is older than its tables' columns is made of other words
             side[5]["rows"] = [row[:2] for row in side[5]["rows"]]
@@ -797,6 +800,8 @@ class History:
         for session in range(self.sessions):
             if session in self.open:
                 self.both("rollback", session)
+        if self.postgres:
+            self.postgres.ask("rollback")
         self.compare(0)
         if self.postgres:
             self.compare_postgres()
