@@ -466,6 +466,19 @@ static FALLIBLE enter_changed(struct cascade *c, struct link *link) {
     return ERR_OK;
 }
 
+static FALLIBLE referred(struct cascade *c, const struct link *link, const struct place *before) {
+    const struct table *parent = link->parent->table;
+    struct shown_key key = {"", ""};
+    for (u32 i = 0; i < link->fk->col_count; i++) {
+        const struct column_def *col = &parent->cols[link->fk->ref_cols[i]];
+        union lit v;
+        if (place_get(parent, before, link->fk->ref_cols[i], &v)) {
+            key_show_value(&key, col->name, col->type, &v);
+        }
+    }
+    return still_referred(parent, link->child->table, link->fk, &key, &c->conn->err);
+}
+
 static FALLIBLE act_on(struct cascade *c, struct link *link, const struct match *match) {
     const struct event event = link->parent->now.items[match->event];
     u8 action = action_of(link, &event);
@@ -477,9 +490,7 @@ static FALLIBLE act_on(struct cascade *c, struct link *link, const struct match 
         if (action == FK_NO_ACTION && key_at(link, false, &event.before, &c->own)) {
             TRY(parent_has(c, link, &event.before, &there));
         }
-        return there ? ERR_OK
-                     : still_referred(link->parent->table, link->child->table, link->fk,
-                                      &c->conn->err);
+        return there ? ERR_OK : referred(c, link, &event.before);
     }
     return action == FK_CASCADE && event.deleted
                ? kill_row(c, link->child, match->row)
@@ -662,11 +673,13 @@ static FALLIBLE ask(struct cascade *c, struct site *site) {
         const struct link *link = site->links.items[i];
         const struct edition_entry *child = edition_find_oid(c->edition, link->child->oid);
         bool any = false;
+        struct shown_key key;
         if (link->child->version->live_rows && !reference_is_deferred(c->conn, link->fk)) {
-            TRY(orphans_find(c->conn, child->object, link->fk, link->child->version, parent, &any));
+            TRY(orphans_find(c->conn, child->object, link->fk, link->child->version, parent, &any,
+                             &key));
         }
         if (any) {
-            return still_referred(site->table, link->child->table, link->fk, &c->conn->err);
+            return still_referred(site->table, link->child->table, link->fk, &key, &c->conn->err);
         }
     }
     return ERR_OK;

@@ -80,11 +80,13 @@ FALLIBLE reference_key(const struct table *parent, const struct table_foreign *f
 }
 
 static FALLIBLE missing_parent(const struct table *table, const struct table_foreign *fk,
-                               const struct table *parent, struct error *err) {
+                               const struct table *parent, const struct shown_key *key,
+                               struct error *err) {
     error_set(err, ERR_FOREIGN_KEY, -1,
               "insert or update on table \"%s\" violates foreign key constraint \"%s\"",
               table->name, fk->name);
-    error_hint(err, "The key is not present in table \"%s\".", parent->name);
+    error_hint(err, "Key (%s)=(%s) is not present in table \"%s\".", key->cols, key->values,
+               parent->name);
     return ERR_FOREIGN_KEY;
 }
 
@@ -132,7 +134,9 @@ static FALLIBLE check_rows(struct row_reader *reader, const struct table_foreign
             i64 row = -1;
             TRY(found ? key_finder_row(finder, in_order, &row, err) : ERR_OK);
             if (row < 0) {
-                return missing_parent(table, fk, parent, err);
+                struct shown_key key;
+                key_show(table, fk->cols, fk->col_count, delta->tablets[t], pos, &key);
+                return missing_parent(table, fk, parent, &key, err);
             }
         }
     }
@@ -165,8 +169,9 @@ static FALLIBLE check_parents(struct wf_connection *conn, u32 oid, struct table 
         return check_reference(table, fk, delta, parent->object->table, parent->version, &conn->err);
     }
     bool any = false;
-    TRY(orphans_find(conn, child->object, fk, delta, parent, &any));
-    return any ? missing_parent(table, fk, parent->object->table, &conn->err) : ERR_OK;
+    struct shown_key key;
+    TRY(orphans_find(conn, child->object, fk, delta, parent, &any, &key));
+    return any ? missing_parent(table, fk, parent->object->table, &key, &conn->err) : ERR_OK;
 }
 
 static FALLIBLE check_references(struct wf_connection *conn, u32 oid, struct table *table,

@@ -50,13 +50,18 @@ FALLIBLE find_referring(struct arena *arena, const struct table *parent, const s
                         const struct table_foreign *fk, const struct table_version *rows,
                         const struct map *keys, struct error *err);
 FALLIBLE still_referred(const struct table *parent, const struct table *child,
-                        const struct table_foreign *fk, struct error *err);
+                        const struct table_foreign *fk, const struct shown_key *key,
+                        struct error *err);
 /* orphans.c: whether a join finds rows whose reference has no parent, as looking up each of them does. */
 bool orphans_by_join(const struct table *child, const struct table_foreign *fk,
                      const struct table_version *rows, const struct table *parent);
 FALLIBLE orphans_find(struct wf_connection *conn, const struct object *child,
                       const struct table_foreign *fk, struct table_version *rows,
-                      const struct edition_entry *parent, bool *out_any);
+                      const struct edition_entry *parent, bool *out_any,
+                      struct shown_key *out_key); /* of one of them */
+/* Binds the statement whose text `arg` is. */
+wf_status bind_sql(void *arg, struct arena *arena, struct snapshot *snap, struct type *param_types,
+                   struct statement *out, struct error *err);
 /* cascade.c: what becomes of those who refer to rows that the table has no more, which it had in
  * `base`. */
 FALLIBLE referrers_after(struct wf_connection *conn, u32 oid, struct table_version *base,

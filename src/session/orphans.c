@@ -32,18 +32,20 @@ bool orphans_by_join(const struct table *child, const struct table_foreign *fk,
     return fine;
 }
 
-static wf_status bind_orphans(void *arg, struct arena *arena, struct snapshot *snap,
-                              struct type *param_types, struct statement *out, struct error *err) {
-    struct parsed_list list;
-    TRY(sql_parse(arena, sv_from(arg), &list, err));
-    return sql_bind(arena, list.items.items[0], snap, param_types, out, err);
-}
-
 static void print_table(struct text *sql, const struct edition *edition, const struct object *object) {
     const struct edition_entry *schema = edition_find_oid(edition, object->schema);
     define_name(sql, schema ? schema->object->name : "public");
     text_print(sql, ".");
     define_name(sql, object->name);
+}
+
+static void print_columns(struct text *sql, const struct table *child, const struct table_foreign *fk,
+                          const char *behind) {
+    for (u32 i = 0; i < fk->col_count; i++) {
+        text_print(sql, "%s c.", i ? "," : "");
+        define_name(sql, child->cols[fk->cols[i]].name);
+        text_print(sql, "%s", behind);
+    }
 }
 
 /* Columns that are looked at, one pair or one column at a time. */
@@ -61,15 +63,30 @@ static void print_pairs(struct text *sql, const struct table *child, const struc
     }
 }
 
+/* The least of those that were found, as the columns of an answer. */
+static void show_found(struct rowset *found, const struct table *child, const struct table_foreign *fk,
+                       bool *out_any, struct shown_key *out) {
+    struct wf_batch batch;
+    *out = (struct shown_key){"", ""};
+    *out_any = rowset_read(found, 1, &batch) == WF_OK && batch.row_count > 0;
+    for (u32 i = 0; *out_any && i < fk->col_count; i++) {
+        union lit text = {.str = str_from(batch_text(&batch, (i32)i, 0))};
+        key_show_value(out, child->cols[fk->cols[i]].name, type_of(TYPE_TEXT), &text);
+    }
+}
+
 FALLIBLE orphans_find(struct wf_connection *conn, const struct object *child,
                       const struct table_foreign *fk, struct table_version *rows,
-                      const struct edition_entry *parent, bool *out_any) {
+                      const struct edition_entry *parent, bool *out_any,
+                      struct shown_key *out_key) {
     struct arena arena;
     struct text sql;
     struct rowset *found = NULL;
     arena_init(&arena, &conn->db->mem);
     text_init(&sql, &arena);
-    text_print(&sql, "SELECT 1 FROM ");
+    text_print(&sql, "SELECT");
+    print_columns(&sql, child->table, fk, "::text");
+    text_print(&sql, " FROM ");
     print_table(&sql, conn->tx.mine, child);
     text_print(&sql, " c WHERE");
     print_pairs(&sql, child->table, fk, NULL);
@@ -77,9 +94,11 @@ FALLIBLE orphans_find(struct wf_connection *conn, const struct object *child,
     print_table(&sql, conn->tx.mine, parent->object);
     text_print(&sql, " p WHERE");
     print_pairs(&sql, child->table, fk, parent->object->table);
-    text_print(&sql, ") LIMIT 1");
+    text_print(&sql, ") ORDER BY");
+    print_columns(&sql, child->table, fk, "");
+    text_print(&sql, " LIMIT 1");
     struct inner_select select = {.binding.text = sv_from(sql.ptr),
-                                  .binding.bind = bind_orphans,
+                                  .binding.bind = bind_sql,
                                   .binding.arg = sql.ptr,
                                   .table = child->table,
                                   .version = rows,
@@ -87,7 +106,10 @@ FALLIBLE orphans_find(struct wf_connection *conn, const struct object *child,
                                   .old_version = parent->version};
     wf_status status = arena_check(&arena, &conn->err);
     status = status ? status : inner_run(conn, &select, &found);
-    *out_any = !status && found->answer.rows > 0;
+    *out_any = false;
+    if (!status) {
+        show_found(found, child->table, fk, out_any, out_key);
+    }
     rowset_release(found);
     arena_fini(&arena);
     return status;

@@ -3,6 +3,8 @@
  *
  * A key is compared in the types of the table it belongs to: what refers to it is brought to those
  * first, so that an integer may refer to a bigint. */
+#include <stdio.h>
+
 #include "session/constraint_int.h"
 
 static i128 exact_of(struct type type, const union lit *v) {
@@ -128,12 +130,20 @@ FALLIBLE gone_keys(struct arena *arena, struct table *parent, const struct table
 }
 
 FALLIBLE still_referred(const struct table *parent, const struct table *child,
-                        const struct table_foreign *fk, struct error *err) {
+                        const struct table_foreign *fk, const struct shown_key *key,
+                        struct error *err) {
+    char cols[sizeof key->cols] = "";
+    size_t len = 0;
+    for (u32 i = 0; i < fk->col_count && len < sizeof cols; i++) {
+        len += (size_t)snprintf(cols + len, sizeof cols - len, "%s%s", i ? ", " : "",
+                                parent->cols[fk->ref_cols[i]].name);
+    }
     error_set(err, ERR_FOREIGN_KEY, -1,
               "update or delete on table \"%s\" violates foreign key constraint \"%s\" on table "
               "\"%s\"",
               parent->name, fk->name, child->name);
-    error_hint(err, "The key is still referenced from table \"%s\".", child->name);
+    error_hint(err, "Key (%s)=(%s) is still referenced from table \"%s\".", cols, key->values,
+               child->name);
     return ERR_FOREIGN_KEY;
 }
 
@@ -143,6 +153,7 @@ FALLIBLE find_referring(struct arena *arena, const struct table *parent, const s
                         const struct map *keys, struct error *err) {
     struct row_reader reader = {.table = child, .count = fk->col_count, .cols = fk->cols};
     struct text bytes;
+    struct shown_key key;
     bool found = false;
     pins_init(&reader.pins, child->mem);
     text_init(&bytes, arena);
@@ -153,17 +164,20 @@ FALLIBLE find_referring(struct arena *arena, const struct table *parent, const s
                     read_values(&reader, rows->tablets[t], pos, &values) &&
                     reference_bytes(&bytes, parent, fk, child, values.v) &&
                     map_find(keys, (struct sv){bytes.ptr, bytes.len});
+            if (found) {
+                key_show(child, fk->cols, fk->col_count, rows->tablets[t], pos, &key);
+            }
         }
     }
     wf_status status = pins_check(&reader.pins, err);
     pins_fini(&reader.pins);
-    return status ? status : found ? still_referred(parent, child, fk, err) : ERR_OK;
+    return status ? status : found ? still_referred(parent, child, fk, &key, err) : ERR_OK;
 }
 
 /* SET DEFAULT */
 
-static wf_status bind_default(void *arg, struct arena *arena, struct snapshot *snap,
-                              struct type *param_types, struct statement *out, struct error *err) {
+wf_status bind_sql(void *arg, struct arena *arena, struct snapshot *snap, struct type *param_types,
+                   struct statement *out, struct error *err) {
     struct parsed_list list;
     TRY(sql_parse(arena, sv_from(arg), &list, err));
     return sql_bind(arena, list.items.items[0], snap, param_types, out, err);
@@ -180,7 +194,7 @@ FALLIBLE default_value(struct wf_connection *conn, struct arena *arena, const st
     char *text = arena_printf(arena, "SELECT CAST((%s) AS %s)", def->default_text,
                               type_print(def->type, word));
     struct inner_select select = {
-        .binding.text = sv_from(text), .binding.bind = bind_default, .binding.arg = text};
+        .binding.text = sv_from(text), .binding.bind = bind_sql, .binding.arg = text};
     struct rowset *rows;
     TRY(arena_check(arena, &conn->err));
     TRY(inner_run(conn, &select, &rows));

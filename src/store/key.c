@@ -879,27 +879,38 @@ static void print_value(char *out, i64 cap, struct type type, const union lit *v
     snprintf(out, (size_t)cap, "%.*s", (int)len, text);
 }
 
+/* What there is room for, behind what there is. */
+static void show_more(char *out, size_t cap, const char *text) {
+    size_t len = strlen(out);
+    snprintf(out + len, cap - len, "%s%s", len ? ", " : "", text);
+}
+
+void key_show_value(struct shown_key *out, const char *name, struct type type, const union lit *v) {
+    char value[VALUE_TEXT_MAX];
+    print_value(value, (i64)sizeof value, type, v);
+    show_more(out->cols, sizeof out->cols, name);
+    show_more(out->values, sizeof out->values, value);
+}
+
+void key_show(const struct table *table, const u32 *cols, u32 count, const struct tablet *tablet,
+              i64 pos, struct shown_key *out) {
+    *out = (struct shown_key){"", ""};
+    for (u32 i = 0; i < count; i++) {
+        const struct column_def *col = &table->cols[cols[i]];
+        union lit v;
+        (void)segment_get(&tablet->cols[cols[i]], table->dicts[cols[i]], col->type, pos, &v);
+        key_show_value(out, col->name, col->type, &v);
+    }
+}
+
 /* Row `pos` of tablet `t` has a key that another one has. */
 static FALLIBLE duplicate(const struct table *table, const struct table_key *key,
                           const struct tablet *tablet, i64 pos, struct error *err) {
+    struct shown_key shown;
     error_set(err, ERR_UNIQUE, -1, "duplicate key value violates unique constraint \"%.100s\"",
               key->name);
-    char cols[120] = "", shown[160] = "";
-    size_t col_len = 0, len = 0;
-    for (u32 i = 0; i < key->col_count; i++) {
-        const struct column_def *col = &table->cols[key->cols[i]];
-        char value[VALUE_TEXT_MAX];
-        union lit v;
-        (void)segment_get(&tablet->cols[key->cols[i]], table->dicts[key->cols[i]], col->type, pos,
-                          &v);
-        print_value(value, (i64)sizeof value, col->type, &v);
-        if (col_len < sizeof cols && len < sizeof shown) {
-            col_len += (size_t)snprintf(cols + col_len, sizeof cols - col_len, "%s%s",
-                                        i ? ", " : "", col->name);
-            len += (size_t)snprintf(shown + len, sizeof shown - len, "%s%s", i ? ", " : "", value);
-        }
-    }
-    error_hint(err, "Key (%s)=(%s) already exists.", cols, shown);
+    key_show(table, key->cols, key->col_count, tablet, pos, &shown);
+    error_hint(err, "Key (%s)=(%s) already exists.", shown.cols, shown.values);
     return ERR_UNIQUE;
 }
 

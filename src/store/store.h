@@ -246,6 +246,13 @@ FALLIBLE key_finder_row(struct key_finder *finder, const void *const *values, i6
 /* One alone. */
 FALLIBLE version_key_row(struct table *table, struct table_version *version, u32 key,
                          const void *const *values, i64 *out_row, struct error *err);
+/* What an error shows of a row: names of columns, and what they hold; of one more column, or of all. */
+struct shown_key {
+    char cols[120], values[160];
+};
+void key_show_value(struct shown_key *out, const char *name, struct type type, const union lit *v);
+void key_show(const struct table *table, const u32 *cols, u32 count, const struct tablet *tablet,
+              i64 pos, struct shown_key *out);
 /* 23502 where a column that is NOT NULL has one; all that append rows ask. */
 FALLIBLE check_not_null(const struct table *table, i64 rows, const struct input_col *cols,
                         struct error *err);
