@@ -48,7 +48,7 @@ struct hash_build {
 static inline bool put(struct hash_slot *slot, i64 key, u32 row, const struct hash_build *h) {
     if (slot_free(slot)) {
         *slot = (struct hash_slot){key, row, row + 1};
-        if (h->runs) { /* lo..hi counts */
+        if (h->runs || h->set) { /* lo..hi counts; a set has no row numbers */
             slot->lo = 0;
             slot->hi = 1;
         }

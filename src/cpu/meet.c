@@ -21,17 +21,19 @@ enum way { WAY_STEPS, WAY_SEEKS, WAY_MARKS, WAYS };
 
 struct list {
     const i64 *values; /* of all rows of the variable */
-    u32 at, end;
+    const i64 *keys;   /* ... where a run is told by its first row alone: its rows have one key */
+    i64 row_count;
+    i64 at, end;
 };
 
 struct part {
-    u32 from, to;
+    i64 from, to;
 };
 
 /* What the lists behind the first have in common. */
 struct meeting {
     b8 known;
-    u32 at[LISTS_MAX], end[LISTS_MAX]; /* the lists */
+    i64 runs[LISTS_MAX]; /* the lists */
     const i64 *values;
     i64 n;
     i64 *room; /* where values lie that are not a list's own */
@@ -102,7 +104,7 @@ static FALLIBLE check_count(struct meet *m, u64 count) {
 }
 
 /* Rows [from, to) of the first run, each `times`. */
-static FALLIBLE hand_on(struct expand *e, u32 row, u32 from, u32 to, u64 times) {
+static FALLIBLE hand_on(struct expand *e, u32 row, i64 from, i64 to, u64 times) {
     for (; from < to; from++) {
         for (u64 k = 0; k < times; k++) {
             e->child->from[e->child->n] = row;
@@ -116,17 +118,17 @@ static FALLIBLE hand_on(struct expand *e, u32 row, u32 from, u32 to, u64 times) 
 }
 
 /* The first place from `at` on whose value is not below `value`: by steps that double. */
-static u32 seek(const i64 *v, u32 at, u32 end, i64 value) {
-    u32 step = 1;
-    u32 below = at; /* everything before it is */
+static i64 seek(const i64 *v, i64 at, i64 end, i64 value) {
+    i64 step = 1;
+    i64 below = at; /* everything before it is */
     while (at < end && v[at] < value) {
         below = at + 1;
         at = end - at > step ? at + step : end;
         step *= 2;
     }
-    u32 above = at; /* from here on nothing is */
+    i64 above = at; /* from here on nothing is */
     while (below < above) {
-        u32 middle = below + (above - below) / 2;
+        i64 middle = below + (above - below) / 2;
         bool less = v[middle] < value;
         below = less ? middle + 1 : below;
         above = less ? above : middle;
@@ -135,8 +137,8 @@ static u32 seek(const i64 *v, u32 at, u32 end, i64 value) {
 }
 
 /* Behind the last place that has the value of this one. */
-static u32 behind(const i64 *v, u32 at, u32 end) {
-    u32 next = at + 1;
+static i64 behind(const i64 *v, i64 at, i64 end) {
+    i64 next = at + 1;
     bool repeats = next < end && v[next] == v[at];
     return !repeats ? next : v[at] == I64_MAX ? end : seek(v, next, end, v[at] + 1);
 }
@@ -173,7 +175,7 @@ static bool align(struct meet *m) {
 static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
     while (align(m)) {
         u64 times = 1;
-        u32 ends[LISTS_MAX] = {0};
+        i64 ends[LISTS_MAX] = {0};
         bool too_many = false;
         for (u32 i = 0; i < m->count; i++) {
             struct list *list = &m->lists[i];
@@ -181,7 +183,7 @@ static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
             too_many = (i && __builtin_mul_overflow(times, (u64)(ends[i] - list->at), &times)) || too_many;
         }
         if (count) {
-            u64 own = ends[0] - m->lists[0].at;
+            u64 own = (u64)(ends[0] - m->lists[0].at);
             too_many = __builtin_mul_overflow(times, own, &times) || too_many;
             *count = too_many || times > COUNT_MOST ? COUNT_MOST : *count + times;
             TRY(check_count(m, *count));
@@ -202,12 +204,12 @@ static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
 
 /* What two lists have in common, the shorter one's values sought in the other; returns how many. */
 static i64 intersect(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
-    u32 at = 0;
+    i64 at = 0;
     i64 count = 0;
-    for (i64 i = 0; i < n && at < (u32)k; i++) {
-        at = seek(b, at, (u32)k, a[i]);
+    for (i64 i = 0; i < n && at < k; i++) {
+        at = seek(b, at, k, a[i]);
         out[count] = a[i];
-        count += at < (u32)k && b[at] == a[i];
+        count += at < k && b[at] == a[i];
     }
     return count;
 }
@@ -233,12 +235,12 @@ static bool may_mark(struct meet *m, struct meeting *g) {
 /* The part of the first list that lies between the least and the greatest common value. */
 static struct part between(const struct list *list, const struct meeting *g) {
     const i64 *v = list->values, *c = g->values;
-    u32 from = seek(v, list->at, list->end, c[0]);
+    i64 from = seek(v, list->at, list->end, c[0]);
     i64 last = c[g->n - 1];
     if (from < list->end && v[list->end - 1] <= last) {
         return (struct part){from, list->end};
     }
-    u32 to = seek(v, from, list->end, last);
+    i64 to = seek(v, from, list->end, last);
     return (struct part){from, to + (to < list->end && v[to] == last)};
 }
 
@@ -256,10 +258,10 @@ static i64 count_steps(const i64 *a, i64 n, const i64 *b, i64 k) {
 
 static i64 count_seeks(const i64 *a, i64 n, const i64 *b, i64 k) {
     i64 count = 0;
-    u32 at = 0;
-    for (i64 i = 0; i < n && at < (u32)k; i++) {
-        at = seek(b, at, (u32)k, a[i]);
-        count += at < (u32)k && b[at] == a[i];
+    i64 at = 0;
+    for (i64 i = 0; i < n && at < k; i++) {
+        at = seek(b, at, k, a[i]);
+        count += at < k && b[at] == a[i];
     }
     return count;
 }
@@ -302,9 +304,9 @@ static i64 count_values(struct meet *m, struct meeting *g, i64 again) {
 static FALLIBLE hand_marked(struct meet *m, u32 row, struct part part, const struct meeting *g) {
     struct expand *e = &m->e;
     const i64 *v = m->lists[0].values;
-    for (u32 at = part.from; at < part.to && !m->w->enough;) {
+    for (i64 at = part.from; at < part.to && !m->w->enough;) {
         i64 n = e->child->n;
-        u32 end = (u32)MIN_OF((i64)part.to, at + m->w->run->vector_rows - n);
+        i64 end = MIN_OF(part.to, at + m->w->run->vector_rows - n);
         for (; at < end; at++) {
             u64 bit = (u64)v[at] - (u64)g->base;
             e->child->from[n] = row;
@@ -321,9 +323,9 @@ static FALLIBLE hand_marked(struct meet *m, u32 row, struct part part, const str
 
 static FALLIBLE hand_steps(struct meet *m, u32 row, struct part part, const struct meeting *g) {
     const i64 *v = m->lists[0].values, *c = g->values;
-    bool seeks = part.to - part.from > 8 * g->n || g->n > 8 * (i64)(part.to - part.from);
-    u32 j = 0;
-    for (u32 i = part.from; i < part.to && j < (u32)g->n && !m->w->enough;) {
+    bool seeks = part.to - part.from > 8 * g->n || g->n > 8 * (part.to - part.from);
+    i64 j = 0;
+    for (i64 i = part.from; i < part.to && j < g->n && !m->w->enough;) {
         if (v[i] == c[j]) {
             TRY(hand_on(&m->e, row, i, i + 1, 1));
             i++;
@@ -331,7 +333,7 @@ static FALLIBLE hand_steps(struct meet *m, u32 row, struct part part, const stru
         } else if (v[i] < c[j]) {
             i = seeks ? seek(v, i, part.to, c[j]) : i + 1;
         } else {
-            j = seeks ? seek(c, j, (u32)g->n, v[i]) : j + 1;
+            j = seeks ? seek(c, j, g->n, v[i]) : j + 1;
         }
     }
     return ERR_OK;
@@ -396,10 +398,13 @@ static void open_lists(struct worker *w, struct frame *fr, const struct cpu_op *
     for (; m->count < LISTS_MAX && regs[m->count] != NO_REG; m->count++) {
         struct list *list = &m->lists[m->count];
         u32 var = index_of(op, regs[m->count]);
-        const struct column *cols = x->vars[x->program->vars[var].rows_var].chunks.items[0]->cols;
+        const struct index *index = x->vars[var].index;
+        const struct chunk *rows = x->vars[x->program->vars[var].rows_var].chunks.items[0];
         runs[m->count] = frame_read(w, fr, regs[m->count]);
-        list->values = cols[1].data;
-        m->apart = m->apart && x->vars[var].index->apart == APART_YES;
+        list->values = rows->cols[1].data;
+        list->keys = index->form == INDEX_CHAIN ? rows->cols[0].data : NULL;
+        list->row_count = rows->rows;
+        m->apart = m->apart && index->apart == APART_YES;
     }
 }
 
@@ -425,15 +430,22 @@ void meet_close(struct worker *w) {
 
 static void set_lists(struct meet *m, const i64 *const *runs, u32 row) {
     for (u32 i = 0; i < m->count; i++) {
-        m->lists[i].at = (u32)((u64)runs[i][row] >> 32);
-        m->lists[i].end = (u32)runs[i][row];
+        struct list *list = &m->lists[i];
+        i64 run = runs[i][row];
+        if (!list->keys) {
+            list->at = (i64)((u64)run >> 32);
+            list->end = (u32)run;
+        } else { /* -1: nobody has the key */
+            list->at = MAX_OF(run, 0);
+            list->end = run < 0 ? 0 : behind(list->keys, run, list->row_count);
+        }
     }
 }
 
 static bool same_others(const struct meet *m, const struct meeting *g, const i64 *const *runs, u32 row) {
     bool same = g->known;
     for (u32 i = 1; i < m->count; i++) {
-        same = same && runs[i][row] == (i64)((u64)g->at[i] << 32 | g->end[i]);
+        same = same && runs[i][row] == g->runs[i];
     }
     return same;
 }
@@ -447,8 +459,7 @@ static FALLIBLE settle(struct meet *m, struct meeting *g, const struct frame *fr
         return ERR_OK;
     }
     for (u32 i = 1; i < m->count; i++) {
-        g->at[i] = m->lists[i].at;
-        g->end[i] = m->lists[i].end;
+        g->runs[i] = runs[i][ACTIVE(fr, j)];
     }
     g->known = 0; /* if memory is refused */
     TRY(settle_values(m, g));

@@ -266,7 +266,7 @@ struct builder *lower_meet(struct lower *l, const struct rel *rel) {
         b->max_rows = rows_mul(b->max_rows, m.sides[i].most);
     }
     struct op op = {.code = OP_MEET, .a = runs[0], .b = runs[1], .c = runs[2]};
-    u16 row = build_ctl_new(b, op, KIND_I64, range_exact(0, ((i128)1 << 32) - 1), 0);
+    u16 row = build_ctl_new(b, op, KIND_I64, build_rows_range(l, m.sides[0].rows, 0), 0);
     if (l->status) {
         return b;
     }
