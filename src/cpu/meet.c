@@ -47,7 +47,7 @@ struct meeting {
 struct meet {
     struct worker *w;
     struct expand e;
-    b8 apart;
+    b8 apart, chains;
     u32 count;
     struct list lists[LISTS_MAX];
     u64 steps;
@@ -404,6 +404,7 @@ static void open_lists(struct worker *w, struct frame *fr, const struct cpu_op *
         list->values = rows->cols[1].data;
         list->keys = index->form == INDEX_CHAIN ? rows->cols[0].data : NULL;
         list->row_count = rows->rows;
+        m->chains = m->chains || list->keys;
         m->apart = m->apart && index->apart == APART_YES;
     }
 }
@@ -428,17 +429,25 @@ void meet_close(struct worker *w) {
     }
 }
 
-static void set_lists(struct meet *m, const i64 *const *runs, u32 row) {
+/* Of a run in a chain the first row is known; -1: nobody has the key. */
+static void find_ends(struct meet *m) {
     for (u32 i = 0; i < m->count; i++) {
         struct list *list = &m->lists[i];
-        i64 run = runs[i][row];
-        if (!list->keys) {
-            list->at = (i64)((u64)run >> 32);
-            list->end = (u32)run;
-        } else { /* -1: nobody has the key */
+        if (list->keys) {
+            i64 run = (i64)((u64)list->at << 32 | (u64)list->end);
             list->at = MAX_OF(run, 0);
             list->end = run < 0 ? 0 : behind(list->keys, run, list->row_count);
         }
+    }
+}
+
+static void set_lists(struct meet *m, const i64 *const *runs, u32 row) {
+    for (u32 i = 0; i < m->count; i++) {
+        m->lists[i].at = (i64)((u64)runs[i][row] >> 32);
+        m->lists[i].end = (u32)runs[i][row];
+    }
+    if (m->chains) {
+        find_ends(m);
     }
 }
 

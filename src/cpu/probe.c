@@ -329,7 +329,7 @@ wf_status expand_flush(struct expand *e) {
 }
 
 /* The rows of a run. */
-static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
+static inline FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
     struct frame *child = e->child;
     const struct index *index = e->index;
     bool plain = index->unique || !index->rows;
@@ -354,7 +354,7 @@ static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
 }
 
 /* A row without a match. */
-static FALLIBLE expand_none(struct expand *e, u32 row) {
+static inline FALLIBLE expand_none(struct expand *e, u32 row) {
     e->child->from[e->child->n] = row;
     e->match[e->child->n++] = -1;
     return e->child->n == e->w->run->vector_rows ? expand_flush(e) : ERR_OK;
