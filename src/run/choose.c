@@ -154,7 +154,8 @@ static u32 host_always(const struct exec *x, const struct step *step) {
     while (at < HOST_COUNT && host_steps[at].kind != step->kind) {
         at++;
     }
-    bool may = at == HOST_LIMIT || (at == HOST_ROWS && x->vars[step->src].rows <= DEVICE_INDEX_ROWS_MOST) || (at == HOST_WINDOW && !host_window(step)) ||
+    bool may = at == HOST_LIMIT || (at == HOST_WINDOW && !host_window(step)) ||
+               (at == HOST_ROWS && x->vars[step->src].rows <= DEVICE_INDEX_ROWS_MOST) ||
                (at == HOST_RANK && program_interner(x->program, step->dict) != NO_VAR) ||
                (at == HOST_FOLD && step->fold != AGG_STRING_AGG) ||
                (at == HOST_KEPT && !variable_graph(&x->vars[step->src]) && !x->vars[step->src].levels);
