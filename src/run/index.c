@@ -8,19 +8,21 @@
 
 #include "codes/control.h"
 
-#ifdef WF_HARD
-enum { ROWS_FEW = 100 };
 static _Atomic i64 rows_limit;
 
 i64 index_rows_most(i64 base) {
-    i64 limit = atomic_load(&rows_limit);
-    return limit ? limit : MAX_OF(base, ROWS_FEW);
+    i64 limit = atomic_load_explicit(&rows_limit, memory_order_relaxed);
+    i64 most = limit ? limit : INDEX_ROWS_MOST;
+#ifdef WF_HARD
+    most = limit ? limit : MAX_OF(base, 100); /* many chains, of few parts */
+#endif
+    UNUSED(base);
+    return most;
 }
 
 void index_rows_limit(i64 rows) {
     atomic_store(&rows_limit, rows);
 }
-#endif
 
 static i64 parts_bytes(const struct index *index) {
     return index->part_count * (i64)sizeof(struct index);

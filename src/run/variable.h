@@ -37,15 +37,8 @@ enum index_form { INDEX_DIRECT, INDEX_HASH, INDEX_BITS, INDEX_RANK, INDEX_CHAIN 
 #define INDEX_ROWS_MOST 0xfffffffeLL /* 32 bits hold their numbers plus one */
 #endif
 /* Rows of an index that is no chain, or of a part of a chain, the first being number `base` of all. */
-#ifdef WF_HARD
-i64 index_rows_most(i64 base); /* few: many chains, of few parts */
-void index_rows_limit(i64 rows); /* so many from now on, for tests; 0 = few */
-#else
-static inline i64 index_rows_most(i64 base) {
-    UNUSED(base);
-    return INDEX_ROWS_MOST;
-}
-#endif
+i64 index_rows_most(i64 base);
+void index_rows_limit(i64 rows); /* so many from now on, for tests; 0 = as before */
 struct rank_block { /* 64 keys: which are there, and how many keys are there before them */
     u64 bits;
     u64 before;
