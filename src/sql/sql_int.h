@@ -152,6 +152,7 @@ struct query {
     pending_list below; /* those in arguments of aggregates and in group keys */
     const struct json *window_clause;
     const struct cte *ctes;
+    struct select *outputs; /* while its ORDER BY is bound: expressions may use output columns */
 };
 
 struct origin { /* of a plan column, for errors */
