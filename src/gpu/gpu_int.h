@@ -651,11 +651,10 @@ bool gpu_op_looks_up(const struct pipeline *pipe, u32 op);
 
 bool gpu_op_repeats(u16 code); /* what follows, once a match: MATCH, MEET */
 /* The runs that a MEET walks: register, index, column of the values. */
-enum { MEET_LISTS = 3 };
 struct meet_list {
     u16 reg, index, col;
 };
-u32 gpu_meet_lists(const struct gpu_plan *plan, u32 at, struct meet_list lists[MEET_LISTS]);
+u32 gpu_meet_lists(const struct gpu_plan *plan, u32 at, struct meet_list lists[MEET_LISTS_MOST]);
 bool gpu_op_adds(const struct op *op); /* INTERN or INTERN2 that may add */
 
 struct weave_col {      /* the layout of a source column */
