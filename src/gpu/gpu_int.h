@@ -894,9 +894,9 @@ void gpu_var_give_back(struct gpu_var *gv);
 /* For later statements: see struct device. */
 bool gpu_take_kept(struct device *dev, struct exec *x, const struct trie_chain *chain);
 void gpu_keep(struct device *dev, struct exec *x, const struct trie_chain *chain);
-/* Drops what is kept there, nobody uses and was used least recently: its bytes, 0 = there is none; all that could go. */
+/* Drops what is kept there, nobody uses and was used least recently: its bytes, 0 = there is none. */
 i64 gpu_tries_drop(struct gpu_card *card);
-i64 gpu_tries_idle(struct gpu_card *card);
+i64 gpu_tries_idle(struct gpu_card *card); /* bytes of all that could go */
 /* How many lookups in an index of so many rows are expected to find their key; `bits`: how many of
  * the keys that may be asked for are there, for those of which nothing was expected. */
 f64 gpu_var_share(const struct exec *x, u32 index, i64 rows, f64 bits);

@@ -61,7 +61,8 @@ struct kept_far {
 };
 /* With so many users, to whom it is given; NULL: there is none. */
 struct kept_trie *tries_take_far(struct exec *x, const struct trie_chain *chain, u32 space, i32 users);
-struct kept_far *kept_trie_far(const struct kept_trie *kept); /* NULL: it lies in the host's memory; or `kept` is NULL */
+/* NULL: it lies in the host's memory, or `kept` is NULL. */
+struct kept_far *kept_trie_far(const struct kept_trie *kept);
 /* Keeps it, with so many users; NULL: it is not kept, and still the caller's. */
 struct kept_trie *tries_keep_far(struct exec *x, const struct trie_chain *chain, struct kept_far *far,
                                  i32 users);

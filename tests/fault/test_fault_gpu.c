@@ -352,13 +352,16 @@ static void test_kept(void **state) {
     (void)state;
     static const struct piece pieces_kept[] = {
         {"auto", "select count(*) from h xy, h yz, h xz where xy.a = xz.a and xy.b = yz.a and xz.b = yz.b", 1},
-        {"auto", "select sum(xy.a + yz.b)::bigint from h xy, h yz, h xz where xy.a = xz.a and xy.b = yz.a and xz.b = yz.b",
+        {"auto",
+         "select sum(xy.a + yz.b)::bigint from h xy, h yz, h xz where xy.a = xz.a and xy.b = yz.a and "
+         "xz.b = yz.b",
          1}};
     for (size_t i = 0; i < sizeof pieces_kept / sizeof *pieces_kept; i++) {
         open_db("5MB", i ? "woven" : "vm");
         run("set device = cpu");
-        run("create table h as select distinct least(a, b) a, greatest(a, b) b from (select i * i % 911 * (i % 5) % 90 a, "
-            "i * 7919 % 3001 % 90 b from generate_series(1::bigint, 900) v(i)) e where a <> b");
+        run("create table h as select distinct least(a, b) a, greatest(a, b) b from "
+            "(select i * i % 911 * (i % 5) % 90 a, i * 7919 % 3001 % 90 b from generate_series(1::bigint, 900) v(i)) e "
+            "where a <> b");
         run("set multiway = on");
         fail_each_call(&pieces_kept[i], 0, 1, 2);
         fail_each_call(&pieces_kept[i], 2, 1, 3);

@@ -1,5 +1,5 @@
-/* test_boxes.c: who takes how much of a queue of slabs: the first slabs are small, later ones in proportion to how fast each
- * taker was; every edge is taken once, whoever takes, and whatever time says. */
+/* test_boxes.c: who takes how much of a queue of slabs: the first slabs are small, later ones in proportion to how
+ * fast each taker was; every edge is taken once, whoever takes, and whatever time says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,9 +24,9 @@ static void open_boxes(struct boxes *b, i64 takers) {
     for (u32 n = 0; n <= NODES; n++) {
         starts[n] = n * DEGREE;
     }
-    *b = (struct boxes){.trie = {.form = CLIQUE_TURNED, .nodes = NODES, .edges = EDGES, .longest = DEGREE, .starts = starts},
-                        .size = 3,
-                        .takers = takers};
+    *b = (struct boxes){.size = 3, .takers = takers};
+    b->trie = (struct trie){.form = CLIQUE_TURNED, .nodes = NODES, .edges = EDGES, .longest = DEGREE};
+    b->trie.starts = starts;
     mutex_init(&b->lock);
 }
 
@@ -85,7 +85,8 @@ static void test_alone(void **state) {
 /* All end at about the same time, and the work is divided as they are fast. */
 static void test_proportion(void **state) {
     (void)state;
-    static const i64 speeds[][4] = {{1000, 1000}, {40000, 1000}, {1000, 40000}, {9000, 3000, 300}, {50, 5000, 5000, 500}};
+    static const i64 speeds[][4] = {
+        {1000, 1000}, {40000, 1000}, {1000, 40000}, {9000, 3000, 300}, {50, 5000, 5000, 500}};
     static const u32 counts[] = {2, 2, 2, 3, 4};
     for (size_t t = 0; t < sizeof counts / sizeof *counts; t++) {
         i64 took[4], slabs[4], ends[4], all = 0, latest = 0;
