@@ -385,7 +385,7 @@ struct gpu_card {
     struct gpu_codes codes;
     struct gpu_host *host;
     struct gpu_moves moves;
-    struct tries *tries; /* in which something of this card is kept; NULL = nothing ever was */
+    _Atomic(struct tries *) tries; /* in which something of this card is kept; NULL = nothing ever was */
 };
 
 struct gpu_grid { /* of a launch */

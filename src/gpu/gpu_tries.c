@@ -131,13 +131,15 @@ static void free_far(struct kept_far *far) {
 /* --- room --- */
 
 i64 gpu_tries_drop(struct gpu_card *card) {
-    return card->tries ? tries_drop_far(card->tries, card->space) : 0;
+    struct tries *tries = atomic_load(&card->tries);
+    return tries ? tries_drop_far(tries, card->space) : 0;
 }
 
 i64 gpu_tries_idle(struct gpu_card *card) {
+    struct tries *tries = atomic_load(&card->tries);
     i64 all = 0, idle = 0;
-    if (card->tries) {
-        tries_far_bytes(card->tries, card->space, &all, &idle);
+    if (tries) {
+        tries_far_bytes(tries, card->space, &all, &idle);
     }
     return idle;
 }
@@ -162,9 +164,7 @@ static struct card_trie *trie_new(struct gpu_card *card, struct exec *x, i64 byt
         *trie = (struct card_trie){.far = {.space = card->space, .bytes = bytes, .rows = rows, .free = free_far},
                                    .card = card,
                                    .epoch = card->epoch};
-        mutex_lock(&card->lock);
-        card->tries = x->tries;
-        mutex_unlock(&card->lock);
+        atomic_store(&card->tries, x->tries);
     }
     return trie;
 }
