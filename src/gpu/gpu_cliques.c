@@ -20,11 +20,13 @@ _Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node")
 #define THIN_EVERY 32 /* where a node has few edges */
 #define THIN_NODES 4  /* in edges */
 #ifdef WF_HARD
+#define NO_ROOM(rows) ((rows) % 16 == 3) /* beside a graph that is kept, at times */
 #define HEAVY_DEGREE 3 /* of nodes of the matrix, at least */
 #define HEAVY_BITS 256
 #define EVEN_DEGREE 4
 #define SAMPLED_ROWS 4096
 #else
+#define NO_ROOM(rows) false
 #define SAMPLED_ROWS (1LL << 22) /* from so many edges on a part of them tells degrees */
 #define EVEN_DEGREE 16 /* that an end of an edge has on average: no order of nodes makes lists much shorter */
 #define HEAVY_DEGREE 64
@@ -438,7 +440,7 @@ wf_status gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const stru
     struct cliques c = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step};
     i64 rows = x->vars[step->src].rows;
     bool parts = rows > 0 && (g->tight >= TIGHT_STREAM || exec_boxes(x) || boxes_forced(x));
-    if (parts || !gpu_kept_graph(g, &x->vars[step->src])) {
+    if (parts || NO_ROOM(rows) || !gpu_kept_graph(g, &x->vars[step->src])) {
         TRY(give_graph_back(x, &x->vars[step->src]));
     }
     wf_status status = rows == 0 ? ERR_OK

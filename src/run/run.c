@@ -745,6 +745,9 @@ static void keep_made(struct exec *x, const struct run_devices *devices, const s
 static void take_back(struct exec *x, struct blocks *r) {
     error_reset(x->err);
     variable_reset(&x->vars[r->lent.rows]);
+    for (u32 s = r->lent.first; s < r->lent.end; s++) {
+        x->metrics[s].how = NULL;
+    }
     r->lent.end = 0;
     r->not_lent = 1;
 }
