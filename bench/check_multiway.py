@@ -45,6 +45,8 @@ class Pair:
             self.ours.run(f"set gpu_code = {args.gpu_code}")
         self.asked = self.wrong = self.refused = 0
         few = max(args.threads, 2) # workers hold vectors of every column of twenty atoms
+        if args.device != "cpu":
+            few *= 2 # texts of kernels, and what crosses the bus
         self.ways = [way.format(few if "MB" in way else 512 * few) for way in WAYS]
 
     def run(self, sql):
