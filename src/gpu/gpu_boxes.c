@@ -79,8 +79,11 @@ static FALLIBLE find_room(struct box_run *r) {
         block = gpu_alloc_try(g, bytes);
         bytes = block ? bytes : bytes / 8 * 7;
     }
-    if (!block) {
-        return gpu_alloc_here(g, MAX_OF(bytes, all), &block, r->c->o.x->err);
+    if (!block) { /* the least that a node has room in, or the refusal */
+        while (!divide(r, bytes)) {
+            bytes += bytes / 8 + REGION_UNIT;
+        }
+        TRY(gpu_alloc_here(g, bytes, &block, r->c->o.x->err));
     }
     VEC_PUSH(r->c->o.x->arena, &r->c->o.temps, block);
     r->slices_at[0] = block->addr;
