@@ -7,6 +7,7 @@ Relations of two to four columns with repeated rows, loops, NULLs and other type
 outer joins, EXISTS, conditions on NULLs, unions. Each is asked with `multiway` on and auto, again, when sorted rows are kept, with vectors of three rows, with rows that are never kept, and with little memory; those that take DuckDB over 5 s are left
 out. Then cliques and cycles of up to 16 nodes."""
 import argparse
+import os
 import random
 import sys
 import threading
@@ -43,7 +44,8 @@ class Pair:
         if args.device != "cpu":
             self.ours.run("set host_rows = 0") # few rows are the card's, too
             self.ours.run(f"set gpu_code = {args.gpu_code}")
-        self.asked = self.wrong = self.refused = 0
+        self.asked = self.wrong = self.refused = self.slow = 0
+        self.simulated = args.device != "cpu" and "simt" in os.environ.get("WARPFOX_CUDA", "")
         few = max(args.threads, 2) # workers hold vectors of every column of twenty atoms
         if args.device != "cpu":
             few *= 2 # texts of kernels, and what crosses the bus
@@ -86,6 +88,9 @@ class Pair:
                 got = str(error)
                 if "cannot run on the GPU" in got:
                     self.refused += 1
+                    continue
+                if self.simulated and got.startswith("57014"): # rows that a card, but not its simulation, has time for
+                    self.slow += 1
                     continue
             if got != right:
                 self.wrong += 1
@@ -184,7 +189,8 @@ def main():
         if sql:
             pair.ask(sql)
     large(pair)
-    print(f"{pair.asked} asked, {pair.wrong} wrong" + (f", {pair.refused} times refused by the card" if pair.refused else ""))
+    print(f"{pair.asked} asked, {pair.wrong} wrong" + (f", {pair.refused} times refused by the card" if pair.refused else "")
+          + (f", {pair.slow} times too slow" if pair.slow else ""))
     sys.exit(pair.wrong > 0)
 
 
