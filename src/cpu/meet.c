@@ -26,11 +26,13 @@ enum way { WAY_STEPS, WAY_SEEKS, WAY_MARKS, WAYS };
 
 struct list {
     const i64 *values; /* of all rows of the variable */
-    u32 at, end;
+    const i64 *keys;   /* ... where a run is told by its first row alone: its rows have one key */
+    i64 row_count;
+    i64 at, end;
 };
 
 struct part {
-    u32 from, to;
+    i64 from, to;
 };
 
 /* What a list and all behind it have in common. */
@@ -58,7 +60,7 @@ struct meeting {
 struct meet {
     struct worker *w;
     struct expand e;
-    b8 apart;
+    b8 apart, chains;
     u32 count;
     struct list lists[LISTS_MAX];
     u64 steps;
@@ -114,7 +116,7 @@ static FALLIBLE check_count(struct meet *m, u64 count) {
 }
 
 /* Rows [from, to) of the first run, each `times`. */
-static FALLIBLE hand_on(struct expand *e, u32 row, u32 from, u32 to, u64 times) {
+static FALLIBLE hand_on(struct expand *e, u32 row, i64 from, i64 to, u64 times) {
     for (; from < to; from++) {
         for (u64 k = 0; k < times; k++) {
             e->child->from[e->child->n] = row;
@@ -128,17 +130,17 @@ static FALLIBLE hand_on(struct expand *e, u32 row, u32 from, u32 to, u64 times) 
 }
 
 /* The first place from `at` on whose value is not below `value`: by steps that double. */
-static u32 seek(const i64 *v, u32 at, u32 end, i64 value) {
-    u32 step = 1;
-    u32 below = at; /* everything before it is */
+static i64 seek(const i64 *v, i64 at, i64 end, i64 value) {
+    i64 step = 1;
+    i64 below = at; /* everything before it is */
     while (at < end && v[at] < value) {
         below = at + 1;
         at = end - at > step ? at + step : end;
         step *= 2;
     }
-    u32 above = at; /* from here on nothing is */
+    i64 above = at; /* from here on nothing is */
     while (below < above) {
-        u32 middle = below + (above - below) / 2;
+        i64 middle = below + (above - below) / 2;
         bool less = v[middle] < value;
         below = less ? middle + 1 : below;
         above = less ? above : middle;
@@ -147,8 +149,8 @@ static u32 seek(const i64 *v, u32 at, u32 end, i64 value) {
 }
 
 /* Behind the last place that has the value of this one. */
-static u32 behind(const i64 *v, u32 at, u32 end) {
-    u32 next = at + 1;
+static i64 behind(const i64 *v, i64 at, i64 end) {
+    i64 next = at + 1;
     bool repeats = next < end && v[next] == v[at];
     return !repeats ? next : v[at] == I64_MAX ? end : seek(v, next, end, v[at] + 1);
 }
@@ -185,7 +187,7 @@ static bool align(struct meet *m) {
 static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
     while (align(m)) {
         u64 times = 1;
-        u32 ends[LISTS_MAX] = {0};
+        i64 ends[LISTS_MAX] = {0};
         bool too_many = false;
         for (u32 i = 0; i < m->count; i++) {
             struct list *list = &m->lists[i];
@@ -193,7 +195,7 @@ static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
             too_many = (i && __builtin_mul_overflow(times, (u64)(ends[i] - list->at), &times)) || too_many;
         }
         if (count) {
-            u64 own = ends[0] - m->lists[0].at;
+            u64 own = (u64)(ends[0] - m->lists[0].at);
             too_many = __builtin_mul_overflow(times, own, &times) || too_many;
             *count = too_many || times > COUNT_MOST ? COUNT_MOST : *count + times;
             TRY(check_count(m, *count));
@@ -214,12 +216,12 @@ static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
 
 /* What two lists have in common, the shorter one first; returns how many. */
 static i64 intersect_seeks(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
-    u32 at = 0;
+    i64 at = 0;
     i64 count = 0;
-    for (i64 i = 0; i < n && at < (u32)k; i++) {
-        at = seek(b, at, (u32)k, a[i]);
+    for (i64 i = 0; i < n && at < k; i++) {
+        at = seek(b, at, k, a[i]);
         out[count] = a[i];
-        count += at < (u32)k && b[at] == a[i];
+        count += at < k && b[at] == a[i];
     }
     return count;
 }
@@ -262,12 +264,12 @@ static bool may_mark(struct meet *m, struct meeting *g) {
 /* The part of the first list that lies between the least and the greatest common value. */
 static struct part between(const struct list *list, const struct meeting *g) {
     const i64 *v = list->values, *c = g->values;
-    u32 from = seek(v, list->at, list->end, c[0]);
+    i64 from = seek(v, list->at, list->end, c[0]);
     i64 last = c[g->n - 1];
     if (from < list->end && v[list->end - 1] <= last) {
         return (struct part){from, list->end};
     }
-    u32 to = seek(v, from, list->end, last);
+    i64 to = seek(v, from, list->end, last);
     return (struct part){from, to + (to < list->end && v[to] == last)};
 }
 
@@ -285,10 +287,10 @@ static i64 count_steps(const i64 *a, i64 n, const i64 *b, i64 k) {
 
 static i64 count_seeks(const i64 *a, i64 n, const i64 *b, i64 k) {
     i64 count = 0;
-    u32 at = 0;
-    for (i64 i = 0; i < n && at < (u32)k; i++) {
-        at = seek(b, at, (u32)k, a[i]);
-        count += at < (u32)k && b[at] == a[i];
+    i64 at = 0;
+    for (i64 i = 0; i < n && at < k; i++) {
+        at = seek(b, at, k, a[i]);
+        count += at < k && b[at] == a[i];
     }
     return count;
 }
@@ -331,9 +333,9 @@ static i64 count_values(struct meet *m, struct meeting *g, i64 again) {
 static FALLIBLE hand_marked(struct meet *m, u32 row, struct part part, const struct meeting *g) {
     struct expand *e = &m->e;
     const i64 *v = m->lists[0].values;
-    for (u32 at = part.from; at < part.to && !m->w->enough;) {
+    for (i64 at = part.from; at < part.to && !m->w->enough;) {
         i64 n = e->child->n;
-        u32 end = (u32)MIN_OF((i64)part.to, at + m->w->run->vector_rows - n);
+        i64 end = MIN_OF(part.to, at + m->w->run->vector_rows - n);
         for (; at < end; at++) {
             u64 bit = (u64)v[at] - (u64)g->base;
             e->child->from[n] = row;
@@ -350,9 +352,9 @@ static FALLIBLE hand_marked(struct meet *m, u32 row, struct part part, const str
 
 static FALLIBLE hand_steps(struct meet *m, u32 row, struct part part, const struct meeting *g) {
     const i64 *v = m->lists[0].values, *c = g->values;
-    bool seeks = part.to - part.from > 8 * g->n || g->n > 8 * (i64)(part.to - part.from);
-    u32 j = 0;
-    for (u32 i = part.from; i < part.to && j < (u32)g->n && !m->w->enough;) {
+    bool seeks = part.to - part.from > 8 * g->n || g->n > 8 * (part.to - part.from);
+    i64 j = 0;
+    for (i64 i = part.from; i < part.to && j < g->n && !m->w->enough;) {
         if (v[i] == c[j]) {
             TRY(hand_on(&m->e, row, i, i + 1, 1));
             i++;
@@ -360,7 +362,7 @@ static FALLIBLE hand_steps(struct meet *m, u32 row, struct part part, const stru
         } else if (v[i] < c[j]) {
             i = seeks ? seek(v, i, part.to, c[j]) : i + 1;
         } else {
-            j = seeks ? seek(c, j, (u32)g->n, v[i]) : j + 1;
+            j = seeks ? seek(c, j, g->n, v[i]) : j + 1;
         }
     }
     return ERR_OK;
@@ -427,10 +429,14 @@ static void open_lists(struct worker *w, struct frame *fr, const struct cpu_op *
         struct list *list = &m->lists[m->count];
         u16 reg = (u16)(op->a + m->count);
         u32 var = index_of(op, reg);
-        const struct column *cols = x->vars[x->program->vars[var].rows_var].chunks.items[0]->cols;
+        const struct index *index = x->vars[var].index;
+        const struct chunk *rows = x->vars[x->program->vars[var].rows_var].chunks.items[0];
         runs[m->count] = frame_read(w, fr, reg);
-        list->values = cols[1].data;
-        m->apart = m->apart && x->vars[var].index->apart == APART_YES;
+        list->values = rows->cols[1].data;
+        list->keys = index->form == INDEX_CHAIN ? rows->cols[0].data : NULL;
+        list->row_count = rows->rows;
+        m->chains = m->chains || list->keys;
+        m->apart = m->apart && index->apart == APART_YES;
     }
 }
 
@@ -462,13 +468,31 @@ void meet_close(struct worker *w) {
     }
 }
 
+/* Of a run in a chain the first row is known; -1: nobody has the key. False: a list is empty. */
+static bool find_ends(struct meet *m) {
+    bool any = true;
+    for (u32 i = 0; i < m->count; i++) {
+        struct list *list = &m->lists[i];
+        if (list->keys) {
+            i64 run = (i64)((u64)list->at << 32 | (u64)list->end);
+            list->at = MAX_OF(run, 0);
+            list->end = run < 0 ? 0 : behind(list->keys, run, list->row_count);
+        }
+        any = any && list->at < list->end;
+    }
+    return any;
+}
+
 /* Opens the lists of a row; false: one of them is empty. */
 static bool set_lists(struct meet *m, const i64 *const *runs, u32 row) {
     bool any = true;
     for (u32 i = 0; i < m->count; i++) {
-        m->lists[i].at = (u32)((u64)runs[i][row] >> 32);
+        m->lists[i].at = (i64)((u64)runs[i][row] >> 32);
         m->lists[i].end = (u32)runs[i][row];
         any = any && m->lists[i].at < m->lists[i].end;
+    }
+    if (m->chains) {
+        any = find_ends(m);
     }
     return any;
 }
@@ -505,11 +529,11 @@ static bool worth_walking(const struct meet *m, const struct meeting *g, const s
     }
     i64 shortest = I64_MAX;
     for (u32 i = 0; i < m->count; i++) {
-        shortest = MIN_OF(shortest, (i64)m->lists[i].end - m->lists[i].at);
+        shortest = MIN_OF(shortest, m->lists[i].end - m->lists[i].at);
     }
     const struct list *last = &m->lists[m->count - 1];
-    i64 rest = same < m->count ? g->levels[same].n : (i64)last->end - last->at;
-    i64 few = MIN_OF(rest, (i64)m->lists[level].end - m->lists[level].at);
+    i64 rest = same < m->count ? g->levels[same].n : last->end - last->at;
+    i64 few = MIN_OF(rest, m->lists[level].end - m->lists[level].at);
     i64 each = shortest * (i64)m->count;
     return each < few && each * rows_alike(m, fr, runs, j, level, AHEAD_ROWS) < few;
 }

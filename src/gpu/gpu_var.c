@@ -247,6 +247,9 @@ f64 gpu_var_share(const struct exec *x, u32 index, i64 rows, f64 bits) {
 static FALLIBLE upload_index(struct gpu *g, struct exec *x, u32 var, struct gpu_var *gv,
                              i64 *moved) {
     struct index *index = x->vars[var].index;
+    if (index->form == INDEX_CHAIN) {
+        FAIL(x->err, DEVICE_MEMORY, "no GPU has a chain of indexes");
+    }
     TRY(index_plain(x, index));
     if (index->slots) {
         TRY(upload_new(g, x, index->slots, index->slot_count * (i64)sizeof *index->slots,

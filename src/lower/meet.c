@@ -342,7 +342,7 @@ struct builder *lower_meet(struct lower *l, const struct rel *rel) {
         order_sides(&m);
     }
     struct op op = {.code = OP_MEET, .a = open_runs(&m), .b = (u16)m.count, .c = NO_REG};
-    u16 row = build_ctl_new(b, op, KIND_I64, range_exact(0, ((i128)1 << 32) - 1), 0);
+    u16 row = build_ctl_new(b, op, KIND_I64, build_rows_range(l, m.sides[0].rows, 0), 0);
     if (l->status) {
         return b;
     }

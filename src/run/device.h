@@ -222,10 +222,21 @@ void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap);
 void variable_keep_heaps(struct exec *x, u32 var, u32 from);
 struct index *index_new(struct exec *x); /* in the execution's arena; thread-safe */
 void index_release(struct memory *mem, struct index *index);
-/* Only keys, heads and rows, as kernels read them; see struct index. */
+/* One more part of a chain, for rows from `base` on; what is no chain yet becomes one, itself being the
+ * first part. Parts move: nobody keeps their addresses. */
+FALLIBLE index_add_part(struct exec *x, struct index *index, i64 base, struct index **out);
+/* Only keys, heads and rows, as kernels read them; see struct index. Of no chain. */
 FALLIBLE index_plain(struct exec *x, struct index *index);
 /* Whether the pipeline looks keys up in an index that memory holds a class at a time. */
 bool exec_passes(const struct exec *x, const struct pipeline *pipe);
+/* ... in a chain, which is the host's alone. */
+bool exec_chains(const struct exec *x, const struct pipeline *pipe);
+/* Rows of an index that kernels number. */
+#ifdef WF_HARD
+#define DEVICE_INDEX_ROWS_MOST (1LL << 16)
+#else
+#define DEVICE_INDEX_ROWS_MOST 0xfffffffeLL
+#endif
 
 /* Rounds of a loop: a block that jumps back to itself. */
 struct rounds {

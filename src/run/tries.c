@@ -337,14 +337,21 @@ struct array {
     const void *data;
     i64 bytes;
 };
-enum { ARRAYS = 5 };
+enum { ARRAYS = 6 };
 
-static void index_arrays(const struct index *index, struct array out[ARRAYS]) {
+static i64 parts_of(const struct index *index) {
+    return index->form == INDEX_CHAIN ? index->part_count : 1;
+}
+
+/* Those of a part; the whole index, or the first part, has the list of parts, too. */
+static void index_arrays(const struct index *whole, i64 number, struct array out[ARRAYS]) {
+    const struct index *index = whole->parts ? &whole->parts[number] : whole;
     out[0] = (struct array){index->slots, index->slot_count * (i64)sizeof(struct hash_slot)};
     out[1] = (struct array){index->blocks, index->block_count * (i64)sizeof(struct rank_block)};
     out[2] = (struct array){index->heads, index->head_count * (i64)sizeof(u32)};
     out[3] = (struct array){index->rows, index->row_count * (i64)sizeof(u32)};
     out[4] = (struct array){index->filter, index_filter_bytes(index)};
+    out[5] = (struct array){number ? NULL : whole->parts, whole->part_count * (i64)sizeof *whole};
 }
 
 /* Bytes of the chain's rows and index; 0: they are not all blocks of the statement's memory, or others have
@@ -369,10 +376,12 @@ static i64 bytes_to_keep(struct exec *x, const struct trie_chain *chain) {
     for (u32 c = 0; ok && c < chunk->col_count; c++) {
         ok = chunk->buffers[2 * c] && chunk->cols[c].data == chunk->buffers[2 * c]->data;
     }
-    index_arrays(index, arrays);
-    for (i32 i = 0; ok && i < ARRAYS; i++) {
-        ok = !arrays[i].data || !mem_in_temp(x->mem, arrays[i].data);
-        bytes += arrays[i].data ? mem_size(arrays[i].bytes) : 0;
+    for (i64 p = 0; ok && p < parts_of(index); p++) {
+        index_arrays(index, p, arrays);
+        for (i32 i = 0; ok && i < ARRAYS; i++) {
+            ok = !arrays[i].data || !mem_in_temp(x->mem, arrays[i].data);
+            bytes += arrays[i].data ? mem_size(arrays[i].bytes) : 0;
+        }
     }
     return ok ? bytes : 0;
 }
@@ -387,10 +396,12 @@ static void hand_over(struct exec *x, const struct trie_chain *chain, struct kep
             k->buffers[i]->mem = k->tries->mem;
         }
     }
-    index_arrays(index, arrays);
-    for (i32 i = 0; i < ARRAYS; i++) {
-        if (arrays[i].data) {
-            (void)kept_trie_own(x, arrays[i].bytes);
+    for (i64 p = 0; p < parts_of(index); p++) {
+        index_arrays(index, p, arrays);
+        for (i32 i = 0; i < ARRAYS; i++) {
+            if (arrays[i].data) {
+                (void)kept_trie_own(x, arrays[i].bytes);
+            }
         }
     }
     index->kept = k;
