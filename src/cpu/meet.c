@@ -1,17 +1,22 @@
 /* meet.c: MEET and COMMON: the rows of several sorted runs that agree in a value.
  *
- * The runs of a row are lists of values. Of all but the first, what they have in common is found
- * once, and kept as long as rows ask for the same ones, which they do where the pipeline comes from
- * sorted rows or from another MEET. The first list meets it by whatever is cheapest: steps of one
- * value, seeks whose steps double, or bits that the common values have set.
+ * The runs of a row are lists of values, any number of them. Neighbouring rows ask for the same ones where
+ * the pipeline comes from sorted rows or from another MEET, the last list most of all (lower/meet.c orders
+ * them). So what the last two have in common is found once and kept, then what that has in common with the
+ * list before, up to the second one: a row computes anew only what is in front of the last list that it has
+ * of its own. The first list meets the rest by whatever is cheapest: steps of one value, seeks whose steps
+ * double, or bits that the common values have set.
  *
  * Lists in which values repeat are walked together by leapfrogging, and every choice of one row from
- * each counts: whoever is behind seeks the first value not below that of the others. */
+ * each counts: whoever is behind seeks the first value not below that of the others. So are lists of which
+ * one is so short that what the others have in common is not worth finding for the rows that ask for it,
+ * and all where memory has no room for that. See decision 0089. */
 #include "cpu/cpu_int.h"
 
 #include "codes/control.h"
 
-enum { LISTS_MAX = 3 };
+enum { LISTS_MAX = MEET_LISTS_MOST };
+enum { AHEAD_ROWS = 64 }; /* looked at for the same lists, before some are walked */
 #define MARK_BITS (1ULL << 26)   /* of a worker */
 #define COUNT_MOST (1ULL << 52)  /* by one worker: sums of all workers fit a word */
 
@@ -30,14 +35,22 @@ struct part {
     i64 from, to;
 };
 
-/* What the lists behind the first have in common. */
-struct meeting {
-    b8 known;
-    i64 runs[LISTS_MAX]; /* the lists */
+/* What a list and all behind it have in common. */
+struct level {
     const i64 *values;
     i64 n;
     i64 *room; /* where values lie that are not a list's own */
     i64 room_bytes;
+};
+
+/* What the lists behind the first have in common. */
+struct meeting {
+    u32 count;
+    u32 known;            /* levels from this one on are those of the runs; `count`: none is */
+    i64 *runs;            /* of each list */
+    struct level *levels; /* of each list but the first */
+    const i64 *values;    /* of level 1 */
+    i64 n;
     b8 marked; /* bits are set for them */
     i64 base;  /* the value of bit 0, a multiple of 64 */
     u32 *bits; /* all 0 unless it is marked */
@@ -85,15 +98,14 @@ static bool reserve_bits(struct meet *m, struct meeting *g, i64 words) {
     return true;
 }
 
-static FALLIBLE reserve_room(struct meet *m, struct meeting *g, i64 bytes) {
+static bool reserve_room(struct meet *m, struct level *level, i64 bytes) {
     struct memory *mem = m->w->run->x->mem;
-    if (bytes <= g->room_bytes) {
-        return ERR_OK;
+    if (bytes > level->room_bytes) {
+        mem_free(mem, level->room, level->room_bytes);
+        level->room = mem_try(mem, 2 * bytes);
+        level->room_bytes = level->room ? 2 * bytes : 0;
     }
-    mem_free(mem, g->room, g->room_bytes);
-    g->room = mem_alloc(mem, 2 * bytes);
-    g->room_bytes = g->room ? 2 * bytes : 0;
-    return g->room ? ERR_OK : memory_refused(mem, &m->w->err, 2 * bytes);
+    return level->room != NULL;
 }
 
 static FALLIBLE check_count(struct meet *m, u64 count) {
@@ -202,8 +214,8 @@ static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
 
 /* --- lists without repeated values --- */
 
-/* What two lists have in common, the shorter one's values sought in the other; returns how many. */
-static i64 intersect(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
+/* What two lists have in common, the shorter one first; returns how many. */
+static i64 intersect_seeks(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
     i64 at = 0;
     i64 count = 0;
     for (i64 i = 0; i < n && at < k; i++) {
@@ -212,6 +224,23 @@ static i64 intersect(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
         count += at < k && b[at] == a[i];
     }
     return count;
+}
+
+static i64 intersect_steps(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
+    i64 count = 0;
+    for (i64 i = 0, j = 0; i < n && j < k;) {
+        i64 x = a[i], y = b[j];
+        out[count] = x;
+        count += x == y;
+        i += x <= y;
+        j += y <= x;
+    }
+    return count;
+}
+
+static i64 intersect(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
+    bool seeks = SEEK_COST * n * (2 + log2_of(k / n)) < STEP_COST * (n + k);
+    return seeks ? intersect_seeks(out, a, n, b, k) : intersect_steps(out, a, n, b, k);
 }
 
 /* Sets or clears the bits of the common values. */
@@ -356,27 +385,29 @@ static FALLIBLE hand_values(struct meet *m, struct meeting *g, u32 row, i64 agai
     return marks ? hand_marked(m, row, part, g) : hand_steps(m, row, part, g);
 }
 
-/* The values that all lists but the first have. */
-static FALLIBLE settle_values(struct meet *m, struct meeting *g) {
-    if (g->marked) {
-        mark(g, false);
+/* What list i has in common with the level behind it; false: memory has no room for it. */
+static bool settle_level(struct meet *m, struct meeting *g, u32 i) {
+    const struct list *list = &m->lists[i];
+    struct level *level = &g->levels[i];
+    const i64 *own = list->values + list->at;
+    i64 n = list->end - list->at;
+    if (i == m->count - 1) {
+        level->values = own;
+        level->n = n;
+        return true;
     }
-    const struct list *a = &m->lists[1], *b = &m->lists[2];
-    g->values = (const i64 *)a->values + a->at;
-    g->n = a->end - a->at;
-    if (m->count == 2) {
-        return ERR_OK;
+    const struct level *rest = &g->levels[i + 1];
+    i64 few = MIN_OF(n, rest->n), many = MAX_OF(n, rest->n);
+    if (!reserve_room(m, level, (few + 1) * (i64)sizeof(i64))) {
+        return false;
     }
-    if (b->end - b->at < a->end - a->at) {
-        a = &m->lists[2];
-        b = &m->lists[1];
-    }
-    i64 n = a->end - a->at;
-    TRY(reserve_room(m, g, (n + 1) * (i64)sizeof(i64)));
-    g->n = intersect(g->room, (const i64 *)a->values + a->at, n,
-                           (const i64 *)b->values + b->at, b->end - b->at);
-    g->values = g->room;
-    return ERR_OK;
+    bool own_few = few == n;
+    level->n = few ? intersect(level->room, own_few ? own : rest->values, few,
+                               own_few ? rest->values : own, many)
+                   : 0;
+    level->values = level->room;
+    m->steps += (u64)few;
+    return true;
 }
 
 /* --- rows --- */
@@ -392,15 +423,15 @@ static u32 index_of(const struct cpu_op *op, u16 reg) {
 static void open_lists(struct worker *w, struct frame *fr, const struct cpu_op *op, struct meet *m,
                        const i64 **runs) {
     const struct exec *x = w->run->x;
-    const u16 regs[LISTS_MAX] = {op->a, op->b, op->c};
     m->w = w;
     m->apart = 1;
-    for (; m->count < LISTS_MAX && regs[m->count] != NO_REG; m->count++) {
+    for (; m->count < op->b; m->count++) {
         struct list *list = &m->lists[m->count];
-        u32 var = index_of(op, regs[m->count]);
+        u16 reg = (u16)(op->a + m->count);
+        u32 var = index_of(op, reg);
         const struct index *index = x->vars[var].index;
         const struct chunk *rows = x->vars[x->program->vars[var].rows_var].chunks.items[0];
-        runs[m->count] = frame_read(w, fr, regs[m->count]);
+        runs[m->count] = frame_read(w, fr, reg);
         list->values = rows->cols[1].data;
         list->keys = index->form == INDEX_CHAIN ? rows->cols[0].data : NULL;
         list->row_count = rows->rows;
@@ -413,24 +444,33 @@ static struct meeting *meeting_of(struct worker *w, const struct cpu_op *op) {
     if (!w->meetings) {
         w->meetings = NEW_ARRAY(&w->arena, struct meeting *, w->run->pipe.op_count);
     }
-    struct meeting **g = &w->meetings[op - w->run->pipe.ops];
-    *g = *g ? *g : NEW(&w->arena, struct meeting);
-    return *g;
+    struct meeting **at = &w->meetings[op - w->run->pipe.ops];
+    if (!*at) {
+        struct meeting *g = NEW(&w->arena, struct meeting);
+        g->count = g->known = op->b;
+        g->runs = NEW_ARRAY(&w->arena, i64, g->count);
+        g->levels = NEW_ARRAY(&w->arena, struct level, g->count);
+        *at = g;
+    }
+    return *at;
 }
 
 void meet_close(struct worker *w) {
     struct memory *mem = w->run->x->mem;
     for (u32 i = 0; w->meetings && i < w->run->pipe.op_count; i++) {
         struct meeting *g = w->meetings[i];
+        for (u32 k = 0; g && k < g->count; k++) {
+            mem_free(mem, g->levels[k].room, g->levels[k].room_bytes);
+        }
         if (g) {
             mem_free(mem, g->bits, g->bit_words * (i64)sizeof(u32));
-            mem_free(mem, g->room, g->room_bytes);
         }
     }
 }
 
-/* Of a run in a chain the first row is known; -1: nobody has the key. */
-static void find_ends(struct meet *m) {
+/* Of a run in a chain the first row is known; -1: nobody has the key. False: a list is empty. */
+static bool find_ends(struct meet *m) {
+    bool any = true;
     for (u32 i = 0; i < m->count; i++) {
         struct list *list = &m->lists[i];
         if (list->keys) {
@@ -438,47 +478,93 @@ static void find_ends(struct meet *m) {
             list->at = MAX_OF(run, 0);
             list->end = run < 0 ? 0 : behind(list->keys, run, list->row_count);
         }
+        any = any && list->at < list->end;
     }
+    return any;
 }
 
-static void set_lists(struct meet *m, const i64 *const *runs, u32 row) {
+/* Opens the lists of a row; false: one of them is empty. */
+static bool set_lists(struct meet *m, const i64 *const *runs, u32 row) {
+    bool any = true;
     for (u32 i = 0; i < m->count; i++) {
         m->lists[i].at = (i64)((u64)runs[i][row] >> 32);
         m->lists[i].end = (u32)runs[i][row];
+        any = any && m->lists[i].at < m->lists[i].end;
     }
     if (m->chains) {
-        find_ends(m);
+        any = find_ends(m);
     }
+    return any;
 }
 
-static bool same_others(const struct meet *m, const struct meeting *g, const i64 *const *runs, u32 row) {
-    bool same = g->known;
-    for (u32 i = 1; i < m->count; i++) {
-        same = same && runs[i][row] == g->runs[i];
+/* The first list from which on all are those of the levels. */
+static u32 same_from(const struct meeting *g, const i64 *const *runs, u32 row) {
+    u32 same = g->count;
+    while (same > g->known && runs[same - 1][row] == g->runs[same - 1]) {
+        same--;
     }
     return same;
 }
 
-/* The lists behind the first, if they are others than before; *io_again becomes how many rows from
- * the jth on have them. */
-static FALLIBLE settle(struct meet *m, struct meeting *g, const struct frame *fr, const i64 *const *runs,
-                       i64 j, i64 *io_again) {
-    if (same_others(m, g, runs, ACTIVE(fr, j))) {
-        *io_again = MAX_OF(*io_again, 1);
-        return ERR_OK;
-    }
-    for (u32 i = 1; i < m->count; i++) {
-        g->runs[i] = runs[i][ACTIVE(fr, j)];
-    }
-    g->known = 0; /* if memory is refused */
-    TRY(settle_values(m, g));
-    g->known = 1;
+/* Rows from the jth on that have its lists from `first` on, at most so many. */
+static i64 rows_alike(const struct meet *m, const struct frame *fr, const i64 *const *runs, i64 j,
+                      u32 first, i64 most) {
     i64 next = j + 1;
-    while (next < fr->m && same_others(m, g, runs, ACTIVE(fr, next))) {
-        next++;
+    for (bool same = true; next < fr->m && next - j < most && same;) {
+        for (u32 i = m->count; same && i-- > first;) {
+            same = runs[i][ACTIVE(fr, next)] == runs[i][ACTIVE(fr, j)];
+        }
+        next += same;
     }
-    *io_again = next - j;
-    return ERR_OK;
+    return next - j;
+}
+
+/* Whether the shortest of a row's lists, sought in all others, costs less than what the lists before `same`
+ * have in common with those behind. */
+static bool worth_walking(const struct meet *m, const struct meeting *g, const struct frame *fr,
+                          const i64 *const *runs, i64 j, u32 same) {
+    u32 level = MIN_OF(same, m->count - 1) - 1; /* the first to be made */
+    if (level == 0 || same == 1) {
+        return false;
+    }
+    i64 shortest = I64_MAX;
+    for (u32 i = 0; i < m->count; i++) {
+        shortest = MIN_OF(shortest, m->lists[i].end - m->lists[i].at);
+    }
+    const struct list *last = &m->lists[m->count - 1];
+    i64 rest = same < m->count ? g->levels[same].n : last->end - last->at;
+    i64 few = MIN_OF(rest, m->lists[level].end - m->lists[level].at);
+    i64 each = shortest * (i64)m->count;
+    return each < few && each * rows_alike(m, fr, runs, j, level, AHEAD_ROWS) < few;
+}
+
+/* The levels of the jth row; *io_again becomes how many rows from it on have the same lists but for the
+ * first. False: its lists are to be walked. */
+static bool settle(struct meet *m, struct meeting *g, const struct frame *fr, const i64 *const *runs,
+                   i64 j, i64 *io_again) {
+    u32 same = same_from(g, runs, ACTIVE(fr, j));
+    if (same <= 1) {
+        *io_again = MAX_OF(*io_again, 1);
+        return true;
+    }
+    if (worth_walking(m, g, fr, runs, j, same)) {
+        return false;
+    }
+    if (g->marked) {
+        mark(g, false);
+    }
+    g->known = same;
+    for (u32 i = same; i-- > 1;) {
+        if (!settle_level(m, g, i)) {
+            return false;
+        }
+        g->runs[i] = runs[i][ACTIVE(fr, j)];
+        g->known = i;
+    }
+    g->values = g->levels[1].values;
+    g->n = g->levels[1].n;
+    *io_again = rows_alike(m, fr, runs, j, 1, fr->m);
+    return true;
 }
 
 static FALLIBLE look_up(struct meet *m, u64 before) {
@@ -498,12 +584,9 @@ wf_status meet_run(struct worker *w, struct frame *fr, const struct cpu_op *op, 
     for (i64 j = 0; j < fr->m && !w->enough; j++) {
         u32 row = ACTIVE(fr, j);
         u64 before = m.steps;
-        set_lists(&m, runs, row);
-        if (!m.apart) {
-            TRY(walk(&m, row, NULL));
-        } else if (m.lists[0].at < m.lists[0].end) {
-            TRY(settle(&m, g, fr, runs, j, &again));
-            TRY(hand_values(&m, g, row, again));
+        if (set_lists(&m, runs, row)) {
+            bool settled = m.apart && settle(&m, g, fr, runs, j, &again);
+            TRY(settled ? hand_values(&m, g, row, again) : walk(&m, row, NULL));
         }
         TRY(look_up(&m, before));
     }
@@ -520,13 +603,12 @@ wf_status meet_count(struct worker *w, struct frame *fr, const struct cpu_op *op
     for (i64 j = 0; j < fr->m; j++) {
         u32 row = ACTIVE(fr, j);
         u64 count = 0, before = m.steps;
-        set_lists(&m, runs, row);
-        if (!m.apart) {
-            TRY(walk(&m, row, &count));
-        } else if (m.lists[0].at < m.lists[0].end) {
-            TRY(settle(&m, g, fr, runs, j, &again));
+        bool any = set_lists(&m, runs, row);
+        if (any && m.apart && settle(&m, g, fr, runs, j, &again)) {
             count = (u64)count_values(&m, g, again);
             TRY(check_count(&m, count));
+        } else if (any) {
+            TRY(walk(&m, row, &count));
         }
         w->counted += count;
         dst[row] = (i64)count;

@@ -38,6 +38,9 @@ wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, str
 void gpu_var_release(void *var) {
     struct gpu_var *gv = var;
     struct gpu_card *card = gv->card;
+    if (gv->kept) {
+        gpu_var_give_back(gv);
+    }
     for (u32 c = 0; c < gv->col_count; c++) {
         gpu_heap_free(card, gv->cols[c].data);
         gpu_heap_free(card, gv->cols[c].nulls);

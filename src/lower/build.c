@@ -115,7 +115,8 @@ u32 build_source_col(struct builder *b, u32 col) {
 
 u16 build_reg(struct builder *b, enum kind kind, struct range range, u32 dict) {
     if (b->regs.count >= MAX_REGS) {
-        lower_fail(b->l, ERR_TOO_COMPLEX, b->position, "expression needs too many registers");
+        lower_fail(b->l, ERR_TOO_COMPLEX, b->position, "a pipeline needs more than %d registers",
+                   (int)MAX_REGS);
         return 0;
     }
     struct reg reg = {.kind = (u8)kind, .range = range, .dict = dict};

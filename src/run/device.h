@@ -264,6 +264,7 @@ struct column_place {
     f64 ns;            /* to bring them */
 };
 
+struct trie_chain; /* tries.h */
 struct device {
     const char *name;  /* as the setting `device` says it */
     const char *title; /* as messages say it */
@@ -319,6 +320,12 @@ struct device {
     FALLIBLE(*slices_next)
     (struct slices *slices, i64 want_bytes, i64 limit, bool discard, bool *out_end);
     void (*slices_close)(struct slices *slices);
+    /* Whether the device has what a chain of steps makes from an earlier statement: then the chain's variables have
+     * it. Of a graph: for the STEP_CLIQUES behind it, run by this device; where that has no room it fails with
+     * ERR_DEVICE_MEMORY, and the chain is to be run after all. NULL where nothing is kept. */
+    bool (*take_kept)(struct device *dev, struct exec *x, const struct trie_chain *chain);
+    /* Keeps what a chain made that it ran whole, if there is room. */
+    void (*keep)(struct device *dev, struct exec *x, const struct trie_chain *chain);
     /* Brings a variable's rows to the host, or an index, table or interner it needs to this device.
      */
     FALLIBLE (*fetch)(struct device *dev, struct exec *x, u32 var);

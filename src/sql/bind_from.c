@@ -687,8 +687,24 @@ static FALLIBLE from_item(struct bind *b, const struct json *node, const struct 
     return unsupported(b, position, "%s in FROM", node_type(node));
 }
 
+/* A list that is too long alone says how long it is. */
+static FALLIBLE check_length(struct bind *b, const struct json *from_clause) {
+    i64 count = 0;
+    i32 position = -1;
+    JSON_EACH(node, from_clause) {
+        position = count++ == FROM_ITEMS_MAX ? node_position(node) : position;
+    }
+    if (count > FROM_ITEMS_MAX) {
+        FAIL_AT(b->err, TOO_COMPLEX, position,
+                "statement too complex: %lld tables and subqueries in FROM, more than %d", count,
+                (int)FROM_ITEMS_MAX);
+    }
+    return ERR_OK;
+}
+
 FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct cte *ctes,
                    struct query *outer, struct scope *out) {
+    TRY(check_length(b, from_clause));
     JSON_EACH(node, from_clause) {
         struct scope item = {0};
         struct scope *seen = NEW(b->arena, struct scope);
