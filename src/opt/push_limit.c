@@ -1,10 +1,10 @@
 /* push_limit.c: who wants few rows says so early.
  *
  * A LIMIT goes down through projections into both arms of UNION ALL, to the left side of a join
- * that loses no left row (left joins, scalar subqueries, marks), and to what is joined with one row. The same with ORDER BY below it: an
- * arm need only give its own first rows, and a side whose columns decide the order need only give
- * those. The LIMIT above stays, since arms together have too many rows; it counts from the first
- * row, so below it limit and offset are added up.
+ * that loses no left row (left joins, scalar subqueries, marks), and to what is joined with one row.
+ * The same with ORDER BY below it: an arm need only give its own first rows, and a side whose columns
+ * decide the order need only give those. The LIMIT above stays, since arms together have too many
+ * rows; it counts from the first row, so below it limit and offset are added up.
  *
  * A recursion stops when it has as many rows as are wanted; without that an endless one could not
  * be asked for its first rows, so this part is done even when the optimiser is off.
