@@ -98,8 +98,7 @@ wf_status index_grow(struct exec *x, const struct step *step) {
     struct variable *to = &x->vars[step->dst];
     if (!to->index || to->copy || to->index->grown_rows > from->rows) {
         variable_reset(to);
-        to->index = index_new(x);
-        to->index->form = INDEX_HASH;
+        index_new(x, step->dst)->form = INDEX_HASH;
         TRY(index_slots(x, to->index, 0));
         TRY(make_room(x, to->index, 0));
     }
