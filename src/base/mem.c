@@ -506,9 +506,9 @@ static void arena_put_block(struct arena *arena, struct arena_block *block, i64 
     arena->end = (u8 *)block + size;
 }
 
-/* Blocks larger than arenas make by themselves are arrays that grow with rows: they wait as rows do. */
+/* Arenas of so many bytes grow with rows: they take what rows at rest may. */
 static bool arena_spills(const struct memory *mem, i64 size) {
-    bool rows = size > ARENA_BLOCK_MAX && left_for_rows(mem) < size;
+    bool rows = size >= ARENA_BLOCK_MAX && left_for_rows(mem) < size;
     return mem->temp && size >= TEMP_LEAST && (rows || memory_left(mem) < size);
 }
 

@@ -179,8 +179,8 @@ u32 exec_recall(const struct exec *x, u32 step_no, u64 words[NOTE_WORDS]);
 void exec_remember(const struct exec *x, u32 step_no, const u64 *words, u32 count);
 
 /* The column's bytes stay to the end of the execution, of the whole one where this is a share:
- * variables may point into them. Thread-safe. */
-FALLIBLE exec_hold(struct exec *x, const struct tablet *tablet, u32 col, struct error *err);
+ * variables may point into them. aside: as of column_hold. Thread-safe. */
+FALLIBLE exec_hold(struct exec *x, const struct tablet *tablet, u32 col, bool aside, struct error *err);
 
 /* Whether no row of the segment's zone can lie within the bounds. */
 bool exec_zone_excluded(const struct exec *x, const struct segment *seg, const struct prune *p,

@@ -70,13 +70,12 @@ static FALLIBLE load_rows(struct wf_connection *conn, struct load *load, const s
 }
 
 static FALLIBLE append_parallel(struct wf_connection *conn, struct table *table,
-                                struct table_version *base, i64 row_count,
+                                struct table_version *base, i64 row_count, i64 tablet_rows,
                                 const struct input_col *cols, struct table_version **out) {
     struct load *load = NULL;
     i64 sequence = 0;
     TRY(load_open(&load, table, &conn->err));
-    wf_status status = load_rows(conn, load, table, row_count, 1LL << table->tablet_shift, cols,
-                                 &sequence);
+    wf_status status = load_rows(conn, load, table, row_count, tablet_rows, cols, &sequence);
     if (status) {
         load_abort(load);
         return status;
@@ -86,9 +85,19 @@ static FALLIBLE append_parallel(struct wf_connection *conn, struct table *table,
 
 FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct table_version *base,
                      i64 row_count, const struct input_col *cols, struct table_version **out) {
-    if (row_count >= PARALLEL_ROWS && row_count >> table->tablet_shift >= 2 &&
-        table->col_count <= 1600) {
-        return append_parallel(conn, table, base, row_count, cols, out);
+    i64 tablet_rows = 1LL << table->tablet_shift;
+    bool many = row_count >= PARALLEL_ROWS && table->col_count <= 1600;
+    if (many) {
+        i64 row_bytes = table->col_count;
+        for (u32 c = 0; c < table->col_count; c++) {
+            row_bytes += kind_bytes[type_kind(table->cols[c].type)];
+        }
+        (void)load_plan(table, &conn->db->mem, pool_worker_count(conn->db->pool), row_bytes, &tablet_rows);
+    }
+    /* The tail takes as much memory as its rows do: where that is short, they become smaller tablets. */
+    bool short_of_memory = tablet_rows >> table->tablet_shift == 0;
+    if (many && (row_count >> table->tablet_shift >= 2 || (short_of_memory && row_count >= tablet_rows))) {
+        return append_parallel(conn, table, base, row_count, tablet_rows, cols, out);
     }
     return version_append_unchecked(table, base, row_count, cols, out, &conn->err);
 }

@@ -10,10 +10,13 @@
 
 #include "store/tablet.h"
 
-/* Makes sure that the column's data, validity and bytes can be read until column_drop. Thread-safe.
- * 53200, XX001 or 58030. */
-FALLIBLE column_hold(const struct tablet *tablet, u32 col, struct error *err);
+/* Makes sure that the column's data, validity and bytes can be read until column_drop. Thread-safe. aside: in temporary
+ * space where memory has no room; else 53200 then, for who may ask again. Also XX001 or 58030. Pins ask so. */
+FALLIBLE column_hold(const struct tablet *tablet, u32 col, bool aside, struct error *err);
 void column_drop(const struct tablet *tablet, u32 col);
+/* 58030: the disk did not give back what lay aside. */
+struct table_version;
+FALLIBLE columns_check(const struct table_version *version, struct error *err);
 /* It will be held soon: where there is room, somebody reads it meanwhile. packed: by pins_hold_packed. */
 void column_ahead(const struct tablet *tablet, u32 col, bool packed);
 /* The same, but the disk alone begins: it lies in the system's cache when it is read. */

@@ -263,7 +263,7 @@ wf_status load_finish(struct load *load, struct table_version *base, struct tabl
                       struct error *err) {
     struct writer writer;
     wf_status status = writer_begin(&writer, load->table, base, err);
-    if (status == ERR_OK && load->part_count && load->table->key_count) {
+    if (status == ERR_OK && load->part_count) { /* keys may come later */
         file_many(load, base);
     }
     if (status == ERR_OK && load->part_count) {
