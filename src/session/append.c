@@ -83,20 +83,32 @@ static FALLIBLE append_parallel(struct wf_connection *conn, struct table *table,
     return load_finish(load, base, out, &conn->err);
 }
 
+static i64 bytes_of_rows(const struct table *table, i64 row_count, const struct input_col *cols) {
+    i64 bytes = 0;
+    for (u32 c = 0; c < table->col_count; c++) {
+        enum kind kind = type_kind(table->cols[c].type);
+        bytes += row_count * (kind_bytes[kind] + 1);
+        for (i64 i = 0; i < row_count && kind == KIND_STR; i++) {
+            bool null = cols[c].nulls && cols[c].nulls[i];
+            bytes += null ? 0 : ((const str *)cols[c].data)[i].len;
+        }
+    }
+    return bytes;
+}
+
 FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct table_version *base,
                      i64 row_count, const struct input_col *cols, struct table_version **out) {
-    i64 tablet_rows = 1LL << table->tablet_shift;
-    bool many = row_count >= PARALLEL_ROWS && table->col_count <= 1600;
-    if (many) {
-        i64 row_bytes = table->col_count;
-        for (u32 c = 0; c < table->col_count; c++) {
-            row_bytes += kind_bytes[type_kind(table->cols[c].type)];
-        }
-        (void)load_plan(table, &conn->db->mem, pool_worker_count(conn->db->pool), row_bytes, &tablet_rows);
+    enum { FEW_ROWS = 1 << 14 };
+    i64 most = 1LL << table->tablet_shift, tablet_rows = most;
+    if (row_count >= FEW_ROWS && table->col_count <= 1600) {
+        i64 workers = pool_worker_count(conn->db->pool);
+        i64 row_bytes = bytes_of_rows(table, row_count, cols) / row_count + 1;
+        (void)load_plan(table, &conn->db->mem, workers, row_bytes, &tablet_rows);
     }
     /* The tail takes as much memory as its rows do: where that is short, they become smaller tablets. */
-    bool short_of_memory = tablet_rows >> table->tablet_shift == 0;
-    if (many && (row_count >> table->tablet_shift >= 2 || (short_of_memory && row_count >= tablet_rows))) {
+    bool tablets = tablet_rows < most ? row_count >= tablet_rows
+                                      : row_count >= PARALLEL_ROWS && row_count / most >= 2;
+    if (tablets && table->col_count <= 1600) {
         return append_parallel(conn, table, base, row_count, tablet_rows, cols, out);
     }
     return version_append_unchecked(table, base, row_count, cols, out, &conn->err);

@@ -415,13 +415,16 @@ static FALLIBLE extent_bytes(const struct seg_frame *f, u8 *to, struct error *er
                : frame_damaged(f, "the checksum is wrong", err);
 }
 
-/* Memory for unpacking, or a block of temporary space. */
 static u8 *scratch_take(struct frames *frames, i64 bytes, bool aside) {
     u8 *block = mem_alloc(frames->mem, bytes);
     return block || !aside ? block : temp_alloc(&frames->aside, bytes);
 }
 
-static void scratch_give(struct frames *frames, u8 *block, i64 bytes) {
+void *frames_scratch(struct frames *frames, i64 bytes) {
+    return scratch_take(frames, bytes, true);
+}
+
+void frames_scratch_end(struct frames *frames, void *block, i64 bytes) {
     if (block && temp_owns(&frames->aside, block)) {
         temp_free(&frames->aside, block, bytes);
     } else {
@@ -458,7 +461,7 @@ static FALLIBLE frame_read(struct seg_frame *f, bool aside, struct error *err) {
         }
         wf_status status = extent_bytes(f, block, err);
         bool fits = status || column_unpack(block, bytes, &packed, block + scratch_at, data);
-        scratch_give(f->frames, block, all);
+        frames_scratch_end(f->frames, block, all);
         TRY(status ? status : fits ? ERR_OK : frame_damaged(f, "it cannot be unpacked", err));
     } else {
         TRY(extent_bytes(f, data, err));

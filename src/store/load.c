@@ -244,7 +244,7 @@ static void file_many(const struct load *load, const struct table_version *base)
 #ifdef WF_HARD
         MANY = 64
 #else
-        MANY = 1 << 18
+        MANY = 1 << 14
 #endif
     };
     i64 rows = 0;
