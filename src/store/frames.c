@@ -38,6 +38,7 @@ bool frames_go_at_once = false;
 
 enum {
     STAYS_OF = 8, /* one of so many that were read once */
+    SPARE_SHARE = 8, /* of a limit, that columns leave where they may lie aside */
 };
 /* Workers of a scan hold a column one after the other: it rests for moments, and not for long in all. */
 static const i64 same_scan_ns = 100000000, one_scan_ns = 2000000000;
@@ -493,7 +494,8 @@ static FALLIBLE frame_fill(struct seg_frame *f, bool aside, struct error *err) {
     if (!f->room) {
         return frame_read(f, aside, err);
     }
-    if (aside && memory_left(mem) < f->room) { /* what is left is for small blocks, as ever */
+    i64 spare = mem->limit_bytes / SPARE_SHARE; /* for what is made of the rows that are read */
+    if (aside && memory_left(mem) < f->room + spare) {
         return fill_aside(f, err);
     }
     if (!memory_reserve(mem, f->room)) {
