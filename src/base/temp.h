@@ -57,8 +57,8 @@ void temp_fini(struct temp *temp);
  * temp_refused says which. Freed with the same size. */
 void *temp_alloc(struct temp *temp, i64 bytes);
 void temp_free(struct temp *temp, void *ptr, i64 bytes);
-/* The first bytes of a block at other addresses too, whole pages of a room (mem.h), until temp_hide, after which the room
- * is empty. False: it cannot be, and nothing was changed. */
+/* The first bytes of a block at other addresses too, whole pages of a room (mem.h), until temp_hide,
+ * after which the room is empty. False: it cannot be, and nothing was changed. */
 bool temp_show(struct temp *temp, void *block, void *at, i64 bytes);
 void temp_hide(struct temp *temp, void *at, i64 bytes);
 static inline bool temp_owns(const struct temp *temp, const void *ptr) {

@@ -1,10 +1,10 @@
 /* key_meet.c: rows that are about to come, more than memory has an index for, among those a version has.
  *
- * INSERT … ON CONFLICT asks of every row that it proposes whether its key is there. One by one that reads the version
- * in no order. Here hashes of the keys, of the rows given and of the rows there, are made once and lie in
- * temporary space. A pass takes as many of the given rows, side by side, as a table in memory has room for, and reads the
- * hashes of those before them and of all that are there past it, from the first to the last. Rows whose
- * hashes are equal have their keys compared. See decision 0088. */
+ * INSERT … ON CONFLICT asks of every row that it proposes whether its key is there. One by one that
+ * reads the version in no order. Here hashes of the keys, of the rows given and of the rows there, are
+ * made once and lie in temporary space. A pass takes as many of the given rows, side by side, as a table
+ * in memory has room for, and reads the hashes of those before them and of all that are there past it,
+ * from the first to the last. Rows whose hashes are equal have their keys compared. See decision 0088. */
 #include "store/key_int.h"
 
 #include "base/stop.h"
@@ -238,6 +238,7 @@ static bool slots_open(struct meeting *m) {
     return m->slots != NULL;
 }
 
+/* Many because rows are given as loads are, and two things are asked of each. */
 wf_status version_meet(struct table *table, u32 key, const struct table_version *version,
                        struct memory *mem, i64 rows, const struct input_col *cols, b8 *out_twin,
                        i64 *out_row, struct error *err) {
