@@ -232,12 +232,15 @@ bool temp_show(struct temp *temp, void *block, void *at, i64 bytes) {
         temp->shown_cap = grown ? cap : temp->shown_cap;
     }
     i64 from = (u8 *)block - atomic_load(&temp->base);
-    bool fine = temp->shown_count < temp->shown_cap && !disk_now->map_at(temp->file, from, bytes, at);
-    if (fine) {
+    bool room = temp->shown_count < temp->shown_cap;
+    i64 failed = room ? disk_now->map_at(temp->file, from, bytes, at) : -ENOMEM;
+    if (failed) {
+        fail(temp, -failed, bytes);
+    } else {
         temp->shown[temp->shown_count++] = (struct temp_shown){at, bytes, file_guard_open(at, bytes)};
     }
     mutex_unlock(&temp->lock);
-    return fine;
+    return !failed;
 }
 
 void temp_hide(struct temp *temp, void *at, i64 bytes) {

@@ -72,8 +72,11 @@ void temp_read(struct temp *temp, void *to, const void *from, i64 bytes);
 void temp_pass(struct temp *temp, const void *at, i64 bytes);
 /* Many pages in memory leave it. Asked as often as one likes. */
 void temp_cool(struct temp *temp);
-/* Whether the last block was refused, and the error for it. */
+/* Whether a block was refused, and the error for it. One that outlives statements forgets it before the next. */
 bool temp_failed(const struct temp *temp);
+static inline void temp_forget(struct temp *temp) {
+    atomic_store(&temp->failure, 0);
+}
 wf_status temp_refused(const struct temp *temp, struct error *err);
 /* ERR_IO when the disk did not give back what was written. */
 FALLIBLE temp_check(struct temp *temp, struct error *err);

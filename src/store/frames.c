@@ -474,6 +474,7 @@ static FALLIBLE frame_read(struct seg_frame *f, bool aside, struct error *err) {
 /* Its pages are those of a block of temporary space, at its own addresses. */
 static FALLIBLE fill_aside(struct seg_frame *f, struct error *err) {
     struct temp *temp = &f->frames->aside;
+    temp_forget(temp);
     u8 *block = temp_alloc(temp, f->room);
     if (!block || !temp_show(temp, block, f->buf->data, f->room)) {
         if (block) {
