@@ -107,7 +107,7 @@ wf_status hold_begin(struct worker *w) {
         u32 col = run->loaded[w->held_count];
         bool text = tablet->cols[col].encoding == ENC_STR && !run->texts_pass;
         status = text ? exec_hold(run->x, tablet, col, last, &w->err)
-                      : column_hold(tablet, col, last, &w->err);
+                      : column_hold(tablet, col, last ? HOLD_SHORT : HOLD_IN_MEMORY, &w->err);
     }
     if (status == ERR_OUT_OF_MEMORY && !last) {
         hold_end(w); /* no row of the morsel was looked at yet */

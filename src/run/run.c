@@ -187,7 +187,7 @@ wf_status exec_hold(struct exec *x, const struct tablet *tablet, u32 col, bool a
     if (!tablet->framed) {
         return ERR_OK;
     }
-    TRY(column_hold(tablet, col, aside, err));
+    TRY(column_hold(tablet, col, aside ? HOLD_LONG : HOLD_IN_MEMORY, err));
     mutex_lock(&x->lock);
     wf_status status = pins_keep(&x->pins, tablet, col, err);
     mutex_unlock(&x->lock);

@@ -38,7 +38,11 @@ bool frames_go_at_once = false;
 
 enum {
     STAYS_OF = 8, /* one of so many that were read once */
-    SPARE_SHARE = 8, /* of a limit, that columns leave where they may lie aside */
+    /* Of a limit, what columns leave that may lie aside, and those that are held until a statement ends. */
+    SMALL_SHARE = 4096, /* of a limit, what a small column is at most */
+    SPARE_SHARE = 8,
+    LONG_SHARE = 2,
+    SPARE_BYTES = 64 << 20, /* ... at most */
 };
 /* Workers of a scan hold a column one after the other: it rests for moments, and not for long in all. */
 static const i64 same_scan_ns = 100000000, one_scan_ns = 2000000000;
@@ -311,6 +315,12 @@ static struct seg_frame *frame_alloc(struct memory *mem, const struct frame_form
     return f;
 }
 
+/* Small columns stay in memory once they are there, so of little memory they are smaller. */
+static bool is_small(const struct frames *frames, i64 total) {
+    i64 most = MAX_OF(frames->mem->limit_bytes / SMALL_SHARE, PAGE_BYTES);
+    return total + FRAME_PAD <= MIN_OF(SMALL_BYTES, most);
+}
+
 struct buffer *frame_new(struct frames *frames, const struct frame_form *form) {
     struct memory *mem = frames->mem;
     i64 total = form->lay.total;
@@ -318,7 +328,7 @@ struct buffer *frame_new(struct frames *frames, const struct frame_form *form) {
     if (!f) {
         return NULL;
     }
-    bool small = total + FRAME_PAD <= SMALL_BYTES;
+    bool small = is_small(frames, total);
     f->frames = frames;
     f->room = small ? 0 : ALIGN_UP(total + FRAME_PAD, 4096);
     u8 *data = small ? mem_alloc(mem, total + FRAME_PAD) : room_open(f->room);
@@ -348,7 +358,7 @@ struct buffer *frame_new(struct frames *frames, const struct frame_form *form) {
 struct buffer *frame_new_full(struct frames *frames, const struct frame_form *form,
                               bool *out_small) {
     i64 total = form->lay.total, room = ALIGN_UP(total + FRAME_PAD, 4096);
-    *out_small = total + FRAME_PAD <= SMALL_BYTES;
+    *out_small = is_small(frames, total);
     if (*out_small || !memory_reserve(frames->mem, room)) {
         return NULL;
     }
@@ -490,13 +500,14 @@ static FALLIBLE fill_aside(struct seg_frame *f, struct error *err) {
     return status;
 }
 
-static FALLIBLE frame_fill(struct seg_frame *f, bool aside, struct error *err) {
+static FALLIBLE frame_fill(struct seg_frame *f, enum column_hold how, struct error *err) {
     struct memory *mem = f->frames->mem;
+    bool aside = how != HOLD_IN_MEMORY, long_held = how == HOLD_LONG;
     if (!f->room) {
         return frame_read(f, aside, err);
     }
-    i64 spare = mem->limit_bytes / SPARE_SHARE; /* for what is made of the rows that are read */
-    if (aside && memory_left(mem) < f->room + spare) {
+    i64 spare = MIN_OF(mem->limit_bytes / (long_held ? LONG_SHARE : SPARE_SHARE), SPARE_BYTES);
+    if (aside && memory_left(mem) < f->room + spare) { /* for what is made of the rows that are read */
         return fill_aside(f, err);
     }
     if (!memory_reserve(mem, f->room)) {
@@ -529,7 +540,7 @@ static void drop_locked(struct seg_frame *f) {
 }
 
 /* Under the lock, which is let go while the frame is filled. */
-static FALLIBLE hold_locked(struct seg_frame *f, bool aside, struct error *err) {
+static FALLIBLE hold_locked(struct seg_frame *f, enum column_hold how, struct error *err) {
     struct frames *frames = f->frames;
     while (f->state == FRAME_FILLING) {
         cond_wait(&frames->filled, &frames->lock);
@@ -549,7 +560,7 @@ static FALLIBLE hold_locked(struct seg_frame *f, bool aside, struct error *err) 
     f->state = FRAME_FILLING;
     f->is_expected = f->is_queued = 0;
     mutex_unlock(&frames->lock);
-    wf_status status = frame_fill(f, aside, err);
+    wf_status status = frame_fill(f, how, err);
     mutex_lock(&frames->lock);
     f->state = status ? FRAME_EMPTY : FRAME_FULL;
     f->holds = status ? 0 : 1;
@@ -559,9 +570,9 @@ static FALLIBLE hold_locked(struct seg_frame *f, bool aside, struct error *err) 
     return status;
 }
 
-static FALLIBLE hold(struct seg_frame *f, bool aside, struct error *err) {
+static FALLIBLE hold(struct seg_frame *f, enum column_hold how, struct error *err) {
     mutex_lock(&f->frames->lock);
-    wf_status status = hold_locked(f, aside, err);
+    wf_status status = hold_locked(f, how, err);
     mutex_unlock(&f->frames->lock);
     return status;
 }
@@ -602,9 +613,9 @@ static struct seg_frame *column_frame(const struct tablet *tablet, u32 col) {
     return tablet->framed && !tablet->tail ? frame_of(tablet->buffers[col]) : NULL;
 }
 
-wf_status column_hold(const struct tablet *tablet, u32 col, bool aside, struct error *err) {
+wf_status column_hold(const struct tablet *tablet, u32 col, enum column_hold how, struct error *err) {
     struct seg_frame *f = column_frame(tablet, col);
-    return f ? hold(f, aside, err) : ERR_OK;
+    return f ? hold(f, how, err) : ERR_OK;
 }
 
 void column_drop(const struct tablet *tablet, u32 col) {
@@ -684,7 +695,7 @@ static bool room_ahead(const struct seg_frame *f) {
 static void fill_unasked(struct seg_frame *f) {
     struct error ignored; /* who needs it meets it again */
     error_reset(&ignored);
-    if (f->state == FRAME_EMPTY && room_ahead(f) && !hold_locked(f, false, &ignored)) {
+    if (f->state == FRAME_EMPTY && room_ahead(f) && !hold_locked(f, HOLD_IN_MEMORY, &ignored)) {
         f->is_unasked = f->is_ahead = 1;
         drop_locked(f);
     }
@@ -859,7 +870,7 @@ static FALLIBLE pins_hold_frame(struct pins *pins, struct seg_frame *f, struct e
     if (pins->cap && *pins_at(pins, f->buf)) {
         return ERR_OK;
     }
-    TRY(hold(f, true, err));
+    TRY(hold(f, HOLD_LONG, err));
     return pins_keep_frame(pins, f, err);
 }
 

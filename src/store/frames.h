@@ -10,9 +10,11 @@
 
 #include "store/tablet.h"
 
-/* Makes sure that the column's data, validity and bytes can be read until column_drop. Thread-safe. aside: in temporary
- * space where memory has no room; else 53200 then, for who may ask again. Also XX001 or 58030. Pins ask so. */
-FALLIBLE column_hold(const struct tablet *tablet, u32 col, bool aside, struct error *err);
+/* Makes sure that the column's data, validity and bytes can be read until column_drop. Thread-safe. Where memory has no
+ * room: 53200, for who may ask again, or in temporary space; who holds many columns until a statement ends leaves
+ * more of little memory to others. Also XX001 or 58030. */
+enum column_hold { HOLD_IN_MEMORY, HOLD_SHORT, HOLD_LONG };
+FALLIBLE column_hold(const struct tablet *tablet, u32 col, enum column_hold how, struct error *err);
 void column_drop(const struct tablet *tablet, u32 col);
 /* 58030: the disk did not give back what lay aside. */
 struct table_version;

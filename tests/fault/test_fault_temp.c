@@ -128,7 +128,8 @@ static void test_columns_aside(void **state) {
     remove(path);
     remove(log);
     struct fault_db f = open_file(path, NULL);
-    run(f.conn, "create table wide as select repeat('wide', 60) || i * 7919 % 30011 as s, i from generate_series(1, 40000) i");
+    run(f.conn, "create table wide as select repeat('wide', 60) || i * 7919 % 30011 as s, i "
+                "from generate_series(1, 40000) i");
     close_both(f);
     f = open_file(path, "8MB");
     make_control(f.conn);
