@@ -188,6 +188,78 @@ if wants graph; then
 fi
 
 # Little memory on the card: at most three times what it takes with all of it, and the edges over the bus once.
+# A graph of so many edges at most, the more at a node the lower its number.
+skewed() { # table, edges, nodes
+    echo "create table $1 as select distinct least(a, b) a, greatest(a, b) b from (select
+        (power((i * 2654435761 % 4294967296) / 4294967296.0::double precision, 3) * $3)::int a,
+        (power((i * 40503 * 65537 % 4294967291) / 4294967291.0::double precision, 2) * $3)::int b
+        from generate_series(1::bigint, $2) v(i)) e where a <> b;"
+}
+triangles_of() { echo "select $2 from $1 x, $1 y, $1 z where x.b = y.a and x.a = z.a and y.b = z.b;"; }
+
+# Runs the file after settings, on the CPU and on the card; whether both say the same, and ms of the last statements.
+on_both() { # statements, options of the card...
+    local file=$1
+    shift
+    "$fox" -d cpu --format csv -f "$file" 2>"$tmp/err" >"$tmp/right"
+    "$fox" -d gpu --gpu-code woven "$@" --format csv --timer -f "$file" 2>"$tmp/times" >"$tmp/there"
+    [ -s "$tmp/right" ] && cmp -s "$tmp/right" "$tmp/there"
+}
+timed() { # the nth last
+    awk -v n="$1" '/^time / { unit = $3 == "s" ? 1000 : $3 == "min" ? 60000 : 1; ms[++k] = $2 * unit } END { printf "%.2f", ms[k + 1 - n] }' "$tmp/times"
+}
+
+# What was sorted is kept on the card: asked once, again, and when the kernels are there but the rows have changed.
+budgets_kept() {
+    local what
+    for what in "count(*)" "sum(x.a + y.b)"; do
+        {
+            skewed e "$wide" "$nodes"
+            echo "set host_rows = 0; set multiway = on;"
+            triangles_of e "$what" && triangles_of e "$what"
+            echo "insert into e values (1, 2);"
+            triangles_of e "$what" && triangles_of e "$what"
+        } >"$tmp/kept.sql"
+        on_both "$tmp/kept.sql"
+        row $? budgets "triangles, $what, of $wide edges, kept on the card" \
+            "first $(timed 5) ms, again $(timed 4) ms; rows changed: $(timed 2) ms, again $(timed 1) ms"
+    done
+}
+
+# Cliques of five whose rows are asked for: four lists at once.
+budgets_lists() {
+    {
+        skewed e $((wide / 16)) $((nodes / 16))
+        echo "set host_rows = 0; set multiway = on;"
+        for i in 1 2; do
+            echo "select count(*), sum(e45.b) from e e12, e e13, e e23, e e14, e e24, e e34, e e15, e e25, e e35, e e45 where
+                e13.a = e12.a and e14.a = e12.a and e15.a = e12.a and e23.a = e12.b and e24.a = e12.b and e25.a = e12.b and
+                e23.b = e13.b and e34.a = e13.b and e35.a = e13.b and e24.b = e14.b and e34.b = e14.b and e45.a = e14.b and
+                e25.b = e15.b and e35.b = e15.b and e45.b = e15.b;"
+        done
+    } >"$tmp/lists.sql"
+    on_both "$tmp/lists.sql"
+    row $? budgets "cliques of five listed, $((wide / 16)) edges" "first $(timed 2) ms, again $(timed 1) ms"
+}
+
+# Slabs by device: two workers of a card that has room for a quarter of the graph, and the host.
+budgets_workers() {
+    local device slabs
+    for device in gpu hybrid; do
+        {
+            skewed e "$wide" "$nodes"
+            echo "set host_rows = 0; set multiway = on; set device = $device;"
+            [ $device = gpu ] || echo "set hybrid_share = 50;"
+            triangles_of e "count(*)"
+            echo "explain analyze $(triangles_of e "count(*)")"
+        } >"$tmp/slabs.sql"
+        slabs=$("$fox" --gpu-workers 2 --gpu-memory $((wide * 7 / 1000 + 60))kB --format csv -f "$tmp/slabs.sql" 2>&1 |
+            grep -o '[0-9]* boxes of [^;]*' | head -n 1)
+        [ -n "$slabs" ]
+        row $? budgets "slabs, device = $device" "${slabs:-none}"
+    done
+}
+
 if wants budgets; then
     wide=$((${edges/M/000000}))
     nodes=$([ -n "$simt" ] && echo 256 || echo 1048576)
@@ -201,6 +273,9 @@ if wants budgets; then
     floor=$(awk '$4 == "gpu" && $7 == "10%" { printf "%.1f", $3 * 16 / 50e9 * 1e3; exit }' "$tmp/out")
     row $status budgets "triangles of rmat, $wide edges, little memory" \
         "${took}in one piece ${whole:-?} ms; 10 %: $(ratio "${tenth:-0}" "${whole:-0}") times, the bus at 50 GB/s ${floor:-?} ms"
+    budgets_kept
+    budgets_lists
+    budgets_workers
 fi
 
 echo

@@ -14,7 +14,6 @@
 #include "run/tries.h"
 
 enum {
-    SLOWER = 4,      /* than a card: slabs are smaller by as much */
     TASK_NODES = 64, /* of a slab */
     WORD = 64,       /* nodes of a word of bits */
     BITS_AN_EDGE = 32
@@ -316,9 +315,13 @@ static FALLIBLE count_in(struct exec *x, struct boxes *b) {
         status = heavy_open(&j);
     }
     i64 room = MAX_OF(memory_left(x->mem) / 2, SLICE_LEAST);
-    struct box_room most = {.bytes = room, .node_bytes = 4, .part = b->takers > 1 ? SLOWER : 1};
-    while (!status && boxes_take(b, &most, &j.slab)) {
+    struct box_room most = {.bytes = room, .node_bytes = 4};
+    u32 taker = boxes_enter(b, x, clock_ns());
+    while (!status && boxes_take(b, taker, &most, &j.slab)) {
         status = count_slab(&j, &sum, room);
+        if (!status) {
+            boxes_finished(b, taker, &j.slab, clock_ns());
+        }
     }
     counters_close(&j, &sum);
     mem_free(x->mem, j.heavy.bits, j.heavy_bytes);

@@ -78,6 +78,8 @@ struct frame {
     u8 *kept;      /* kept faults, per row */
     u32 *from;     /* MATCH: row of the parent frame */
     u32 *run_lo, *run_hi;
+    u32 *part_lo, *part_hi; /* the same in each part of a chain, part after part; when there is one */
+    i64 part_room;          /* ... elements */
     i64 *any;  /* EACH: the match that came as far as ANY; -1 none, -2 more than one */
     b8 scoped; /* the rows of an EACH: never compacted, as `from` names their parents */
     u32 level;
@@ -293,7 +295,7 @@ void load_lut(struct worker *w, struct frame *fr, const struct cpu_op *op);
 
 /* probe.c */
 /* True when the vector is to be dropped. */
-bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
+FALLIBLE probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op, bool *out_stop);
 /* MATCH: the rest of the pipeline, once a match. EACH: what lies before its ANY. */
 FALLIBLE match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc);
 /* EACH up to ANY. *out_stop: the vector is to be dropped. */
@@ -307,7 +309,8 @@ struct expand {
     struct worker *w;
     struct frame *fr, *child;
     const struct cpu_op *op;
-    const struct index *index; /* MATCH, EACH */
+    const struct index *index; /* MATCH, EACH: the index, or a part of `chain` */
+    const struct index *chain;
     u32 pc;
     i64 *match;
 };
@@ -316,7 +319,7 @@ FALLIBLE expand_flush(struct expand *e);
 /* Narrows the selection to `kept` rows, which fr->sel_alt names. */
 void frame_keep(struct frame *fr, i64 kept);
 /* RUN */
-void run_find(struct worker *w, struct frame *fr, const struct cpu_op *op);
+FALLIBLE run_find(struct worker *w, struct frame *fr, const struct cpu_op *op);
 
 /* meet.c: MEET: the rest of the pipeline, once for what the runs have in common. */
 FALLIBLE meet_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc);

@@ -82,7 +82,9 @@ wf_status frame_open(struct worker *w, struct frame *fr, u32 level) {
 
 void frame_close(struct worker *w, struct frame *fr) {
     mem_free(w->run->x->mem, fr->memory, fr->memory_bytes);
+    mem_free(w->run->x->mem, fr->part_lo, 2 * fr->part_room * (i64)sizeof(u32));
     fr->memory = NULL;
+    fr->part_lo = NULL;
 }
 
 /* Gathers a register into a spare slot, which becomes its own. */

@@ -9,7 +9,8 @@
  * hashed (index_hash.c).
  *
  * A build assumes unique keys and starts over with runs on the first duplicate. Rows whose key is
- * NULL match nothing and are left out. */
+ * NULL match nothing and are left out. Rows beyond what 32 bits number have an index of their own,
+ * and so on: a chain (decision 0084). */
 #include "cpu/index_int.h"
 #include "cpu/prim_int.h"
 
@@ -460,7 +461,56 @@ static FALLIBLE build_form(struct build *b) {
     return dense && !b->ascending ? direct_build(b) : rank_build(b);
 }
 
+/* more rows than an index has */
+
+/* Chunks of rows [first, end) of those of `b`: the column of keys, nothing else. */
+static struct chunk **rows_between(const struct build *b, i64 first, i64 end, i64 *out_count) {
+    struct arena *arena = b->x->arena;
+    struct chunk **chunks = NEW_ARRAY(arena, struct chunk *, b->chunk_count + 1);
+    i64 count = 0;
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        i64 from = MAX_OF(first, b->starts[c]);
+        i64 to = MIN_OF(end, b->starts[c + 1]);
+        if (from >= to) {
+            continue;
+        }
+        const b8 *nulls;
+        i64 skipped = from - b->starts[c];
+        i64 *keys = (i64 *)build_keys(b, c, &nulls) + skipped;
+        struct chunk *view = NEW(arena, struct chunk);
+        view->rows = to - from;
+        view->cols = NEW_ARRAY(arena, struct column, b->col + 1);
+        view->cols[b->col] = (struct column){KIND_I64, keys, nulls ? (b8 *)nulls + skipped : NULL};
+        chunks[count++] = view;
+    }
+    *out_count = count;
+    return chunks;
+}
+
+static FALLIBLE build_chain(struct build *b) {
+    b->index->form = INDEX_CHAIN;
+    for (i64 first = 0, end; first < b->rows; first = end) {
+        i64 count = 0;
+        struct build part;
+        struct index *index;
+        end = MIN_OF(b->rows, first + index_rows_most(first));
+        struct chunk **chunks = rows_between(b, first, end, &count);
+        TRY(arena_check(b->x->arena, b->x->err));
+        TRY(build_scan(&part, b->x, chunks, count, b->col));
+        TRY(index_add_part(b->x, b->index, first, &index));
+        part.index = index;
+        index->row_count = part.keys;
+        TRY(build_form(&part));
+    }
+    return ERR_OK;
+}
+
 wf_status index_form(struct build *b) {
+    if (b->rows > index_rows_most(0)) {
+        wf_status status = build_chain(b);
+        index_measure(b->index);
+        return status;
+    }
     b->index->row_count = b->keys;
     wf_status status = build_form(b);
     index_measure(b->index);
@@ -475,10 +525,7 @@ wf_status index_build(struct exec *x, const struct step *step) {
     (void)index_new(x, step->dst);
     to->on_host = 1;
     to->rows = from->rows;
-    work_expect(x, 3 * from->rows);
-    if (from->rows >= 0xffffffffLL) {
-        FAIL(x->err, PROGRAM_LIMIT, "an index over 2^32 rows or more");
-    }
+    work_expect(x, (from->rows > index_rows_most(0) ? 4 : 3) * from->rows); /* parts look again */
     TRY(build_scan(&b, x, from->chunks.items, from->chunks.count, step->col));
     b.index = to->index;
     b.index->row_count = b.keys;

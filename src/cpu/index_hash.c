@@ -35,6 +35,7 @@ enum {
 struct hash_build {
     struct build *b;
     bool set, runs;
+    bool counts; /* lo .. hi of a slot counts: of runs, and of a set, whose rows have no numbers */
     i32 shift; /* a part is slot >> shift */
     i64 parts;
     struct prim_pair *pairs; /* key and row, by part */
@@ -48,7 +49,7 @@ struct hash_build {
 static inline bool put(struct hash_slot *slot, i64 key, u32 row, const struct hash_build *h) {
     if (slot_free(slot)) {
         *slot = (struct hash_slot){key, row, row + 1};
-        if (h->runs) { /* lo..hi counts */
+        if (h->counts) {
             slot->lo = 0;
             slot->hi = 1;
         }
@@ -258,7 +259,7 @@ static FALLIBLE fill_table(struct hash_build *h) {
     }
     atomic_store(&h->b->duplicate, 0);
     h->late.count = 0;
-    h->runs = true;
+    h->runs = h->counts = true;
     TRY(fill_table(h));
     return make_runs(h);
 }
@@ -358,7 +359,7 @@ wf_status hash_build(struct build *b, bool set) {
     if (!index->slots) {
         return memory_refused(b->x->mem, b->x->err, bytes);
     }
-    struct hash_build h = {.b = b, .set = set};
+    struct hash_build h = {.b = b, .set = set, .counts = set};
     h.shift = MAX_OF(MIN_OF(HARD_SHIFT, bits), bits - PARTS_BITS_MAX);
     h.parts = 1LL << (bits - h.shift);
     TRY(build_table(&h));

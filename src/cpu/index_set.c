@@ -2,7 +2,8 @@
  *
  * Where the keys' span allows it the set is a bitmap, a bit a key: a few megabytes cover the keys
  * of a large table, and a probe is one load that mostly hits the cache. Otherwise it is a hash
- * table that keeps one row of every key. Duplicates cost nothing in either form.
+ * table of the keys alone. Duplicates cost nothing in either form, and since no row has a number,
+ * there may be any number of them.
  *
  * A set that grows (a recursion's rows so far) has room to spare. A step adds the keys of the chunks
  * that came since the one before. It is a bitmap as long as the keys' span allows that, and a hash
@@ -198,9 +199,6 @@ wf_status set_build(struct exec *x, const struct step *step) {
     struct build b;
     if (step->grow) {
         return set_grow(x, step);
-    }
-    if (x->vars[step->src].rows >= 0xffffffffLL) {
-        FAIL(x->err, PROGRAM_LIMIT, "a set of 2^32 rows or more");
     }
     variable_reset(&x->vars[step->dst]);
     TRY(build_scan(&b, x, x->vars[step->src].chunks.items, x->vars[step->src].chunks.count,

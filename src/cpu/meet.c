@@ -1,17 +1,22 @@
 /* meet.c: MEET and COMMON: the rows of several sorted runs that agree in a value.
  *
- * The runs of a row are lists of values. Of all but the first, what they have in common is found
- * once, and kept as long as rows ask for the same ones, which they do where the pipeline comes from
- * sorted rows or from another MEET. The first list meets it by whatever is cheapest: steps of one
- * value, seeks whose steps double, or bits that the common values have set.
+ * The runs of a row are lists of values, any number of them. Neighbouring rows ask for the same ones where
+ * the pipeline comes from sorted rows or from another MEET, the last list most of all (lower/meet.c orders
+ * them). So what the last two have in common is found once and kept, then what that has in common with the
+ * list before, up to the second one: a row computes anew only what is in front of the last list that it has
+ * of its own. The first list meets the rest by whatever is cheapest: steps of one value, seeks whose steps
+ * double, or bits that the common values have set.
  *
  * Lists in which values repeat are walked together by leapfrogging, and every choice of one row from
- * each counts: whoever is behind seeks the first value not below that of the others. */
+ * each counts: whoever is behind seeks the first value not below that of the others. So are lists of which
+ * one is so short that what the others have in common is not worth finding for the rows that ask for it,
+ * and all where memory has no room for that. See decision 0089. */
 #include "cpu/cpu_int.h"
 
 #include "codes/control.h"
 
-enum { LISTS_MAX = 3 };
+enum { LISTS_MAX = MEET_LISTS_MOST };
+enum { AHEAD_ROWS = 64 }; /* looked at for the same lists, before some are walked */
 #define MARK_BITS (1ULL << 26)   /* of a worker */
 #define COUNT_MOST (1ULL << 52)  /* by one worker: sums of all workers fit a word */
 
@@ -21,21 +26,31 @@ enum way { WAY_STEPS, WAY_SEEKS, WAY_MARKS, WAYS };
 
 struct list {
     const i64 *values; /* of all rows of the variable */
-    u32 at, end;
+    const i64 *keys;   /* ... where a run is told by its first row alone: its rows have one key */
+    i64 row_count;
+    i64 at, end;
 };
 
 struct part {
-    u32 from, to;
+    i64 from, to;
 };
 
-/* What the lists behind the first have in common. */
-struct meeting {
-    b8 known;
-    u32 at[LISTS_MAX], end[LISTS_MAX]; /* the lists */
+/* What a list and all behind it have in common. */
+struct level {
     const i64 *values;
     i64 n;
     i64 *room; /* where values lie that are not a list's own */
     i64 room_bytes;
+};
+
+/* What the lists behind the first have in common. */
+struct meeting {
+    u32 count;
+    u32 known;            /* levels from this one on are those of the runs; `count`: none is */
+    i64 *runs;            /* of each list */
+    struct level *levels; /* of each list but the first */
+    const i64 *values;    /* of level 1 */
+    i64 n;
     b8 marked; /* bits are set for them */
     i64 base;  /* the value of bit 0, a multiple of 64 */
     u32 *bits; /* all 0 unless it is marked */
@@ -45,7 +60,7 @@ struct meeting {
 struct meet {
     struct worker *w;
     struct expand e;
-    b8 apart;
+    b8 apart, chains;
     u32 count;
     struct list lists[LISTS_MAX];
     u64 steps;
@@ -83,15 +98,14 @@ static bool reserve_bits(struct meet *m, struct meeting *g, i64 words) {
     return true;
 }
 
-static FALLIBLE reserve_room(struct meet *m, struct meeting *g, i64 bytes) {
+static bool reserve_room(struct meet *m, struct level *level, i64 bytes) {
     struct memory *mem = m->w->run->x->mem;
-    if (bytes <= g->room_bytes) {
-        return ERR_OK;
+    if (bytes > level->room_bytes) {
+        mem_free(mem, level->room, level->room_bytes);
+        level->room = mem_try(mem, 2 * bytes);
+        level->room_bytes = level->room ? 2 * bytes : 0;
     }
-    mem_free(mem, g->room, g->room_bytes);
-    g->room = mem_alloc(mem, 2 * bytes);
-    g->room_bytes = g->room ? 2 * bytes : 0;
-    return g->room ? ERR_OK : memory_refused(mem, &m->w->err, 2 * bytes);
+    return level->room != NULL;
 }
 
 static FALLIBLE check_count(struct meet *m, u64 count) {
@@ -102,7 +116,7 @@ static FALLIBLE check_count(struct meet *m, u64 count) {
 }
 
 /* Rows [from, to) of the first run, each `times`. */
-static FALLIBLE hand_on(struct expand *e, u32 row, u32 from, u32 to, u64 times) {
+static FALLIBLE hand_on(struct expand *e, u32 row, i64 from, i64 to, u64 times) {
     for (; from < to; from++) {
         for (u64 k = 0; k < times; k++) {
             e->child->from[e->child->n] = row;
@@ -116,17 +130,17 @@ static FALLIBLE hand_on(struct expand *e, u32 row, u32 from, u32 to, u64 times) 
 }
 
 /* The first place from `at` on whose value is not below `value`: by steps that double. */
-static u32 seek(const i64 *v, u32 at, u32 end, i64 value) {
-    u32 step = 1;
-    u32 below = at; /* everything before it is */
+static i64 seek(const i64 *v, i64 at, i64 end, i64 value) {
+    i64 step = 1;
+    i64 below = at; /* everything before it is */
     while (at < end && v[at] < value) {
         below = at + 1;
         at = end - at > step ? at + step : end;
         step *= 2;
     }
-    u32 above = at; /* from here on nothing is */
+    i64 above = at; /* from here on nothing is */
     while (below < above) {
-        u32 middle = below + (above - below) / 2;
+        i64 middle = below + (above - below) / 2;
         bool less = v[middle] < value;
         below = less ? middle + 1 : below;
         above = less ? above : middle;
@@ -135,8 +149,8 @@ static u32 seek(const i64 *v, u32 at, u32 end, i64 value) {
 }
 
 /* Behind the last place that has the value of this one. */
-static u32 behind(const i64 *v, u32 at, u32 end) {
-    u32 next = at + 1;
+static i64 behind(const i64 *v, i64 at, i64 end) {
+    i64 next = at + 1;
     bool repeats = next < end && v[next] == v[at];
     return !repeats ? next : v[at] == I64_MAX ? end : seek(v, next, end, v[at] + 1);
 }
@@ -173,7 +187,7 @@ static bool align(struct meet *m) {
 static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
     while (align(m)) {
         u64 times = 1;
-        u32 ends[LISTS_MAX] = {0};
+        i64 ends[LISTS_MAX] = {0};
         bool too_many = false;
         for (u32 i = 0; i < m->count; i++) {
             struct list *list = &m->lists[i];
@@ -181,7 +195,7 @@ static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
             too_many = (i && __builtin_mul_overflow(times, (u64)(ends[i] - list->at), &times)) || too_many;
         }
         if (count) {
-            u64 own = ends[0] - m->lists[0].at;
+            u64 own = (u64)(ends[0] - m->lists[0].at);
             too_many = __builtin_mul_overflow(times, own, &times) || too_many;
             *count = too_many || times > COUNT_MOST ? COUNT_MOST : *count + times;
             TRY(check_count(m, *count));
@@ -200,16 +214,33 @@ static FALLIBLE walk(struct meet *m, u32 row, u64 *count) {
 
 /* --- lists without repeated values --- */
 
-/* What two lists have in common, the shorter one's values sought in the other; returns how many. */
-static i64 intersect(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
-    u32 at = 0;
+/* What two lists have in common, the shorter one first; returns how many. */
+static i64 intersect_seeks(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
+    i64 at = 0;
     i64 count = 0;
-    for (i64 i = 0; i < n && at < (u32)k; i++) {
-        at = seek(b, at, (u32)k, a[i]);
+    for (i64 i = 0; i < n && at < k; i++) {
+        at = seek(b, at, k, a[i]);
         out[count] = a[i];
-        count += at < (u32)k && b[at] == a[i];
+        count += at < k && b[at] == a[i];
     }
     return count;
+}
+
+static i64 intersect_steps(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
+    i64 count = 0;
+    for (i64 i = 0, j = 0; i < n && j < k;) {
+        i64 x = a[i], y = b[j];
+        out[count] = x;
+        count += x == y;
+        i += x <= y;
+        j += y <= x;
+    }
+    return count;
+}
+
+static i64 intersect(i64 *out, const i64 *a, i64 n, const i64 *b, i64 k) {
+    bool seeks = SEEK_COST * n * (2 + log2_of(k / n)) < STEP_COST * (n + k);
+    return seeks ? intersect_seeks(out, a, n, b, k) : intersect_steps(out, a, n, b, k);
 }
 
 /* Sets or clears the bits of the common values. */
@@ -233,12 +264,12 @@ static bool may_mark(struct meet *m, struct meeting *g) {
 /* The part of the first list that lies between the least and the greatest common value. */
 static struct part between(const struct list *list, const struct meeting *g) {
     const i64 *v = list->values, *c = g->values;
-    u32 from = seek(v, list->at, list->end, c[0]);
+    i64 from = seek(v, list->at, list->end, c[0]);
     i64 last = c[g->n - 1];
     if (from < list->end && v[list->end - 1] <= last) {
         return (struct part){from, list->end};
     }
-    u32 to = seek(v, from, list->end, last);
+    i64 to = seek(v, from, list->end, last);
     return (struct part){from, to + (to < list->end && v[to] == last)};
 }
 
@@ -256,10 +287,10 @@ static i64 count_steps(const i64 *a, i64 n, const i64 *b, i64 k) {
 
 static i64 count_seeks(const i64 *a, i64 n, const i64 *b, i64 k) {
     i64 count = 0;
-    u32 at = 0;
-    for (i64 i = 0; i < n && at < (u32)k; i++) {
-        at = seek(b, at, (u32)k, a[i]);
-        count += at < (u32)k && b[at] == a[i];
+    i64 at = 0;
+    for (i64 i = 0; i < n && at < k; i++) {
+        at = seek(b, at, k, a[i]);
+        count += at < k && b[at] == a[i];
     }
     return count;
 }
@@ -302,9 +333,9 @@ static i64 count_values(struct meet *m, struct meeting *g, i64 again) {
 static FALLIBLE hand_marked(struct meet *m, u32 row, struct part part, const struct meeting *g) {
     struct expand *e = &m->e;
     const i64 *v = m->lists[0].values;
-    for (u32 at = part.from; at < part.to && !m->w->enough;) {
+    for (i64 at = part.from; at < part.to && !m->w->enough;) {
         i64 n = e->child->n;
-        u32 end = (u32)MIN_OF((i64)part.to, at + m->w->run->vector_rows - n);
+        i64 end = MIN_OF(part.to, at + m->w->run->vector_rows - n);
         for (; at < end; at++) {
             u64 bit = (u64)v[at] - (u64)g->base;
             e->child->from[n] = row;
@@ -321,9 +352,9 @@ static FALLIBLE hand_marked(struct meet *m, u32 row, struct part part, const str
 
 static FALLIBLE hand_steps(struct meet *m, u32 row, struct part part, const struct meeting *g) {
     const i64 *v = m->lists[0].values, *c = g->values;
-    bool seeks = part.to - part.from > 8 * g->n || g->n > 8 * (i64)(part.to - part.from);
-    u32 j = 0;
-    for (u32 i = part.from; i < part.to && j < (u32)g->n && !m->w->enough;) {
+    bool seeks = part.to - part.from > 8 * g->n || g->n > 8 * (part.to - part.from);
+    i64 j = 0;
+    for (i64 i = part.from; i < part.to && j < g->n && !m->w->enough;) {
         if (v[i] == c[j]) {
             TRY(hand_on(&m->e, row, i, i + 1, 1));
             i++;
@@ -331,7 +362,7 @@ static FALLIBLE hand_steps(struct meet *m, u32 row, struct part part, const stru
         } else if (v[i] < c[j]) {
             i = seeks ? seek(v, i, part.to, c[j]) : i + 1;
         } else {
-            j = seeks ? seek(c, j, (u32)g->n, v[i]) : j + 1;
+            j = seeks ? seek(c, j, g->n, v[i]) : j + 1;
         }
     }
     return ERR_OK;
@@ -354,27 +385,29 @@ static FALLIBLE hand_values(struct meet *m, struct meeting *g, u32 row, i64 agai
     return marks ? hand_marked(m, row, part, g) : hand_steps(m, row, part, g);
 }
 
-/* The values that all lists but the first have. */
-static FALLIBLE settle_values(struct meet *m, struct meeting *g) {
-    if (g->marked) {
-        mark(g, false);
+/* What list i has in common with the level behind it; false: memory has no room for it. */
+static bool settle_level(struct meet *m, struct meeting *g, u32 i) {
+    const struct list *list = &m->lists[i];
+    struct level *level = &g->levels[i];
+    const i64 *own = list->values + list->at;
+    i64 n = list->end - list->at;
+    if (i == m->count - 1) {
+        level->values = own;
+        level->n = n;
+        return true;
     }
-    const struct list *a = &m->lists[1], *b = &m->lists[2];
-    g->values = (const i64 *)a->values + a->at;
-    g->n = a->end - a->at;
-    if (m->count == 2) {
-        return ERR_OK;
+    const struct level *rest = &g->levels[i + 1];
+    i64 few = MIN_OF(n, rest->n), many = MAX_OF(n, rest->n);
+    if (!reserve_room(m, level, (few + 1) * (i64)sizeof(i64))) {
+        return false;
     }
-    if (b->end - b->at < a->end - a->at) {
-        a = &m->lists[2];
-        b = &m->lists[1];
-    }
-    i64 n = a->end - a->at;
-    TRY(reserve_room(m, g, (n + 1) * (i64)sizeof(i64)));
-    g->n = intersect(g->room, (const i64 *)a->values + a->at, n,
-                           (const i64 *)b->values + b->at, b->end - b->at);
-    g->values = g->room;
-    return ERR_OK;
+    bool own_few = few == n;
+    level->n = few ? intersect(level->room, own_few ? own : rest->values, few,
+                               own_few ? rest->values : own, many)
+                   : 0;
+    level->values = level->room;
+    m->steps += (u64)few;
+    return true;
 }
 
 /* --- rows --- */
@@ -390,16 +423,20 @@ static u32 index_of(const struct cpu_op *op, u16 reg) {
 static void open_lists(struct worker *w, struct frame *fr, const struct cpu_op *op, struct meet *m,
                        const i64 **runs) {
     const struct exec *x = w->run->x;
-    const u16 regs[LISTS_MAX] = {op->a, op->b, op->c};
     m->w = w;
     m->apart = 1;
-    for (; m->count < LISTS_MAX && regs[m->count] != NO_REG; m->count++) {
+    for (; m->count < op->b; m->count++) {
         struct list *list = &m->lists[m->count];
-        u32 var = index_of(op, regs[m->count]);
-        const struct column *cols = x->vars[x->program->vars[var].rows_var].chunks.items[0]->cols;
-        runs[m->count] = frame_read(w, fr, regs[m->count]);
-        list->values = cols[1].data;
-        m->apart = m->apart && x->vars[var].index->apart == APART_YES;
+        u16 reg = (u16)(op->a + m->count);
+        u32 var = index_of(op, reg);
+        const struct index *index = x->vars[var].index;
+        const struct chunk *rows = x->vars[x->program->vars[var].rows_var].chunks.items[0];
+        runs[m->count] = frame_read(w, fr, reg);
+        list->values = rows->cols[1].data;
+        list->keys = index->form == INDEX_CHAIN ? rows->cols[0].data : NULL;
+        list->row_count = rows->rows;
+        m->chains = m->chains || list->keys;
+        m->apart = m->apart && index->apart == APART_YES;
     }
 }
 
@@ -407,58 +444,127 @@ static struct meeting *meeting_of(struct worker *w, const struct cpu_op *op) {
     if (!w->meetings) {
         w->meetings = NEW_ARRAY(&w->arena, struct meeting *, w->run->pipe.op_count);
     }
-    struct meeting **g = &w->meetings[op - w->run->pipe.ops];
-    *g = *g ? *g : NEW(&w->arena, struct meeting);
-    return *g;
+    struct meeting **at = &w->meetings[op - w->run->pipe.ops];
+    if (!*at) {
+        struct meeting *g = NEW(&w->arena, struct meeting);
+        g->count = g->known = op->b;
+        g->runs = NEW_ARRAY(&w->arena, i64, g->count);
+        g->levels = NEW_ARRAY(&w->arena, struct level, g->count);
+        *at = g;
+    }
+    return *at;
 }
 
 void meet_close(struct worker *w) {
     struct memory *mem = w->run->x->mem;
     for (u32 i = 0; w->meetings && i < w->run->pipe.op_count; i++) {
         struct meeting *g = w->meetings[i];
+        for (u32 k = 0; g && k < g->count; k++) {
+            mem_free(mem, g->levels[k].room, g->levels[k].room_bytes);
+        }
         if (g) {
             mem_free(mem, g->bits, g->bit_words * (i64)sizeof(u32));
-            mem_free(mem, g->room, g->room_bytes);
         }
     }
 }
 
-static void set_lists(struct meet *m, const i64 *const *runs, u32 row) {
+/* Of a run in a chain the first row is known; -1: nobody has the key. False: a list is empty. */
+static bool find_ends(struct meet *m) {
+    bool any = true;
     for (u32 i = 0; i < m->count; i++) {
-        m->lists[i].at = (u32)((u64)runs[i][row] >> 32);
-        m->lists[i].end = (u32)runs[i][row];
+        struct list *list = &m->lists[i];
+        if (list->keys) {
+            i64 run = (i64)((u64)list->at << 32 | (u64)list->end);
+            list->at = MAX_OF(run, 0);
+            list->end = run < 0 ? 0 : behind(list->keys, run, list->row_count);
+        }
+        any = any && list->at < list->end;
     }
+    return any;
 }
 
-static bool same_others(const struct meet *m, const struct meeting *g, const i64 *const *runs, u32 row) {
-    bool same = g->known;
-    for (u32 i = 1; i < m->count; i++) {
-        same = same && runs[i][row] == (i64)((u64)g->at[i] << 32 | g->end[i]);
+/* Opens the lists of a row; false: one of them is empty. */
+static bool set_lists(struct meet *m, const i64 *const *runs, u32 row) {
+    bool any = true;
+    for (u32 i = 0; i < m->count; i++) {
+        m->lists[i].at = (i64)((u64)runs[i][row] >> 32);
+        m->lists[i].end = (u32)runs[i][row];
+        any = any && m->lists[i].at < m->lists[i].end;
+    }
+    if (m->chains) {
+        any = find_ends(m);
+    }
+    return any;
+}
+
+/* The first list from which on all are those of the levels. */
+static u32 same_from(const struct meeting *g, const i64 *const *runs, u32 row) {
+    u32 same = g->count;
+    while (same > g->known && runs[same - 1][row] == g->runs[same - 1]) {
+        same--;
     }
     return same;
 }
 
-/* The lists behind the first, if they are others than before; *io_again becomes how many rows from
- * the jth on have them. */
-static FALLIBLE settle(struct meet *m, struct meeting *g, const struct frame *fr, const i64 *const *runs,
-                       i64 j, i64 *io_again) {
-    if (same_others(m, g, runs, ACTIVE(fr, j))) {
-        *io_again = MAX_OF(*io_again, 1);
-        return ERR_OK;
-    }
-    for (u32 i = 1; i < m->count; i++) {
-        g->at[i] = m->lists[i].at;
-        g->end[i] = m->lists[i].end;
-    }
-    g->known = 0; /* if memory is refused */
-    TRY(settle_values(m, g));
-    g->known = 1;
+/* Rows from the jth on that have its lists from `first` on, at most so many. */
+static i64 rows_alike(const struct meet *m, const struct frame *fr, const i64 *const *runs, i64 j,
+                      u32 first, i64 most) {
     i64 next = j + 1;
-    while (next < fr->m && same_others(m, g, runs, ACTIVE(fr, next))) {
-        next++;
+    for (bool same = true; next < fr->m && next - j < most && same;) {
+        for (u32 i = m->count; same && i-- > first;) {
+            same = runs[i][ACTIVE(fr, next)] == runs[i][ACTIVE(fr, j)];
+        }
+        next += same;
     }
-    *io_again = next - j;
-    return ERR_OK;
+    return next - j;
+}
+
+/* Whether the shortest of a row's lists, sought in all others, costs less than what the lists before `same`
+ * have in common with those behind. */
+static bool worth_walking(const struct meet *m, const struct meeting *g, const struct frame *fr,
+                          const i64 *const *runs, i64 j, u32 same) {
+    u32 level = MIN_OF(same, m->count - 1) - 1; /* the first to be made */
+    if (level == 0 || same == 1) {
+        return false;
+    }
+    i64 shortest = I64_MAX;
+    for (u32 i = 0; i < m->count; i++) {
+        shortest = MIN_OF(shortest, m->lists[i].end - m->lists[i].at);
+    }
+    const struct list *last = &m->lists[m->count - 1];
+    i64 rest = same < m->count ? g->levels[same].n : last->end - last->at;
+    i64 few = MIN_OF(rest, m->lists[level].end - m->lists[level].at);
+    i64 each = shortest * (i64)m->count;
+    return each < few && each * rows_alike(m, fr, runs, j, level, AHEAD_ROWS) < few;
+}
+
+/* The levels of the jth row; *io_again becomes how many rows from it on have the same lists but for the
+ * first. False: its lists are to be walked. */
+static bool settle(struct meet *m, struct meeting *g, const struct frame *fr, const i64 *const *runs,
+                   i64 j, i64 *io_again) {
+    u32 same = same_from(g, runs, ACTIVE(fr, j));
+    if (same <= 1) {
+        *io_again = MAX_OF(*io_again, 1);
+        return true;
+    }
+    if (worth_walking(m, g, fr, runs, j, same)) {
+        return false;
+    }
+    if (g->marked) {
+        mark(g, false);
+    }
+    g->known = same;
+    for (u32 i = same; i-- > 1;) {
+        if (!settle_level(m, g, i)) {
+            return false;
+        }
+        g->runs[i] = runs[i][ACTIVE(fr, j)];
+        g->known = i;
+    }
+    g->values = g->levels[1].values;
+    g->n = g->levels[1].n;
+    *io_again = rows_alike(m, fr, runs, j, 1, fr->m);
+    return true;
 }
 
 static FALLIBLE look_up(struct meet *m, u64 before) {
@@ -478,12 +584,9 @@ wf_status meet_run(struct worker *w, struct frame *fr, const struct cpu_op *op, 
     for (i64 j = 0; j < fr->m && !w->enough; j++) {
         u32 row = ACTIVE(fr, j);
         u64 before = m.steps;
-        set_lists(&m, runs, row);
-        if (!m.apart) {
-            TRY(walk(&m, row, NULL));
-        } else if (m.lists[0].at < m.lists[0].end) {
-            TRY(settle(&m, g, fr, runs, j, &again));
-            TRY(hand_values(&m, g, row, again));
+        if (set_lists(&m, runs, row)) {
+            bool settled = m.apart && settle(&m, g, fr, runs, j, &again);
+            TRY(settled ? hand_values(&m, g, row, again) : walk(&m, row, NULL));
         }
         TRY(look_up(&m, before));
     }
@@ -500,13 +603,12 @@ wf_status meet_count(struct worker *w, struct frame *fr, const struct cpu_op *op
     for (i64 j = 0; j < fr->m; j++) {
         u32 row = ACTIVE(fr, j);
         u64 count = 0, before = m.steps;
-        set_lists(&m, runs, row);
-        if (!m.apart) {
-            TRY(walk(&m, row, &count));
-        } else if (m.lists[0].at < m.lists[0].end) {
-            TRY(settle(&m, g, fr, runs, j, &again));
+        bool any = set_lists(&m, runs, row);
+        if (any && m.apart && settle(&m, g, fr, runs, j, &again)) {
             count = (u64)count_values(&m, g, again);
             TRY(check_count(&m, count));
+        } else if (any) {
+            TRY(walk(&m, row, &count));
         }
         w->counted += count;
         dst[row] = (i64)count;

@@ -278,7 +278,7 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         filter(w, fr, op);
         break;
     case OP_PROBE:
-        *out_stop = probe_run(w, fr, op);
+        TRY(probe_run(w, fr, op, out_stop));
         if (*out_stop || probe_flags(op->op) & PROBE_OUTER) {
             *out_stop = *out_stop || fr->m == 0; /* all are another pass's */
             return ERR_OK;
@@ -286,14 +286,13 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         break;
     case OP_MATCH:
         if (w->run->x->vars[op->op->imm].index->unique) {
-            *out_stop = probe_run(w, fr, op);
+            TRY(probe_run(w, fr, op, out_stop));
             break;
         }
         *out_stop = true;
         return match_run(w, fr, op, pc);
     case OP_RUN:
-        run_find(w, fr, op);
-        return ERR_OK;
+        return run_find(w, fr, op);
     case OP_MEET:
         *out_stop = true;
         return meet_run(w, fr, op, pc);

@@ -4,20 +4,28 @@
  * (row, match) pairs, gathers the registers still needed, and runs the rest of the pipeline
  * whenever the child is full. A unique index needs none of that: it only drops rows. EACH does the
  * same with the opcodes up to its ANY, which notes in the parent's `any` what came through; a row
- * whose mind is made up takes no further matches. */
+ * whose mind is made up takes no further matches.
+ *
+ * A chain is asked part by part, for as many rows of the vector as their runs in all parts have room: then
+ * the matches of a row come in the order of rows, as from a single index. */
 #include "cpu/cpu_int.h"
 
 #include "codes/control.h"
 
 enum { EXPANSIONS_PER_CHECK = STOP_EVERY(64) };
 
-/* Keys of the active rows, dense. */
-static const i64 *active_keys(struct worker *w, struct frame *fr, u16 reg) {
+/* Keys of the active rows from the `first`th on, dense. */
+static const i64 *keys_from(struct worker *w, struct frame *fr, u16 reg, i64 first, i64 n) {
+    const i64 *key = frame_read(w, fr, reg);
     if (!fr->sel) {
-        return frame_read(w, fr, reg);
+        return key + first;
     }
-    w->run->pipe.vec->gather[3](w->keys, frame_read(w, fr, reg), fr->sel, fr->m);
+    w->run->pipe.vec->gather[3](w->keys, key, fr->sel + first, n);
     return w->keys;
+}
+
+static const i64 *active_keys(struct worker *w, struct frame *fr, u16 reg) {
+    return keys_from(w, fr, reg, 0, fr->m);
 }
 
 static struct lookup lookup_of(const struct worker *w) {
@@ -59,10 +67,106 @@ static void select_class(struct worker *w, struct frame *fr, const struct index 
     }
 }
 
+/* chains */
+
+static FALLIBLE reserve_parts(struct worker *w, struct frame *fr, i64 room) {
+    struct memory *mem = w->run->x->mem;
+    if (room <= fr->part_room) {
+        return ERR_OK;
+    }
+    u32 *lo = mem_alloc(mem, 2 * room * (i64)sizeof *lo);
+    if (!lo) {
+        return memory_refused(mem, &w->err, 2 * room * (i64)sizeof *lo);
+    }
+    mem_free(mem, fr->part_lo, 2 * fr->part_room * (i64)sizeof *lo);
+    fr->part_lo = lo;
+    fr->part_hi = lo + room;
+    fr->part_room = room;
+    return ERR_OK;
+}
+
+/* The runs of the `first`th to (first + n)th active rows in every part, n of each in part_lo and part_hi. */
+static void look_in_parts(struct worker *w, struct frame *fr, const struct index *chain,
+                          const struct cpu_op *op, i64 first, i64 n) {
+    const i64 *key = keys_from(w, fr, op->a, first, n);
+    const b8 *where = wanted(w, fr, op);
+    struct lookup l = lookup_of(w);
+    w->probes += n * chain->part_count;
+    for (i64 p = 0; p < chain->part_count; p++) {
+        const struct index *part = &chain->parts[p];
+        u32 *lo = fr->part_lo + p * n, *hi = fr->part_hi + p * n;
+        if (part->unique) {
+            i64 *rows = w->rows + first;
+            b8 *found = w->found + first;
+            lookup_rows(&l, count_of(w, op), part, key, n, rows, found);
+            for (i64 k = 0; k < n; k++) {
+                lo[k] = found[k] ? (u32)rows[k] : 0;
+                hi[k] = lo[k] + found[k];
+            }
+        } else {
+            lookup_runs(&l, count_of(w, op), part, key, n, lo, hi);
+        }
+        for (i64 k = 0; where && k < n; k++) {
+            hi[k] = where[ACTIVE(fr, first + k)] ? hi[k] : lo[k];
+        }
+    }
+}
+
+/* Calls `take` for stretches of the active rows, once their runs in all parts are known. */
+static FALLIBLE each_stretch(struct worker *w, struct frame *fr, const struct index *chain,
+                             const struct cpu_op *op,
+                             FALLIBLE (*take)(void *arg, struct frame *fr, i64 first, i64 n),
+                             void *arg) {
+    i64 vector = w->run->vector_rows;
+    i64 most = MAX_OF(vector / chain->part_count, 1);
+    TRY(reserve_parts(w, fr, most * chain->part_count));
+    for (i64 first = 0; first < fr->m; first += most) {
+        i64 n = MIN_OF(most, fr->m - first);
+        look_in_parts(w, fr, chain, op, first, n);
+        TRY(take(arg, fr, first, n));
+    }
+    return ERR_OK;
+}
+
+/* A row of a part's run. */
+static inline i64 row_of(const struct index *part, u32 at) {
+    return part->base + (part->unique || !part->rows ? (i64)at : (i64)part->rows[at]);
+}
+
+struct firsts {
+    struct worker *w;
+    const struct index *chain;
+};
+
+/* The first row of each, in w->rows and w->found; run_lo .. run_hi are as long as there are rows, up to two. */
+static FALLIBLE take_firsts(void *arg, struct frame *fr, i64 first, i64 n) {
+    const struct firsts *f = arg;
+    for (i64 k = 0; k < n; k++) {
+        i64 row = 0;
+        u32 count = 0;
+        for (i64 p = 0; p < f->chain->part_count && count < 2; p++) {
+            u32 lo = fr->part_lo[p * n + k], hi = fr->part_hi[p * n + k];
+            row = lo < hi && count == 0 ? row_of(&f->chain->parts[p], lo) : row;
+            count += MIN_OF(hi - lo, 2);
+        }
+        f->w->rows[first + k] = row;
+        f->w->found[first + k] = count > 0;
+        fr->run_lo[first + k] = 0;
+        fr->run_hi[first + k] = count;
+    }
+    return ERR_OK;
+}
+
+/* single look-ups */
+
 /* The row of active row j in w->rows, whether there is one in w->found; of an index with duplicates
  * the first. */
-static void find_rows(struct worker *w, struct frame *fr, const struct index *index,
-                      const struct cpu_op *op) {
+static FALLIBLE find_rows(struct worker *w, struct frame *fr, const struct index *index,
+                          const struct cpu_op *op) {
+    if (index->form == INDEX_CHAIN) {
+        struct firsts firsts = {w, index};
+        return each_stretch(w, fr, index, op, take_firsts, &firsts);
+    }
     const i64 *key = active_keys(w, fr, op->a);
     w->probes += fr->m;
     struct lookup l = lookup_of(w);
@@ -79,19 +183,20 @@ static void find_rows(struct worker *w, struct frame *fr, const struct index *in
     for (i64 j = 0; where && j < fr->m; j++) {
         w->found[j] = (b8)(w->found[j] & where[ACTIVE(fr, j)]);
     }
+    return ERR_OK;
 }
 
 /* The runs of active row j, in the frame's run_lo and run_hi: of index->rows, or, where the index
- * is unique or has none, of rows themselves. */
-static void find_runs(struct worker *w, struct frame *fr, const struct index *index,
-                      const struct cpu_op *op) {
+ * is unique or has none, of rows themselves. Of no chain. */
+static FALLIBLE find_runs(struct worker *w, struct frame *fr, const struct index *index,
+                          const struct cpu_op *op) {
     if (index->unique) {
-        find_rows(w, fr, index, op);
+        TRY(find_rows(w, fr, index, op));
         for (i64 j = 0; j < fr->m; j++) {
             fr->run_lo[j] = w->found[j] ? (u32)w->rows[j] : 0;
             fr->run_hi[j] = fr->run_lo[j] + w->found[j];
         }
-        return;
+        return ERR_OK;
     }
     w->probes += fr->m;
     const i64 *key = active_keys(w, fr, op->a);
@@ -101,6 +206,7 @@ static void find_runs(struct worker *w, struct frame *fr, const struct index *in
     for (i64 j = 0; where && j < fr->m; j++) {
         fr->run_hi[j] = where[ACTIVE(fr, j)] ? fr->run_hi[j] : fr->run_lo[j];
     }
+    return ERR_OK;
 }
 
 /* Rows with several matches, where only one is allowed. */
@@ -141,21 +247,23 @@ static void probe_select(struct worker *w, struct frame *fr, const struct index 
     frame_keep(fr, kept);
 }
 
-bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+wf_status probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op, bool *out_stop) {
+    *out_stop = false;
     const struct index *index = w->run->x->vars[op->op->imm].index;
     select_class(w, fr, index, op);
     if (index->unique && op->b == NO_REG && !(probe_flags(op->op) & PROBE_OUTER)) {
         probe_select(w, fr, index, op);
-        return false;
+        return ERR_OK;
     }
-    find_rows(w, fr, index, op);
+    TRY(find_rows(w, fr, index, op));
     if ((probe_flags(op->op) & PROBE_SINGLE) && !index->unique && second_matches(w, fr, op)) {
-        return true;
+        *out_stop = true;
+        return ERR_OK;
     }
     i64 *dst = frame_dst(w, fr, op->dst);
     if (probe_flags(op->op) & PROBE_OUTER) {
         keep_outer(w, fr, dst);
-        return false;
+        return ERR_OK;
     }
     u32 *out = fr->sel_alt;
     i64 kept = 0;
@@ -170,7 +278,7 @@ bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         kept = w->run->pipe.vec->sel_build(out, w->found, fr->m);
     }
     frame_keep(fr, kept);
-    return false;
+    return ERR_OK;
 }
 
 /* Runs the rest of the pipeline over the pairs collected in the child. */
@@ -221,8 +329,10 @@ wf_status expand_flush(struct expand *e) {
 }
 
 /* The rows of a run. */
-static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
+static inline FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
     struct frame *child = e->child;
+    const struct index *index = e->index;
+    bool plain = index->unique || !index->rows;
     bool each = child->scoped;
     bool single = (probe_flags(e->op->op) & PROBE_SINGLE) != 0;
     while (lo < hi) {
@@ -232,8 +342,7 @@ static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
         i64 take = MIN_OF((i64)(hi - lo), e->w->run->vector_rows - child->n);
         for (i64 k = 0; k < take; k++) {
             child->from[child->n + k] = row;
-            bool plain = e->index->unique || !e->index->rows;
-            e->match[child->n + k] = plain ? (i64)lo + k : (i64)e->index->rows[lo + k];
+            e->match[child->n + k] = index->base + (plain ? (i64)lo + k : (i64)index->rows[lo + k]);
         }
         child->n += take;
         lo += (u32)take;
@@ -244,19 +353,49 @@ static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
     return ERR_OK;
 }
 
+/* A row without a match. */
+static inline FALLIBLE expand_none(struct expand *e, u32 row) {
+    e->child->from[e->child->n] = row;
+    e->match[e->child->n++] = -1;
+    return e->child->n == e->w->run->vector_rows ? expand_flush(e) : ERR_OK;
+}
+
+static bool expands_none(const struct expand *e) {
+    return (probe_flags(e->op->op) & PROBE_OUTER) != 0;
+}
+
+/* Rows and their runs in a chain. */
+static FALLIBLE take_parts(void *arg, struct frame *fr, i64 first, i64 n) {
+    struct expand *e = arg;
+    const struct index *chain = e->chain;
+    for (i64 k = 0; k < n; k++) {
+        bool any = false;
+        u32 row = ACTIVE(fr, first + k);
+        for (i64 p = 0; p < chain->part_count; p++) {
+            u32 lo = fr->part_lo[p * n + k], hi = fr->part_hi[p * n + k];
+            e->index = &chain->parts[p];
+            any = any || lo < hi;
+            TRY(expand_run(e, row, lo, hi));
+        }
+        TRY(any || !expands_none(e) ? ERR_OK : expand_none(e, row));
+    }
+    return ERR_OK;
+}
+
 wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc) {
     struct expand e = expand_open(w, fr, op, pc);
     e.index = w->run->x->vars[op->op->imm].index;
-    bool outer = (probe_flags(op->op) & PROBE_OUTER) != 0;
     select_class(w, fr, e.index, op);
-    find_runs(w, fr, e.index, op);
+    if (e.index->form == INDEX_CHAIN) {
+        e.chain = e.index;
+        TRY(each_stretch(w, fr, e.chain, op, take_parts, &e));
+        return expand_flush(&e);
+    }
+    bool outer = expands_none(&e);
+    TRY(find_runs(w, fr, e.index, op));
     for (i64 j = 0; j < fr->m; j++) {
         if (outer && fr->run_lo[j] == fr->run_hi[j]) {
-            e.child->from[e.child->n] = ACTIVE(fr, j);
-            e.match[e.child->n++] = -1;
-            if (e.child->n == w->run->vector_rows) {
-                TRY(expand_flush(&e));
-            }
+            TRY(expand_none(&e, ACTIVE(fr, j)));
             continue;
         }
         TRY(expand_run(&e, ACTIVE(fr, j), fr->run_lo[j], fr->run_hi[j]));
@@ -264,9 +403,14 @@ wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op,
     return expand_flush(&e);
 }
 
-void run_find(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+wf_status run_find(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct index *index = w->run->x->vars[op->op->imm].index;
-    find_runs(w, fr, index, op);
+    if (index->form == INDEX_CHAIN) { /* both ends have no room: MEET finds the second (meet.c) */
+        TRY(find_rows(w, fr, index, op));
+        keep_outer(w, fr, frame_dst(w, fr, op->dst));
+        return ERR_OK;
+    }
+    TRY(find_runs(w, fr, index, op));
     i64 *dst = frame_dst(w, fr, op->dst);
     for (i64 j = 0; j < fr->m; j++) {
         u32 lo = fr->run_lo[j], hi = fr->run_hi[j];
@@ -277,6 +421,7 @@ void run_find(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         }
         dst[ACTIVE(fr, j)] = (i64)((u64)lo << 32 | hi);
     }
+    return ERR_OK;
 }
 
 void any_note(struct worker *w, struct frame *child, const struct cpu_op *op) {

@@ -90,6 +90,11 @@ FN i32 fn_month_days(i32 year, i32 month) {
     return month == 2 ? 28 + leap : 30 + ((month + (month >> 3)) & 1);
 }
 
+/* Since midnight; that of the least number is below what 64 bits hold. */
+FN i64 fn_in_day(i64 us) {
+    return (i64)((u64)us - (u64)fn_floor_div(us, DAY_US) * (u64)DAY_US);
+}
+
 /* intervals */
 
 FN i128 fn_iv(i64 months, i64 days, i64 us, u8 *f) {
@@ -97,7 +102,7 @@ FN i128 fn_iv(i64 months, i64 days, i64 us, u8 *f) {
                    (days >= -2147483648LL) & (days <= 2147483647LL));
     i64 m = fits ? months : 0;
     i64 whole = fn_floor_div(us, DAY_US);
-    i64 in_day = us - whole * DAY_US;
+    i64 in_day = fn_in_day(us);
     i64 all_days = 30 * m + (fits ? days : 0) + whole;
     *f = (u8)(fits ? *f : FAULT_INTERVAL_RANGE);
     return (i128)((u128)(i128)all_days << 93 | (u128)(u64)in_day << 56 |
@@ -218,12 +223,12 @@ FN i128 fn_iv_of_time(i64 us) {
 
 FN i64 fn_time_of_iv(i128 a) {
     i64 us = fn_iv_parts(a).us;
-    return us - fn_floor_div(us, DAY_US) * DAY_US;
+    return fn_in_day(us);
 }
 
 FN i64 fn_time_shift(i64 a, i128 b, i32 sign) {
     i64 us = a + (i64)sign * (fn_iv_parts(b).us % DAY_US);
-    return us - fn_floor_div(us, DAY_US) * DAY_US;
+    return fn_in_day(us);
 }
 
 /* dates and timestamps */
@@ -251,7 +256,7 @@ FN i64 fn_time_of_ts(i64 a, i32 zone, u8 *f) {
     b8 infinite = fn_ts_infinite(a);
     i64 us = (infinite ? 0 : a) + (i64)zone * SECOND_US;
     *f = (u8)(infinite ? FAULT_TS_RANGE : *f);
-    return us - fn_floor_div(us, DAY_US) * DAY_US;
+    return fn_in_day(us);
 }
 
 /* To another zone: b seconds further east. */

@@ -65,7 +65,8 @@ struct to_char_node {
 
 struct to_char_moment {
     i64 year; /* 0 = 1 BC */
-    i32 month, day, hour, minute, second, us;
+    i64 hour; /* an interval may have many */
+    i32 month, day, minute, second, us;
     i32 date; /* days; for week and day names */
     i32 east; /* of Greenwich, in seconds */
     const u8 *zone;
@@ -267,7 +268,7 @@ FN_SLOW void fn_tc_text(u8 *out, i64 *n, const struct to_char_node *node,
 /* Of the time of day, and years; 0: it is something else. */
 FN_SLOW b8 fn_tc_clock(u8 *out, i64 *n, const struct to_char_node *node,
                        const struct to_char_moment *m) {
-    i32 hour12 = m->hour % 12;
+    i32 hour12 = (i32)(m->hour % 12);
     i32 us = m->us;
     for (u32 i = node->digits; node->pattern == P_FF && i < 6; i++) {
         us /= 10;
@@ -342,7 +343,7 @@ FN struct to_char_moment fn_to_char_moment(i64 a) { /* finite, without a zone */
     m.year = c.year;
     m.month = c.month;
     m.day = c.day;
-    m.hour = (i32)(us / HOUR_US);
+    m.hour = us / HOUR_US;
     m.minute = (i32)(us / MINUTE_US % 60);
     m.second = (i32)(us / SECOND_US % 60);
     m.us = (i32)(us % SECOND_US);

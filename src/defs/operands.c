@@ -34,7 +34,6 @@ bool intern_keyed(const struct op *op) {
 static bool is_register(enum role role, const struct op *op, u16 reg) {
     switch (role) {
     case ROLE_b8_if:
-    case ROLE_i64_if:
         return reg != NO_REG;
     case ROLE_intern_key:
         return intern_keyed(op);

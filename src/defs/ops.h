@@ -25,6 +25,8 @@ enum {
     OP_EMITS = 1024
 };
 enum { KIND_NONE = 255 };
+/* Runs that one MEET or COMMON walks: of all inputs that are ordered together (opt/join_order.c) but one. */
+enum { MEET_LISTS_MOST = 63 };
 
 /* What a field of `struct op` holds. */
 #define X(A, c_name, name, bytes) ROLE_##c_name,
@@ -32,7 +34,6 @@ enum role {
     ROLE_no,            /* nothing */
     WF_KINDS(X, )       /* a register of that kind */
     ROLE_b8_if,         /* the same; NO_REG: none */
-    ROLE_i64_if,
     ROLE_intern_key,    /* i64 where INTERN's mode asks for a key, else nothing */
     ROLE_words,         /* the first of as many i64 registers as `count` says */
     ROLE_as_literal,    /* dst: of the literal's kind */

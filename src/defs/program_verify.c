@@ -92,13 +92,17 @@ static wf_status check_prunes(struct check *c, const struct prune *prunes, u32 c
 static wf_status check_sink(struct check *c, const struct sink *sink);
 
 static wf_status check_words(struct check *c, const struct op *op) {
-    bool sum = op->code == OP_FROUND;
-    NEED(!sum || (op->c >= 1 && op->c <= 63), "words are too far apart");
-    NEED(sum || op->c < op->b, "a sum has more words than there are");
-    NEED(op->b > 0 && (u32)op->a + op->b <= c->pipe->reg_count, "too many words are rounded");
+    NEED(op->b > 0 && (u32)op->a + op->b <= c->pipe->reg_count, "more words are read than there are");
     for (u32 i = 0; i < op->b; i++) {
         TRY(check_read(c, (u16)(op->a + i), KIND_I64));
     }
+    return ERR_OK;
+}
+
+static wf_status check_rounded(struct check *c, const struct op *op) {
+    bool sum = op->code == OP_FROUND;
+    NEED(!sum || (op->c >= 1 && op->c <= 63), "words are too far apart");
+    NEED(sum || op->c < op->b, "a sum has more words than there are");
     u8 lit_kind = c->program->lit_kinds[op->imm];
     NEED(lit_kind == KIND_I32 || lit_kind == KIND_I64, "a literal has the wrong kind");
     return ERR_OK;
@@ -115,9 +119,9 @@ static const struct op *made_by(const struct check *c, u16 reg) {
 }
 
 static wf_status check_meet(struct check *c, const struct op *op) {
-    const u16 runs[3] = {op->a, op->b, op->c};
-    for (u32 i = 0; i < 3 && runs[i] != NO_REG; i++) {
-        const struct op *run = made_by(c, runs[i]);
+    NEED(op->b >= 2 && op->b <= MEET_LISTS_MOST, "too few runs meet, or too many");
+    for (u32 i = 0; i < op->b; i++) {
+        const struct op *run = made_by(c, (u16)(op->a + i));
         NEED(run && run->code == OP_RUN, "what meets is no run");
         const struct var *rows = &c->program->vars[c->program->vars[run->imm].rows_var];
         NEED(rows->col_count >= 2 && rows->kinds[1] == KIND_I64, "what meets has no values");
@@ -165,8 +169,6 @@ static wf_status check_operand(struct check *c, const struct op *op, enum operan
     switch (role) {
     case ROLE_b8_if:
         return value == NO_REG ? ERR_OK : check_read(c, (u16)value, KIND_B8);
-    case ROLE_i64_if:
-        return value == NO_REG ? ERR_OK : check_read(c, (u16)value, KIND_I64);
     case ROLE_intern_key:
         return intern_keyed(op) ? check_read(c, (u16)value, KIND_I64) : ERR_OK;
     case ROLE_match_flags:
@@ -227,9 +229,8 @@ static wf_status check_op(struct check *c, const struct op *op) {
     }
     if (roles[OPERAND_A] == ROLE_words) {
         TRY(check_words(c, op));
-    }
-    if (op->code == OP_MEET || op->code == OP_COMMON) {
-        TRY(check_meet(c, op));
+        bool meets = op->code == OP_MEET || op->code == OP_COMMON;
+        TRY(meets ? check_meet(c, op) : check_rounded(c, op));
     }
     if (roles[OPERAND_DST] == ROLE_no) {
         return ERR_OK;

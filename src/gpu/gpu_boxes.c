@@ -35,6 +35,8 @@ struct box_run {
     i64 slice_count;
     struct box_sum sum;
     struct buffer *lists; /* of a slab, on the host */
+    u32 taker;          /* its number in the boxes */
+    struct slab queued; /* which nobody has waited for; none: from 0 to 0 */
 };
 
 /* --- room --- */
@@ -77,8 +79,11 @@ static FALLIBLE find_room(struct box_run *r) {
         block = gpu_alloc_try(g, bytes);
         bytes = block ? bytes : bytes / 8 * 7;
     }
-    if (!block) {
-        return gpu_alloc_here(g, MAX_OF(bytes, all), &block, r->c->o.x->err);
+    if (!block) { /* the least that a node has room in, or the refusal */
+        while (!divide(r, bytes)) {
+            bytes += bytes / 8 + REGION_UNIT;
+        }
+        TRY(gpu_alloc_here(g, bytes, &block, r->c->o.x->err));
     }
     VEC_PUSH(r->c->o.x->arena, &r->c->o.temps, block);
     r->slices_at[0] = block->addr;
@@ -243,12 +248,21 @@ static FALLIBLE use_box(struct box_run *r) {
     return ERR_OK;
 }
 
+/* The slab before. */
+static void note_finished(struct box_run *r) {
+    if (r->queued.first < r->queued.end) {
+        boxes_finished(r->b, r->taker, &r->queued, clock_ns());
+    }
+    r->queued = (struct slab){0, 0};
+}
+
 static FALLIBLE count_slab(struct box_run *r, const struct slab *slab) {
     struct cliques *c = r->c;
     const struct trie *t = r->t;
     i64 boxes = r->sum.boxes;
     c->args.heavy = r->heavy ? (u32)(t->nodes - r->heavy) : 0xffffffffu;
     TRY(load_slab(r, slab));
+    note_finished(r); /* which was waited for, if only now */
     i64 first = t->form == CLIQUE_PLAIN ? t->first : slab->first;
     TRY(each_slice(r, first, t->nodes - r->heavy, use_box));
     if (r->heavy && c->args.light && boxes == r->sum.boxes) { /* all second nodes are heavy */
@@ -311,13 +325,17 @@ static FALLIBLE count_slabs(void *arg) {
         return memory_refused(c->o.x->mem, err, nodes * 12);
     }
     wf_status status = make_matrix(r);
-    while (!status && boxes_take(r->b, &r->room, &slab)) {
+    r->taker = boxes_enter(r->b, c->o.x, clock_ns());
+    while (!status && boxes_take(r->b, r->taker, &r->room, &slab)) {
         status = count_slab(r, &slab);
+        r->queued = slab;
         r->sum.edges += (i64)(r->t->starts[slab.end] - r->t->starts[slab.first]);
     }
     status = status ? status : cliques_look(c);
     if (status) {
         gpu_wait(g);
+    } else {
+        note_finished(r);
     }
     buffer_release(r->lists);
     return status;

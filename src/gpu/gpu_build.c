@@ -130,7 +130,7 @@ static FALLIBLE hash_form(struct build *b, const struct step *step) {
         b->args.slot_count *= 2;
     }
     if (b->args.slot_count > 1LL << 32) { /* slots are numbered by 32 bits */
-        FAIL(b->x->err, NOT_SUPPORTED, "an index over %lld rows", b->rows);
+        FAIL(b->x->err, DEVICE_MEMORY, "no GPU has a hash table of %lld rows", b->rows);
     }
     return ERR_OK;
 }
@@ -743,8 +743,8 @@ static FALLIBLE build_open(struct gpu *g, struct exec *x, struct step_metric *me
                           .metric = metric,
                           .step = step,
                           .step_no = step_no};
-    if (out->rows >= 0xffffffffLL) { /* nor has the host one */
-        FAIL(x->err, PROGRAM_LIMIT, "an index over 2^32 rows or more");
+    if (out->rows > DEVICE_INDEX_ROWS_MOST) {
+        FAIL(x->err, DEVICE_MEMORY, "no GPU has an index over %lld rows", out->rows);
     }
     variable_reset(&x->vars[step->dst]); /* in a loop the host may have the last round's index */
     find_note(out);

@@ -433,7 +433,7 @@ i64 gpu_cache_evict(struct gpu *g, i64 bytes) {
 }
 
 i64 gpu_cache_evictable(struct gpu *g) {
-    i64 bytes = 0;
+    i64 bytes = gpu_tries_idle(g->card);
     mutex_lock(&g->card->lock);
     gpu_kept_settle(g->card);
     for (const struct cached *c = g->card->cache.newest; c; c = c->older) {

@@ -10,6 +10,8 @@
  * worth while. */
 #include "gpu/gpu_cliques.h"
 
+#include "run/tries.h"
+
 #include <stdlib.h>
 
 _Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node");
@@ -18,11 +20,13 @@ _Static_assert((int)CLIQUE_DEPTH >= (int)CLIQUE_NODES, "a place for every node")
 #define THIN_EVERY 32 /* where a node has few edges */
 #define THIN_NODES 4  /* in edges */
 #ifdef WF_HARD
+#define NO_ROOM(rows) ((rows) % 16 == 3) /* beside a graph that is kept, at times */
 #define HEAVY_DEGREE 3 /* of nodes of the matrix, at least */
 #define HEAVY_BITS 256
 #define EVEN_DEGREE 4
 #define SAMPLED_ROWS 4096
 #else
+#define NO_ROOM(rows) false
 #define SAMPLED_ROWS (1LL << 22) /* from so many edges on a part of them tells degrees */
 #define EVEN_DEGREE 16 /* that an end of an edge has on average: no order of nodes makes lists much shorter */
 #define HEAVY_DEGREE 64
@@ -84,9 +88,13 @@ wf_status cliques_open(struct cliques *c) {
     return ERR_OK;
 }
 
+bool cliques_naive(void) {
+    const char *asked = getenv("WARPFOX_CLIQUES");
+    return asked && strcmp(asked, "naive") == 0;
+}
+
 u32 cliques_form(const struct cliques *c) {
-    const char *asked = getenv("WARPFOX_CLIQUES"); /* naive: a thread an edge, for comparison */
-    bool naive = asked && strcmp(asked, "naive") == 0;
+    bool naive = cliques_naive();
     bool one_way = !c->report[CLIQUE_UP] || !c->report[CLIQUE_DOWN];
     bool both = c->report[CLIQUE_UP] == c->report[CLIQUE_DOWN];
     return c->report[CLIQUE_LOOPS] || naive ? CLIQUE_PLAIN
@@ -198,14 +206,24 @@ static FALLIBLE make_graph(struct cliques *c) {
     return cliques_start(c, KERNEL_CLIQUE_OFFSETS, (i64)c->args.nodes + 1);
 }
 
+/* What the step made last stays on the card, if it may. */
+static void keep_graph(struct cliques *c, i64 first) {
+    struct gpu_block **blocks = c->o.temps.items + first;
+    struct card_graph graph = {blocks[0], blocks[1], c->args.form, c->heavy};
+    if (!cliques_naive() && gpu_keep_graph(c->o.g, c->o.x, c->step->src, &graph)) {
+        blocks[0] = blocks[1] = NULL; /* not the step's any more */
+    }
+}
+
 static FALLIBLE build_graph(struct cliques *c) {
     u64 to = 0;
     u64 offsets = 0;
+    i64 first = c->o.temps.count;
+    TRY(order_block(&c->o, c->args.rows * 4, &to));
+    TRY(order_block(&c->o, ((i64)c->args.nodes + 1) * 4, &offsets));
     for (i32 i = 0; i < 2; i++) {
         TRY(order_block(&c->o, c->args.rows * 8, &c->words[i]));
     }
-    TRY(order_block(&c->o, c->args.rows * 4, &to));
-    TRY(order_block(&c->o, ((i64)c->args.nodes + 1) * 4, &offsets));
     c->args.to = DEV(u32 *, to);
     c->args.offsets = DEV(u32 *, offsets);
     TRY(make_graph(c));
@@ -213,7 +231,21 @@ static FALLIBLE build_graph(struct cliques *c) {
     if (c->report[CLIQUE_ODD]) {
         c->args.form = CLIQUE_PLAIN;
         TRY(make_graph(c));
+        TRY(cliques_look(c));
     }
+    keep_graph(c, first);
+    return ERR_OK;
+}
+
+/* The graph that an earlier statement made. */
+static FALLIBLE take_graph(struct cliques *c, const struct card_graph *graph) {
+    TRY(cliques_open(c));
+    c->args.to = DEV(u32 *, graph->to->addr);
+    c->args.offsets = DEV(u32 *, graph->offsets->addr);
+    c->args.form = graph->form;
+    c->args.edges = graph->form == CLIQUE_BOTH ? c->args.rows / 2 : c->args.rows;
+    c->heavy = graph->heavy;
+    c->o.metric->how = "the graph was made before, and kept on the card";
     return ERR_OK;
 }
 
@@ -365,8 +397,13 @@ static FALLIBLE sum_up(struct cliques *c) {
 
 static FALLIBLE count_all(void *arg) {
     struct cliques *c = arg;
-    TRY(open_edges(c));
-    TRY(build_graph(c));
+    const struct card_graph *kept = gpu_kept_graph(c->o.g, &c->o.x->vars[c->step->src]);
+    if (kept) {
+        TRY(take_graph(c, kept));
+    } else {
+        TRY(open_edges(c));
+        TRY(build_graph(c));
+    }
     c->args.heavy = c->args.light = c->args.nodes;
     c->args.second_offsets = c->args.offsets;
     c->args.second_to = c->args.to;
@@ -386,10 +423,26 @@ static FALLIBLE count_all(void *arg) {
     return sum_up(c);
 }
 
+/* A graph that is kept is not counted in parts; where an earlier statement made it, its rows are not here. */
+static FALLIBLE give_graph_back(struct exec *x, struct variable *v) {
+    if (!kept_trie_far(v->kept)) {
+        return ERR_OK;
+    }
+    if (!v->copy && !v->on_host) {
+        FAIL(x->err, DEVICE_MEMORY, "out of GPU memory: no room beside a graph that is kept");
+    }
+    kept_trie_release(v->kept);
+    v->kept = NULL;
+    return ERR_OK;
+}
+
 wf_status gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct cliques c = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step};
     i64 rows = x->vars[step->src].rows;
     bool parts = rows > 0 && (g->tight >= TIGHT_STREAM || exec_boxes(x) || boxes_forced(x));
+    if (parts || NO_ROOM(rows) || !gpu_kept_graph(g, &x->vars[step->src])) {
+        TRY(give_graph_back(x, &x->vars[step->src]));
+    }
     wf_status status = rows == 0 ? ERR_OK
                        : parts   ? boxes_count(&c, step_no)
                                  : order_timed(&c.o, count_all, &c);

@@ -18,6 +18,19 @@ struct cliques {
     i64 first_edge; /* of the offsets: 0, or a slab's */
 };
 
+/* Edges as they were sorted, for cliques of any size. */
+struct card_graph {
+    struct gpu_block *to, *offsets;
+    u32 form;
+    i64 heavy; /* of struct cliques */
+};
+/* gpu_tries.c: the graph that is kept of a variable's rows; NULL: none is on this card. */
+const struct card_graph *gpu_kept_graph(const struct gpu *g, const struct variable *v);
+/* Keeps it for later statements, and for this one; false: its blocks are still the caller's. */
+bool gpu_keep_graph(struct gpu *g, struct exec *x, u32 var, const struct card_graph *graph);
+/* All graphs are counted by a thread an edge, for comparison. */
+bool cliques_naive(void);
+
 FALLIBLE cliques_start(struct cliques *c, enum kernel_no kernel, i64 rows);
 /* As many blocks as there is room for, but no more than `most`. */
 FALLIBLE cliques_start_resident(struct cliques *c, enum kernel_no kernel, i64 most, i64 shared);

@@ -601,6 +601,8 @@ static struct device *device_of(struct gpu *g) {
                                 .queue = gpu_queue,
                                 .want = gpu_want,
                                 .settle = gpu_settle,
+                                .take_kept = gpu_take_kept,
+                                .keep = gpu_keep,
                                 .fetch = gpu_fetch,
                                 .fetch_texts = gpu_fetch_texts,
                                 .rates = gpu_rates,

@@ -60,7 +60,7 @@ static FALLIBLE make_index(struct growing *w) {
     i64 slots = slots_for(w, keys);
     i64 aside = GROW_WORDS * 8 + SLOT_PARTS * slots * (i64)sizeof(u32);
     if (slots > 1LL << 32 || w->places > PLACES_MOST) { /* they are numbered by 32 bits */
-        FAIL(err, PROGRAM_LIMIT, "an index that grows over more than 2^32 places for rows");
+        FAIL(err, DEVICE_MEMORY, "no GPU has an index with %lld places for rows", w->places);
     }
     variable_reset(&w->x->vars[w->step->dst]);
     TRY(gpu_var_new(g, w->x, w->step->dst, 0, &w->gv));
@@ -185,8 +185,8 @@ static FALLIBLE add_all(struct growing *w) {
 
 static FALLIBLE grow(struct growing *w) {
     struct error *err = w->x->err;
-    if (w->rows >= 0xffffffffLL) { /* nor has the host one */
-        FAIL(err, PROGRAM_LIMIT, "an index over 2^32 rows or more");
+    if (w->rows > DEVICE_INDEX_ROWS_MOST) {
+        FAIL(err, DEVICE_MEMORY, "no GPU has an index over %lld rows", w->rows);
     }
     TRY(gpu_alloc(w->g, REPORT_WORDS * 8 + sizeof(struct krange), &w->report, err));
     wf_status status = add_all(w);

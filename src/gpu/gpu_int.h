@@ -154,7 +154,7 @@ void gpu_cache_touch(struct gpu_card *card, const struct cached_at *at,
                      const u64 used_by[GPU_WORKERS_MOST]);
 i64 gpu_cache_evict(struct gpu *g,
                     i64 bytes); /* least recently used first, none that a step uses; bytes freed */
-i64 gpu_cache_evictable(struct gpu *g);
+i64 gpu_cache_evictable(struct gpu *g); /* and what gpu_tries_drop would */
 /* The same, but of those that no step has used since step `run_no` of the card. */
 i64 gpu_cache_evict_older(struct gpu *g, i64 bytes, u64 run_no);
 /* With the card's lock: bytes of a version's column, and those of them that are not there. */
@@ -385,6 +385,7 @@ struct gpu_card {
     struct gpu_codes codes;
     struct gpu_host *host;
     struct gpu_moves moves;
+    _Atomic(struct tries *) tries; /* in which something of this card is kept; NULL = nothing ever was */
 };
 
 struct gpu_grid { /* of a launch */
@@ -651,11 +652,10 @@ bool gpu_op_looks_up(const struct pipeline *pipe, u32 op);
 
 bool gpu_op_repeats(u16 code); /* what follows, once a match: MATCH, MEET */
 /* The runs that a MEET walks: register, index, column of the values. */
-enum { MEET_LISTS = 3 };
 struct meet_list {
     u16 reg, index, col;
 };
-u32 gpu_meet_lists(const struct gpu_plan *plan, u32 at, struct meet_list lists[MEET_LISTS]);
+u32 gpu_meet_lists(const struct gpu_plan *plan, u32 at, struct meet_list lists[MEET_LISTS_MOST]);
 bool gpu_op_adds(const struct op *op); /* INTERN or INTERN2 that may add */
 
 struct weave_col {      /* the layout of a source column */
@@ -872,6 +872,8 @@ struct gpu_var {
     f64 share;        /* of lookups that are expected to find their key */
     struct gpu_parts parts; /* ROWS, INDEX */
     struct weave_field field; /* that the filter is of */
+    struct kept_trie *kept; /* its blocks are lent; NULL = they are its own */
+    struct gpu_var *lender; /* the record that has them then */
     b8 packed;        /* INDEX: in place of row numbers it has what gpu_pack_find says */
     struct gpu_block *lut;
     i64 lut_len;
@@ -887,6 +889,14 @@ FALLIBLE gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, stru
 FALLIBLE gpu_var_loose(struct gpu *g, struct exec *x, u32 col_count,
                        struct gpu_var **out); /* a record that is no variable's */
 void gpu_var_release(void *var);
+/* gpu_tries.c: lent blocks are given back, those that were added go. */
+void gpu_var_give_back(struct gpu_var *gv);
+/* For later statements: see struct device. */
+bool gpu_take_kept(struct device *dev, struct exec *x, const struct trie_chain *chain);
+void gpu_keep(struct device *dev, struct exec *x, const struct trie_chain *chain);
+/* Drops what is kept there, nobody uses and was used least recently: its bytes, 0 = there is none. */
+i64 gpu_tries_drop(struct gpu_card *card);
+i64 gpu_tries_idle(struct gpu_card *card); /* bytes of all that could go */
 /* How many lookups in an index of so many rows are expected to find their key; `bits`: how many of
  * the keys that may be asked for are there, for those of which nothing was expected. */
 f64 gpu_var_share(const struct exec *x, u32 index, i64 rows, f64 bits);

@@ -362,6 +362,9 @@ struct gpu_block *gpu_alloc_try(struct gpu *g, i64 bytes) {
     if (!block && !g->card->broken && gpu_kept_drop_scans(g->card)) {
         block = gpu_heap_alloc(g->card, bytes);
     }
+    while (!block && !g->card->broken && gpu_tries_drop(g->card) > 0) {
+        block = gpu_heap_alloc(g->card, bytes);
+    }
     while (!block && !g->card->broken && gpu_cache_evict(g, bytes) > 0) {
         block = gpu_heap_alloc(g->card, bytes);
     }

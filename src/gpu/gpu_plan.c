@@ -195,13 +195,13 @@ bool gpu_op_repeats(u16 code) {
     return code == OP_MATCH || code == OP_MEET;
 }
 
-u32 gpu_meet_lists(const struct gpu_plan *plan, u32 at, struct meet_list lists[MEET_LISTS]) {
+u32 gpu_meet_lists(const struct gpu_plan *plan, u32 at, struct meet_list lists[MEET_LISTS_MOST]) {
     const struct op *ops = plan->pipe->ops;
-    const u16 regs[MEET_LISTS] = {ops[at].a, ops[at].b, ops[at].c};
     u32 count = 0;
-    for (; count < MEET_LISTS && regs[count] != NO_REG; count++) {
+    for (; count < ops[at].b; count++) {
+        u16 reg = (u16)(ops[at].a + count);
         u32 run = at;
-        while (ops[run].code != OP_RUN || ops[run].dst != regs[count]) {
+        while (ops[run].code != OP_RUN || ops[run].dst != reg) {
             run--; /* it stands before */
         }
         u32 rows = plan->program->vars[ops[run].imm].rows_var;
@@ -209,7 +209,7 @@ u32 gpu_meet_lists(const struct gpu_plan *plan, u32 at, struct meet_list lists[M
         while (plan->cols.items[col].var != rows || plan->cols.items[col].col != 1) {
             col++; /* number_op put it there */
         }
-        lists[count] = (struct meet_list){regs[count], plan->op_imm[run], (u16)col};
+        lists[count] = (struct meet_list){reg, plan->op_imm[run], (u16)col};
     }
     return count;
 }
@@ -553,7 +553,7 @@ static void find_words(struct planner *p) {
     plan->is_word = NEW_ARRAY(p->arena, b8, p->pipe->reg_count + 1);
     for (u32 i = 0; i < p->pipe->op_count; i++) {
         const struct op *op = &p->pipe->ops[i];
-        bool words = op_infos[op->code].roles[OPERAND_A] == ROLE_words;
+        bool words = op->code == OP_FROUND || op->code == OP_VARIANCE;
         plan->has_words |= words;
         for (u32 k = 0; words && k < op->b; k++) {
             u32 reg = (u32)op->a + k;

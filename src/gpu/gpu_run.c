@@ -548,7 +548,7 @@ static i64 most_matches(const struct job *j) {
         bool each = op->code == OP_MATCH || op->code == OP_EACH;
         u32 number = j->plan.op_imm[i];
         if (op->code == OP_MEET) {
-            struct meet_list lists[MEET_LISTS];
+            struct meet_list lists[MEET_LISTS_MOST];
             each = gpu_meet_lists(&j->plan, i, lists) > 0;
             number = lists[0].index;
         }

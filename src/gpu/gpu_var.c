@@ -38,6 +38,9 @@ wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, str
 void gpu_var_release(void *var) {
     struct gpu_var *gv = var;
     struct gpu_card *card = gv->card;
+    if (gv->kept) {
+        gpu_var_give_back(gv);
+    }
     for (u32 c = 0; c < gv->col_count; c++) {
         gpu_heap_free(card, gv->cols[c].data);
         gpu_heap_free(card, gv->cols[c].nulls);
@@ -244,6 +247,9 @@ f64 gpu_var_share(const struct exec *x, u32 index, i64 rows, f64 bits) {
 static FALLIBLE upload_index(struct gpu *g, struct exec *x, u32 var, struct gpu_var *gv,
                              i64 *moved) {
     struct index *index = x->vars[var].index;
+    if (index->form == INDEX_CHAIN) {
+        FAIL(x->err, DEVICE_MEMORY, "no GPU has a chain of indexes");
+    }
     TRY(index_plain(x, index));
     if (index->slots) {
         TRY(upload_new(g, x, index->slots, index->slot_count * (i64)sizeof *index->slots,

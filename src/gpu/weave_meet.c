@@ -11,7 +11,7 @@
 
 struct lists {
     u32 count;
-    struct meet_list of[MEET_LISTS];
+    struct meet_list of[MEET_LISTS_MOST];
     bool apart; /* no run has a value twice */
 };
 

@@ -303,7 +303,7 @@ void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
     struct to_char_moment m = {.year = x.months / 12,
                                .month = x.months % 12,
                                .day = x.days,
-                               .hour = (i32)(x.us / HOUR_US),
+                               .hour = x.us / HOUR_US,
                                .minute = (i32)(x.us / MINUTE_US % 60),
                                .second = (i32)(x.us / SECOND_US % 60),
                                .us = (i32)(x.us % SECOND_US),

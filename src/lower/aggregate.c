@@ -366,7 +366,7 @@ static struct value dependent_value(struct agg_state *s, struct builder *f, i32 
     struct op op = {.code = OP_LOAD, .a = NO_REG, .b = NO_REG, .c = NO_REG};
     op.imm = build_source_col(f, (u32)s->row_words[i] + 1);
     struct binding bind = s->depends[i];
-    bind.row_reg = build_ctl(f, op, KIND_I64, range_exact(-1, ((i128)1 << 32) - 1), 0);
+    bind.row_reg = build_ctl(f, op, KIND_I64, build_rows_range(s->l, bind.var, -1), 0);
     *bind_at(f, col) = bind;
     return lower_col(f, col);
 }
@@ -516,7 +516,7 @@ static void fold_ordered(struct agg_state *s, struct ordered *o, u32 inputs) {
 static struct value ordered_value(struct builder *f, const struct ordered *o, u16 key) {
     struct lower *l = f->l;
     struct op op = {.code = OP_PROBE, .a = key, .b = NO_REG, .c = PROBE_OUTER, .imm = o->index};
-    u16 row = build_ctl_new(f, op, KIND_I64, range_exact(-1, ((i128)1 << 32) - 1), 0);
+    u16 row = build_probe(f, op);
     u32 rows = l->vars.items[o->index].rows_var;
     const struct var *var = &l->vars.items[rows];
     struct range range = l->var_infos.items[rows].ranges[1];

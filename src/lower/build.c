@@ -12,9 +12,28 @@
 
 enum {
     MAX_REGS = 60000,
+    ROW_BITS_LEAST = 32,
+    ROW_BITS_MOST = 40, /* what faults tell of a row's number, too */
     COSTLY = 60,   /* cost from which skipping rows pays for WHEN */
     BIND_PAGE = 64 /* a plan may have many more columns than a pipeline of it */
 };
+
+struct range build_rows_range(const struct lower *l, u32 rows_var, i128 least) {
+    bool known = rows_var < l->var_infos.count;
+    i64 most = known ? l->var_infos.items[rows_var].max_rows : (i64)1 << ROW_BITS_MOST;
+    i64 rows = MAX_OF(MIN_OF(most, (i64)1 << ROW_BITS_MOST), (i64)1 << ROW_BITS_LEAST);
+    return range_exact(least, (i128)rows - 1);
+}
+
+/* Of what a look-up in an index finds. */
+static struct range found_range(const struct lower *l, u32 index, i128 least) {
+    return build_rows_range(l, index < l->vars.count ? l->vars.items[index].rows_var : NO_VAR, least);
+}
+
+u16 build_probe(struct builder *b, struct op op) {
+    bool outer = op.c != NO_REG && (op.c & PROBE_OUTER);
+    return build_ctl_new(b, op, KIND_I64, found_range(b->l, op.imm, outer ? -1 : 0), 0);
+}
 
 struct builder *build_new(struct lower *l, enum source_kind kind, u32 ref, i64 rows, i64 max_rows) {
     struct builder *b = NEW(l->arena, struct builder);
@@ -96,7 +115,8 @@ u32 build_source_col(struct builder *b, u32 col) {
 
 u16 build_reg(struct builder *b, enum kind kind, struct range range, u32 dict) {
     if (b->regs.count >= MAX_REGS) {
-        lower_fail(b->l, ERR_TOO_COMPLEX, b->position, "expression needs too many registers");
+        lower_fail(b->l, ERR_TOO_COMPLEX, b->position, "a pipeline needs more than %d registers",
+                   (int)MAX_REGS);
         return 0;
     }
     struct reg reg = {.kind = (u8)kind, .range = range, .dict = dict};
@@ -574,7 +594,7 @@ u16 build_try_end(struct builder *b, struct scope scope) {
 
 struct scope build_each(struct builder *b, struct op op, u16 *out_row) {
     struct scope scope = {0, b->cses.count, 0};
-    *out_row = build_ctl_new(b, op, KIND_I64, range_exact(-1, ((i128)1 << 32) - 1), 0);
+    *out_row = build_ctl_new(b, op, KIND_I64, found_range(b->l, op.imm, -1), 0);
     b->depth++;
     return scope;
 }
@@ -586,7 +606,7 @@ u16 build_any(struct builder *b, struct scope scope, u16 row, u16 flags) {
     }
     cse_cut(b, scope.cse);
     struct op op = {.code = OP_ANY, .a = row, .b = NO_REG, .c = flags};
-    return build_ctl_new(b, op, KIND_I64, range_exact(-1, ((i128)1 << 32) - 1), 0);
+    return build_ctl_new(b, op, KIND_I64, range_exact(-1, reg_range(b, row).hi), 0);
 }
 
 u32 build_sink(struct builder *b, struct sink sink) {

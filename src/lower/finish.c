@@ -136,13 +136,18 @@ static void note_use(void *arg, u16 reg) {
     struct sinking *s = arg;
     i64 op = s->op_of[reg] - 1;
     if (op >= 0 && is_load(s->b->ops.items[op].code)) {
-        s->place[op] = place_before(s, op, s->now);
+        i64 user = s->now;
+        while (user > 0 && s->b->ops.items[user].code == OP_RUN &&
+               s->b->ops.items[user - 1].code == OP_RUN) { /* runs that meet stay side by side */
+            user--;
+        }
+        s->place[op] = place_before(s, op, user);
     }
 }
 
 /* Every load goes right before its first reader, behind the filters in between. Readers are visited
  * from the last to the first, so the first one's word stands. A run of FROUND's words keeps its
- * order, because all of them have the same reader. */
+ * order, because all of them have the same reader; what RUNs side by side read comes before them all. */
 static i64 *sink_loads(struct builder *b, const u8 *keep) {
     struct arena *arena = b->l->arena;
     i64 count = b->ops.count;

@@ -202,8 +202,7 @@ static u16 probe(struct join *j, u16 code, u16 flags, u16 where) {
                     .b = where,
                     .c = flags ? flags : (u16)NO_REG,
                     .imm = j->index};
-    i128 least = flags & PROBE_OUTER ? -1 : 0;
-    return build_ctl_new(j->left, op, KIND_I64, range_exact(least, ((i128)1 << 32) - 1), 0);
+    return build_probe(j->left, op);
 }
 
 static u16 is_row(struct builder *b, u16 row) {
@@ -354,7 +353,7 @@ static struct builder *unused_rows(struct join *j, u32 marks) {
     struct lower *l = j->l;
     struct builder *b = lower_over(l, j->rows, rel_right(j->rel)->rows);
     struct op number = {.code = OP_ROWNO, .a = NO_REG, .b = NO_REG, .c = NO_REG};
-    u16 row = build_ctl(b, number, KIND_I64, range_exact(0, ((i128)1 << 32) - 1), 0);
+    u16 row = build_ctl(b, number, KIND_I64, build_rows_range(l, j->rows, 0), 0);
     struct op load = {.code = OP_LOADV, .a = row, .b = (u16)marks, .c = NO_REG, .imm = 0};
     u16 used = build_ctl(b, load, KIND_B8, range_bool(), 0);
     build_plain(b, OP_FILTER, build_not(b, used), 0);

@@ -121,7 +121,7 @@ u32 lower_var(struct lower *l, enum var_kind kind, const char *name) {
     VEC_PUSH(l->arena, &l->vars, var);
     VEC_PUSH(l->arena, &l->var_infos, info);
     if (number >= NO_REG - 1) {
-        lower_fail(l, ERR_TOO_COMPLEX, -1, "statement needs too many variables");
+        lower_fail(l, ERR_TOO_COMPLEX, -1, "a statement needs more than %d variables", (int)NO_REG - 1);
     }
     return number;
 }

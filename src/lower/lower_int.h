@@ -243,6 +243,11 @@ u32 lower_param_null_lit(struct lower *l, u32 param);
 
 /* build.c: a pipeline under construction */
 struct builder *build_new(struct lower *l, enum source_kind kind, u32 ref, i64 rows, i64 max_rows);
+/* Of row numbers of a relation variable: at least 32 bits of them, so that few plans depend on how many rows there
+ * may be. least: 0, or -1 where a row may be missing. */
+struct range build_rows_range(const struct lower *l, u32 rows_var, i128 least);
+/* The row that PROBE or MATCH finds. */
+u16 build_probe(struct builder *b, struct op op);
 /* What a plan column is in this pipeline. */
 struct binding *bind_at(const struct builder *b, u32 col);
 void build_copy_binds(struct builder *to, const struct builder *from);

@@ -5,12 +5,16 @@
  * up a run in each, and MEET goes through the rows that all of them agree in. Columns of all right
  * sides but the first are equal to others, and bound to those. Texts meet by their codes.
  *
+ * The side whose key changes most often from row to row comes first, the one whose key stays longest
+ * last: what the last ones have in common is found once for many rows (decision 0089). Only a side of
+ * which more is read than keys and the common column has to be the first.
+ *
  * Right sides that are the same scan with the same key and column are built once. */
 #include "lower/lower_int.h"
 
 #include "codes/control.h"
 
-enum { LISTS_MAX = 3 };
+enum { LISTS_MAX = MEET_LISTS_MOST };
 
 struct side {
     struct rel rel; /* the join without the common column */
@@ -31,7 +35,29 @@ struct meet {
     u32 count;
     struct builder *left;
     bool sorted; /* its rows are those of a side */
+    bool moves;  /* the lowest join's side need not be the first */
 };
+
+/* Whether the lowest join's right side need not be the first: nothing is read of it but what is equal to
+ * columns of others. */
+static bool may_move(const struct meet *m) {
+    const struct side *side = &m->sides[0];
+    const struct rel_JOIN *join = &side->rel.join;
+    bool equal = !side->coded;
+    for (i64 i = 0; i < join->left_keys.count; i++) {
+        const struct expr *a = join->left_keys.items[i], *b = join->right_keys.items[i];
+        equal = equal && a->kind == EXPR_COL && b->kind == EXPR_COL && type_eq(a->type, b->type) &&
+                !type_is_float(a->type) && a->type.id != TYPE_INTERVAL;
+    }
+    for (u32 i = 0; i < side->payload_count; i++) {
+        bool is_key = false;
+        for (i64 k = 0; equal && k < join->right_keys.count; k++) {
+            is_key = is_key || join->right_keys.items[k]->col == side->payload[i];
+        }
+        equal = equal && is_key;
+    }
+    return equal;
+}
 
 static bool visit_mark(const struct expr *expr, void *arg) {
     if (expr->kind == EXPR_COL) {
@@ -62,6 +88,8 @@ static void find_payload(struct meet *m) {
             side->payload[side->payload_count++] = col;
         }
     }
+    m->moves = may_move(m);
+    side->payload_count = m->moves ? 0 : side->payload_count;
 }
 
 static void open_sides(struct meet *m, const struct rel *rel) {
@@ -210,12 +238,59 @@ static void open_sorted(struct meet *m, u32 number) {
     build_row_mark(m->left, left);
 }
 
-static u16 run_of(const struct meet *m, struct side *side) {
+/* --- the order in which lists meet --- */
+
+/* The later a column is known, the more often it changes from row to row. */
+static u32 column_lateness(const struct meet *m, u32 col) {
+    const struct binding *bind = bind_at(m->left, col);
+    u32 place = m->sorted && bind->kind == BIND_SOURCE ? m->left->cols.items[bind->col] : 0;
+    return bind->kind == BIND_VAR ? 2u + bind->row_reg : place;
+}
+
+static u32 lateness(const struct meet *m, const struct side *side) {
+    u32 latest = 0;
+    for (i64 i = 0; i < side->rel.join.left_keys.count; i++) {
+        const struct expr *key = side->rel.join.left_keys.items[i];
+        latest = key->kind == EXPR_COL ? MAX_OF(latest, column_lateness(m, key->col)) : latest;
+    }
+    return latest;
+}
+
+static void order_sides(struct meet *m) {
+    for (u32 i = m->moves ? 1 : 2; i < m->count; i++) {
+        for (u32 k = i; k > !m->moves; k--) {
+            struct side *a = &m->sides[k - 1], *b = &m->sides[k];
+            if (lateness(m, a) >= lateness(m, b)) {
+                break;
+            }
+            struct side side = *a;
+            *a = *b;
+            *b = side;
+        }
+    }
+}
+
+static u16 key_of(const struct meet *m, struct side *side) {
     struct builder *b = m->left;
-    struct op op = {.code = OP_RUN, .b = NO_REG, .c = NO_REG, .imm = side->index};
-    op.a = m->sorted ? build_kind(b, lower_expr(b, side->rel.join.left_keys.items[0]).reg, KIND_I64)
+    return m->sorted ? build_kind(b, lower_expr(b, side->rel.join.left_keys.items[0]).reg, KIND_I64)
                      : key_join_pack(b, &side->keys, true);
-    return build_ctl_new(b, op, KIND_I64, range_exact(I64_MIN, I64_MAX), 0);
+}
+
+/* RUN of every side, in registers that follow each other; returns the first. */
+static u16 open_runs(struct meet *m) {
+    struct builder *b = m->left;
+    u16 keys[LISTS_MAX], first = NO_REG;
+    for (u32 i = 0; i < m->count && !m->l->status; i++) {
+        keys[i] = key_of(m, &m->sides[i]);
+        b->max_rows = rows_mul(b->max_rows, m->sides[i].most);
+    }
+    for (u32 i = 0; i < m->count && !m->l->status; i++) {
+        struct op op = {
+            .code = OP_RUN, .a = keys[i], .b = NO_REG, .c = NO_REG, .imm = m->sides[i].index};
+        u16 run = build_ctl_new(b, op, KIND_I64, range_exact(I64_MIN, I64_MAX), 0);
+        first = i ? first : run;
+    }
+    return first;
 }
 
 static void bind_row(struct meet *m, u32 col, u32 at, u16 row) {
@@ -232,9 +307,10 @@ static void bind_row(struct meet *m, u32 col, u32 at, u16 row) {
                                               .range = l->var_infos.items[rows].ranges[at]};
 }
 
-/* Columns of the other right sides are equal to columns of the left, or to the common one. */
+/* Columns of right sides are equal to columns of the left, or to the common one, which the first side has; of a
+ * first side that had to be it others are read, too. */
 static void bind_equals(struct meet *m) {
-    for (u32 i = 1; i < m->count; i++) {
+    for (u32 i = !m->moves; i < m->count; i++) {
         const struct rel_JOIN *join = &m->sides[i].rel.join;
         for (i64 k = 0; k < join->left_keys.count; k++) {
             const struct expr *from = join->left_keys.items[k];
@@ -243,7 +319,9 @@ static void bind_equals(struct meet *m) {
                                         ? *bind_at(m->left, from->col)
                                         : (struct binding){.kind = BIND_EXPR, .expr = from};
         }
-        *bind_at(m->left, m->sides[i].common) = *bind_at(m->left, m->sides[0].common);
+        if (i) {
+            *bind_at(m->left, m->sides[i].common) = *bind_at(m->left, m->sides[0].common);
+        }
     }
 }
 
@@ -260,13 +338,11 @@ struct builder *lower_meet(struct lower *l, const struct rel *rel) {
         open_sorted(&m, sorted);
     }
     struct builder *b = m.left;
-    u16 runs[LISTS_MAX] = {NO_REG, NO_REG, NO_REG};
-    for (u32 i = 0; i < m.count && !l->status; i++) {
-        runs[i] = run_of(&m, &m.sides[i]);
-        b->max_rows = rows_mul(b->max_rows, m.sides[i].most);
+    if (!l->status) {
+        order_sides(&m);
     }
-    struct op op = {.code = OP_MEET, .a = runs[0], .b = runs[1], .c = runs[2]};
-    u16 row = build_ctl_new(b, op, KIND_I64, range_exact(0, ((i128)1 << 32) - 1), 0);
+    struct op op = {.code = OP_MEET, .a = open_runs(&m), .b = (u16)m.count, .c = NO_REG};
+    u16 row = build_ctl_new(b, op, KIND_I64, build_rows_range(l, m.sides[0].rows, 0), 0);
     if (l->status) {
         return b;
     }

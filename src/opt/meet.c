@@ -7,7 +7,7 @@
  *
  * So a join whose keys compare some columns with the left side of the inner join below it, and one
  * column with that join's right side, is marked: it meets it. Lowering makes one opcode of both
- * (lower/meet.c). A third join may meet the same two. What is read of a right side that meets
+ * (lower/meet.c). Any number of further joins may meet the same two. What is read of a right side that meets
  * another must be equal to a column known otherwise: its keys. Where more is read, a join with the
  * keys alone, each once, is put below it, and meets. In a recursion right sides that read
  * its rows keep an index that grows instead.
@@ -15,8 +15,6 @@
  * Under `multiway = auto` it is done where the lower join is expected to give more rows than any of
  * the inputs has. See decision 0031. */
 #include "opt/opt_int.h"
-
-enum { LISTS_MAX = 3 };
 
 struct meeting {
     struct opt *o;
@@ -258,7 +256,7 @@ static void consider(struct opt *o, struct rel *rel, rel_late *late) {
         m.common = m.base->join.left_keys.items[m.base->join.left_keys.count - 1];
     }
     struct expr **lefts = NEW_ARRAY(o->plan->arena, struct expr *, rel->join.left_keys.count + 1);
-    if (lists > LISTS_MAX || !find_keys(&m, lefts) || !is_worth(&m) ||
+    if (lists > MEET_LISTS_MOST || !find_keys(&m, lefts) || !is_worth(&m) ||
         opt_reads_rounds(o, rel_right(m.base)) || opt_reads_rounds(o, rel_right(rel))) {
         return;
     }

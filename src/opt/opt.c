@@ -129,6 +129,14 @@ bool opt_is_inner(const struct rel *rel) {
            (rel->join.kind == JOIN_INNER || rel->join.kind == JOIN_CROSS);
 }
 
+bool opt_one_row(const struct rel *rel) {
+    while (rel->kind == REL_PROJECT || rel->kind == REL_SORT) {
+        rel = rel_input(rel);
+    }
+    return (rel->kind == REL_AGG && rel->agg.keys.count == 0) ||
+           (rel->kind == REL_VALUES && (rel->out.count == 0 || rel->values.exprs.count == rel->out.count));
+}
+
 static void rely_on(struct rel *rel, void *arg) {
     struct plan *plan = arg;
     for (i64 i = 0; rel->kind == REL_SCAN && i < rel->scan.cols.count; i++) {

@@ -101,6 +101,8 @@ void opt_look_again(struct opt *o);
 void opt_rely(struct opt *o, struct rel *rel);
 /* Whether a join is one that may change places with others like it. */
 bool opt_is_inner(const struct rel *rel);
+/* Whether it has exactly one row, for all that is looked at. */
+bool opt_one_row(const struct rel *rel);
 /* Whether it reads rows of a recursion around it (join_order.c). */
 bool opt_reads_rounds(struct opt *o, struct rel *rel);
 /* A relation with exactly the columns of `like`, in that order: rel itself when it has them. */

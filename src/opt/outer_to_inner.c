@@ -83,14 +83,6 @@ static bool rejects_side(const struct rel *side, const u8 *set) {
     return false;
 }
 
-static bool one_row(const struct rel *rel) {
-    while (rel->kind == REL_PROJECT || rel->kind == REL_SORT) {
-        rel = rel_input(rel);
-    }
-    return (rel->kind == REL_AGG && rel->agg.keys.count == 0) ||
-           (rel->kind == REL_VALUES && rel->out.count == 0);
-}
-
 static void swap_sides(struct rel *rel) {
     struct rel *left = rel_left(rel);
     rel_set_left(rel, rel_right(rel));
@@ -105,7 +97,7 @@ static void swap_sides(struct rel *rel) {
 static void weaken(struct opt *o, struct rel *rel, const u8 *set) {
     if (rel->join.kind == JOIN_SINGLE && !rel->join.lazy) {
         bool bare = rel->join.left_keys.count == 0 && rel->join.conds.count == 0;
-        if (bare && one_row(rel_right(rel))) {
+        if (bare && opt_one_row(rel_right(rel))) {
             rel->join.kind = JOIN_CROSS;
         } else if (estimate_unique(o->plan, rel_right(rel), rel->join.right_keys.items,
                                    rel->join.null_safe.items, rel->join.right_keys.count)) {

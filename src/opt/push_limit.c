@@ -1,7 +1,7 @@
 /* push_limit.c: who wants few rows says so early.
  *
- * A LIMIT goes down through projections into both arms of UNION ALL, and to the left side of a join
- * that loses no left row (left joins, scalar subqueries, marks). The same with ORDER BY below it: an
+ * A LIMIT goes down through projections into both arms of UNION ALL, to the left side of a join
+ * that loses no left row (left joins, scalar subqueries, marks), and to what is joined with one row. The same with ORDER BY below it: an
  * arm need only give its own first rows, and a side whose columns decide the order need only give
  * those. The LIMIT above stays, since arms together have too many rows; it counts from the first
  * row, so below it limit and offset are added up.
@@ -70,19 +70,27 @@ static bool below_project(struct wish *w, const struct rel *rel) {
     return true;
 }
 
-static bool visit_left(const struct expr *expr, void *arg) {
+static bool visit_side(const struct expr *expr, void *arg) {
     return expr->kind != EXPR_COL || rel_has_out(arg, expr->col);
 }
 
-/* Whether every left row comes out, and the left side decides the order. Keys are columns, or have
+/* Whether all pairs of rows come out. */
+static bool is_cross(const struct rel *rel) {
+    return opt_is_inner(rel) && rel->join.conds.count == 0 && rel->join.left_keys.count == 0;
+}
+
+/* Whether every row of one side comes out, and that side decides the order: *out_side. Keys are columns, or have
  * come through a projection. */
-static bool below_join(const struct wish *w, const struct rel *rel) {
-    if (rel->join.kind != JOIN_MARK && rel->join.kind != JOIN_SINGLE &&
+static bool below_join(const struct wish *w, const struct rel *rel, i32 *out_side) {
+    bool one_left = is_cross(rel) && opt_one_row(rel_left(rel));
+    bool one_right = is_cross(rel) && opt_one_row(rel_right(rel));
+    if (!one_left && !one_right && rel->join.kind != JOIN_MARK && rel->join.kind != JOIN_SINGLE &&
         rel->join.kind != JOIN_LEFT) {
         return false;
     }
+    *out_side = one_left;
     for (i64 i = 0; i < w->order.count; i++) {
-        if (!expr_walk(w->order.items[i].expr, visit_left, rel_left(rel))) {
+        if (!expr_walk(w->order.items[i].expr, visit_side, rel->inputs[*out_side])) {
             return false;
         }
     }
@@ -117,7 +125,8 @@ static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
             return;
         }
         bool empty = at->kind == REL_FILTER && at->filter.conds.count == 0;
-        if (!w.o->settings->optimizer && at->kind != REL_PROJECT && !empty) {
+        bool cross = is_cross(at);
+        if (!w.o->settings->optimizer && at->kind != REL_PROJECT && !empty && !cross) {
             return;
         }
         if (at->kind == REL_UNION) {
@@ -129,14 +138,15 @@ static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
             w.order.items = at->sort.order.items;
             w.order.count = at->sort.order.count;
         }
+        i32 side = 0;
         bool goes = sort || empty || (at->kind == REL_PROJECT && below_project(&w, at)) ||
-                    (at->kind == REL_JOIN && below_join(&w, at));
+                    (at->kind == REL_JOIN && below_join(&w, at, &side));
         if (!goes) {
             break;
         }
         passed = passed || at->kind == REL_JOIN;
         parent = at;
-        which = 0;
+        which = side;
     }
     if (passed) {
         add_limit(&w, parent, which);

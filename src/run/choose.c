@@ -41,6 +41,9 @@ static enum host_step host_pipeline(const struct exec *x, const struct pipeline 
     if (exec_passes(x, pipe)) {
         return HOST_PASSES;
     }
+    if (exec_chains(x, pipe)) {
+        return HOST_CHAIN;
+    }
     if (source->kind == SOURCE_VAR) {
         const struct var *var = &x->program->vars[source->ref];
         return var->const_rows > 0 ? HOST_LITERALS : var->in_order ? HOST_IN_ORDER : HOST_COUNT;
@@ -154,6 +157,7 @@ static u32 host_always(const struct exec *x, const struct step *step) {
         at++;
     }
     bool may = at == HOST_LIMIT || (at == HOST_WINDOW && !host_window(step)) ||
+               (at == HOST_ROWS && x->vars[step->src].rows <= DEVICE_INDEX_ROWS_MOST) ||
                (at == HOST_RANK && program_interner(x->program, step->dict) != NO_VAR) ||
                (at == HOST_FOLD && step->fold != AGG_STRING_AGG) ||
                (at == HOST_KEPT && !variable_graph(&x->vars[step->src]) && !x->vars[step->src].levels);

@@ -230,10 +230,21 @@ void variable_keep_heaps(struct exec *x, u32 var, u32 from);
 /* The variable's, which has none; in the execution's arena. */
 struct index *index_new(struct exec *x, u32 var);
 void index_release(struct memory *mem, struct index *index);
-/* Only keys, heads and rows, as kernels read them; see struct index. */
+/* One more part of a chain, for rows from `base` on; what is no chain yet becomes one, itself being the
+ * first part. Parts move: nobody keeps their addresses. */
+FALLIBLE index_add_part(struct exec *x, struct index *index, i64 base, struct index **out);
+/* Only keys, heads and rows, as kernels read them; see struct index. Of no chain. */
 FALLIBLE index_plain(struct exec *x, struct index *index);
 /* Whether the pipeline looks keys up in an index that memory holds a class at a time. */
 bool exec_passes(const struct exec *x, const struct pipeline *pipe);
+/* ... in a chain, which is the host's alone. */
+bool exec_chains(const struct exec *x, const struct pipeline *pipe);
+/* Rows of an index that kernels number. */
+#ifdef WF_HARD
+#define DEVICE_INDEX_ROWS_MOST (1LL << 16)
+#else
+#define DEVICE_INDEX_ROWS_MOST 0xfffffffeLL
+#endif
 
 /* Rounds of a loop: a block that jumps back to itself. */
 struct rounds {
@@ -261,6 +272,7 @@ struct column_place {
     f64 ns;            /* to bring them */
 };
 
+struct trie_chain; /* tries.h */
 struct device {
     const char *name;  /* as the setting `device` says it */
     const char *title; /* as messages say it */
@@ -316,6 +328,12 @@ struct device {
     FALLIBLE(*slices_next)
     (struct slices *slices, i64 want_bytes, i64 limit, bool discard, bool *out_end);
     void (*slices_close)(struct slices *slices);
+    /* Whether the device has what a chain of steps makes from an earlier statement: then the chain's variables have
+     * it. Of a graph: for the STEP_CLIQUES behind it, run by this device; where that has no room it fails with
+     * ERR_DEVICE_MEMORY, and the chain is to be run after all. NULL where nothing is kept. */
+    bool (*take_kept)(struct device *dev, struct exec *x, const struct trie_chain *chain);
+    /* Keeps what a chain made that it ran whole, if there is room. */
+    void (*keep)(struct device *dev, struct exec *x, const struct trie_chain *chain);
     /* Brings a variable's rows to the host, or an index, table or interner it needs to this device.
      */
     FALLIBLE (*fetch)(struct device *dev, struct exec *x, u32 var);

@@ -671,6 +671,7 @@ wf_status hybrid_run(struct exec *x, const struct run_devices *devices, u32 step
  * queue, each in an execution of its own. The first one does not wait for them: the runtime does, when it has
  * left its device, whose workers may wait for it. */
 static const struct share_part helper_part = {.number = 0};
+_Static_assert((int)BOX_TAKERS >= (int)DEVICES_MOST, "a place for every device");
 
 struct boxes *exec_boxes(const struct exec *x) {
     return x->whole && x->whole->shares ? x->whole->shares->boxes : NULL;
@@ -731,11 +732,14 @@ static void report_boxes(struct exec *x, u32 step_no, const struct boxes *b) {
     text_init(&how, exec_arena(x));
     text_print(&how, "%lld boxes of %lld slabs, sorted by the %s", b->boxes, b->slabs,
                b->trie.by_card ? "card" : "host");
+    if (b->takers > 1) {
+        text_print(&how, ", %s took %lld", s->devices->list[metric->device_no]->name, boxes_slabs_of(b, x));
+    }
     for (u32 i = 0; i < s->devices->count; i++) {
         struct share_run *r = &s->runs[i];
         if (r->devices && !r->status) {
             add_metric(metric, &r->metrics[step_no], 0);
-            text_print(&how, ", %s helped", s->devices->list[r->number]->name);
+            text_print(&how, ", %s helped with %lld", s->devices->list[r->number]->name, boxes_slabs_of(b, &r->x));
         }
     }
     metric->how = how.ptr;

@@ -8,7 +8,41 @@
 
 #include "codes/control.h"
 
+static _Atomic i64 rows_limit;
+
+i64 index_rows_most(i64 base) {
+    i64 limit = atomic_load_explicit(&rows_limit, memory_order_relaxed);
+    i64 most = limit ? limit : INDEX_ROWS_MOST;
+#ifdef WF_HARD
+    most = limit ? limit : MAX_OF(base, 100); /* many chains, of few parts */
+#endif
+    UNUSED(base);
+    return most;
+}
+
+void index_rows_limit(i64 rows) {
+    atomic_store(&rows_limit, rows);
+}
+
+static i64 parts_bytes(const struct index *index) {
+    return index->part_count * (i64)sizeof(struct index);
+}
+
+static void measure_chain(struct index *index) {
+    index->bytes = parts_bytes(index);
+    index->row_count = 0;
+    for (i64 p = 0; p < index->part_count; p++) {
+        index_measure(&index->parts[p]);
+        index->bytes += index->parts[p].bytes;
+        index->row_count += index->parts[p].row_count;
+    }
+}
+
 void index_measure(struct index *index) {
+    if (index->form == INDEX_CHAIN) {
+        measure_chain(index);
+        return;
+    }
     index->bytes = (index->slots ? index->slot_count * (i64)sizeof(struct hash_slot) : 0) +
                    index->block_count * (i64)sizeof(struct rank_block) +
                    (index->heads ? index->head_count * (i64)sizeof(u32) : 0) +
@@ -37,6 +71,35 @@ void index_release(struct memory *mem, struct index *index) {
     index->filter = NULL;
     index->heads = NULL;
     index->rows = NULL;
+    for (i64 p = 0; p < index->part_count; p++) {
+        index_release(mem, &index->parts[p]);
+    }
+    mem_free(mem, index->parts, parts_bytes(index));
+    index->parts = NULL;
+    index->part_count = 0;
+}
+
+wf_status index_add_part(struct exec *x, struct index *index, i64 base, struct index **out) {
+    bool first = index->form != INDEX_CHAIN; /* of two */
+    i64 count = first ? 2 : index->part_count + 1;
+    i64 bytes = count * (i64)sizeof(struct index);
+    struct index *parts = mem_alloc(x->mem, bytes);
+    if (!parts) {
+        return memory_refused(x->mem, x->err, bytes);
+    }
+    if (first) {
+        ASSERT(!index->kept && !index->class_bits);
+        parts[0] = *index;
+        *index = (struct index){.form = INDEX_CHAIN, .grown_rows = index->grown_rows};
+    } else if (index->part_count) {
+        memcpy(parts, index->parts, (size_t)parts_bytes(index));
+        mem_free(x->mem, index->parts, parts_bytes(index));
+    }
+    index->parts = parts;
+    index->part_count = count;
+    parts[count - 1] = (struct index){.base = base};
+    *out = &parts[count - 1];
+    return ERR_OK;
 }
 
 static void *copy_of(struct exec *x, const void *data, i64 bytes, wf_status *status) {
@@ -110,6 +173,7 @@ static FALLIBLE plain_rank(struct exec *x, struct index *index) {
 }
 
 wf_status index_plain(struct exec *x, struct index *index) {
+    ASSERT(index->form != INDEX_CHAIN); /* its pipelines are the host's (run/choose.c) */
     bool changes = index->blocks || (!index->unique && !index->rows);
     if (index->kept && changes) {
         TRY(own_arrays(x, index));
@@ -122,11 +186,26 @@ wf_status index_plain(struct exec *x, struct index *index) {
     return ERR_OK;
 }
 
+/* That the opcode looks a key up in, as far as the host has it. */
+static const struct index *index_of(const struct exec *x, const struct op *op) {
+    u32 var = op_variable(op);
+    return var != NO_VAR && x->program->vars[var].kind == VAR_INDEX ? x->vars[var].index : NULL;
+}
+
+bool exec_chains(const struct exec *x, const struct pipeline *pipe) {
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct index *index = index_of(x, &pipe->ops[i]);
+        if (index && index->form == INDEX_CHAIN) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool exec_passes(const struct exec *x, const struct pipeline *pipe) {
     for (u32 i = 0; i < pipe->op_count; i++) {
         u32 var = op_variable(&pipe->ops[i]);
-        const struct index *index =
-            var != NO_VAR && x->program->vars[var].kind == VAR_INDEX ? x->vars[var].index : NULL;
+        const struct index *index = index_of(x, &pipe->ops[i]);
         bool parted = var != NO_VAR && x->program->vars[var].kind == VAR_INTERN &&
                       pipe->ops[i].code != OP_UNPAIR && x->vars[var].leaves;
         if (parted || (index && index->class_bits)) {

@@ -374,10 +374,16 @@ static FALLIBLE run_whole(struct exec *x, const struct run_devices *devices, u32
     if (boxes) {
         boxes_allow(x, devices);
     }
-    wf_status status = run_here(x, devices, number, step_no, step, streams);
+    struct kept_far *far = boxes ? kept_trie_far(x->vars[step->src].kept) : NULL;
+    bool there = !far || far->space == devices->list[number]->space;
+    wf_status status = there ? run_here(x, devices, number, step_no, step, streams)
+                             : error_set(x->err, ERR_DEVICE_MEMORY, -1, "out of GPU memory");
     status = boxes ? boxes_settle(x, step_no, step, status) : status;
     x->pool = pool;
     device_give(devices, number);
+    if (status == ERR_DEVICE_MEMORY && far) {
+        return status; /* nobody has the rows */
+    }
     bool named = setting_device(x->settings) != NULL;
     const char *roomy = named ? choose_without_room(x, step) : NULL;
     bool refused = status == ERR_NOT_SUPPORTED && number > 0 && !named;
@@ -437,12 +443,12 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
 /* Hands a step to a device that need not be waited for, or runs it. *out_next: the one to go on with, which
  * is an earlier one where steps that were queued have to be run. */
 static FALLIBLE run_or_queue(struct exec *x, const struct run_devices *devices, u32 step_no,
-                             const struct step *step, bool streams, u32 *out_next) {
+                             const struct step *step, bool streams, bool waits, u32 *out_next) {
     bool done = false;
     bool leaves = false;
     u32 again = NO_STEP;
     *out_next = step_no + 1;
-    if (!streams) {
+    if (!streams && !waits) {
         TRY(queue_step(x, devices, step_no, step, &done));
     }
     if (!done && !streams && queue_is_open(x)) {
@@ -623,6 +629,9 @@ struct blocks {
     u32 flows_from;
     bool loops, streams;
     struct trie_chain chain; /* what runs now, and is to be kept; none: it ends before any step */
+    b8 waits;                /* it is run step by step, since a device is to keep it */
+    struct trie_chain lent;  /* whose graph a device has, for the step behind it; none: as above */
+    b8 not_lent;             /* one had no room for that */
 };
 
 static void blocks_open(struct exec *x, bool streams, struct blocks *out) {
@@ -638,23 +647,42 @@ static void blocks_open(struct exec *x, bool streams, struct blocks *out) {
 }
 
 /* A step that need not run. */
-static void note_not_run(struct exec *x, const struct run_devices *devices, u32 step_no, const char *why,
-                         const char *how) {
+static void note_not_run(struct exec *x, const struct run_devices *devices, u32 step_no, u32 number,
+                         const char *why, const char *how) {
     x->metrics[step_no].why = why;
-    x->metrics[step_no].device_no = 0;
-    x->metrics[step_no].device = devices->list[0]->name;
+    x->metrics[step_no].device_no = number;
+    x->metrics[step_no].device = devices->list[number]->name;
     x->metrics[step_no].how = how;
 }
 
 static void note_kept(struct exec *x, const struct run_devices *devices, const struct trie_chain *chain,
-                      const char *why) {
+                      const struct chosen *chosen) {
     for (u32 s = chain->first; s < chain->end; s++) {
-        note_not_run(x, devices, s, why, "not run: it was made before, and kept");
+        note_not_run(x, devices, s, chosen->number, chosen->why, "not run: it was made before, and kept");
     }
 }
 
+/* Whether a device with memory of its own has it, and runs what needs it. */
+static FALLIBLE find_far(struct exec *x, const struct run_devices *devices, struct blocks *r, const struct step *behind,
+                         struct device *device, bool *out) {
+    struct chosen next = {0};
+    *out = device->take_kept(device, x, &r->chain);
+    r->waits = !*out;
+    if (!*out || r->chain.index != NO_VAR) {
+        return ERR_OK;
+    }
+    TRY(choose_device(x, devices, r->chain.end, behind, &next));
+    *out = !next.shares && devices->list[next.number]->space == device->space;
+    if (*out) {
+        r->lent = r->chain;
+    } else {
+        variable_reset(&x->vars[r->chain.rows]);
+    }
+    return ERR_OK;
+}
+
 /* Whether what this step and some behind it make is kept from an earlier statement: then they need not run. Else
- * r->chain says what is to be kept when they have. Only what the host would make. */
+ * r->chain says what is to be kept when they have. */
 static FALLIBLE find_kept(struct exec *x, const struct run_devices *devices, struct blocks *r, u32 b,
                           u32 step_no, bool *out) {
     const struct block *block = &x->program->blocks[b];
@@ -665,12 +693,18 @@ static FALLIBLE find_kept(struct exec *x, const struct run_devices *devices, str
         !trie_chain_at(x, block, r->first_step[b], step_no - r->first_step[b], &r->chain)) {
         return ERR_OK;
     }
+    r->waits = 0;
     TRY(choose_device(x, devices, step_no, step, &chosen));
-    if (chosen.number || chosen.shares) {
+    struct device *device = devices->list[chosen.number];
+    if (chosen.shares || (chosen.number && (!device->take_kept || r->not_lent))) {
         r->chain.end = 0;
-    } else if (tries_take(x, &r->chain)) {
-        note_kept(x, devices, &r->chain, chosen.why);
-        *out = true;
+    } else if (chosen.number) {
+        TRY(find_far(x, devices, r, &block->steps[r->chain.end - r->first_step[b]], device, out));
+    } else {
+        *out = tries_take(x, &r->chain);
+    }
+    if (*out) {
+        note_kept(x, devices, &r->chain, &chosen);
     }
     return ERR_OK;
 }
@@ -691,7 +725,7 @@ static FALLIBLE find_levels(struct exec *x, const struct run_devices *devices, c
     TRY(choose_device(x, devices, step_no + 1, &block->steps[step + 1], &chosen));
     *out = !chosen.number && !chosen.shares;
     if (*out) {
-        note_not_run(x, devices, step_no, why, "not run: the file has these rows in order");
+        note_not_run(x, devices, step_no, 0, why, "not run: the file has these rows in order");
     } else {
         variable_reset(&x->vars[block->steps[step + 1].src]);
     }
@@ -699,14 +733,29 @@ static FALLIBLE find_levels(struct exec *x, const struct run_devices *devices, c
 }
 
 /* The last step of the chain has run. */
-static void keep_made(struct exec *x, const struct trie_chain *chain) {
-    bool here = true;
+static void keep_made(struct exec *x, const struct run_devices *devices, const struct trie_chain *chain) {
+    struct device *device = devices->list[x->metrics[chain->first].device_no];
+    bool whole = true;
     for (u32 s = chain->first; s < chain->end; s++) {
-        here = here && x->metrics[s].device_no == 0 && !x->metrics[s].share_count;
+        whole = whole && devices->list[x->metrics[s].device_no]->space == device->space &&
+                !x->metrics[s].share_count;
     }
-    if (here) {
+    if (whole && !device->space) {
         tries_keep(x, chain);
+    } else if (whole && device->keep) {
+        device->keep(device, x, chain);
     }
+}
+
+/* A device had no room for counting in a graph that it keeps: its edges are made anew. */
+static void take_back(struct exec *x, struct blocks *r) {
+    error_reset(x->err);
+    variable_reset(&x->vars[r->lent.rows]);
+    for (u32 s = r->lent.first; s < r->lent.end; s++) {
+        x->metrics[s].how = NULL;
+    }
+    r->lent.end = 0;
+    r->not_lent = 1;
 }
 
 /* Whether the answer is handed out while it is made. Rows of queued steps are waited for first: which
@@ -758,12 +807,21 @@ static FALLIBLE run_steps(struct exec *x, const struct run_devices *devices, str
         }
         struct round_metric began;
         round_begin(x, step_no, step, &began);
-        TRY(run_or_queue(x, devices, step_no, step, flows, &next));
+        bool waits = r->waits && step_no >= r->chain.first && step_no < r->chain.end;
+        bool lent = r->lent.end && step_no == r->lent.end;
+        wf_status status = run_or_queue(x, devices, step_no, step, flows, waits, &next);
+        if (status == ERR_DEVICE_MEMORY && lent) {
+            next = r->lent.first;
+            r->chain.end = 0;
+            take_back(x, r);
+            continue;
+        }
+        TRY(status);
         if (r->loop_end[b]) {
             round_end(x, step, r->rounds[r->loop_end[b] - 1] + 1, &began);
         }
         if (r->chain.end == step_no + 1 && next == step_no + 1 && !queue_is_open(x)) {
-            keep_made(x, &r->chain);
+            keep_made(x, devices, &r->chain);
         }
         /* A step of a loop may run again and need what it read before, and so do one that is still
          * running and those that were queued; the answer stays until exec_close. */

@@ -150,7 +150,7 @@ static bool sink_fits(const struct sink *sink) {
 bool share_possible(const struct exec *x, const struct step *step) {
     const struct pipeline *pipe = step->kind == STEP_PIPELINE ? step->pipeline : NULL;
     bool fits = pipe && pipe->source.kind == SOURCE_TABLE && !exec_provider(x, pipe) && !x->capture &&
-                !exec_passes(x, pipe);
+                !exec_passes(x, pipe) && !exec_chains(x, pipe);
     for (u32 s = 0; fits && s < pipe->sink_count; s++) {
         fits = sink_fits(&pipe->sinks[s]);
     }

@@ -38,13 +38,24 @@ static inline i64 trie_slice_bytes(const struct trie *t, i64 first, i64 end) {
 /* Where the largest slice from `first` on ends that has room; at least one node is in it. By search. */
 i64 trie_slice_end(const struct trie *t, i64 first, i64 bytes);
 
+enum { BOX_TAKERS = 8 }; /* as many devices as there may be */
+/* One of them: what it did, and how fast it was. */
+struct box_taker {
+    const struct exec *x; /* its execution */
+    i64 slabs, edges;     /* finished, in all */
+    i64 since_ns;         /* when it finished the last one, or came */
+    f64 lately_edges, lately_ns; /* of those it finished, half as much of each as of the next; 0 = none yet */
+};
+
 /* First nodes of boxes, that several devices take from. */
 struct boxes {
     struct trie trie;
     u32 size; /* nodes of a clique */
     struct mutex lock;
     i64 next;    /* the first node that nobody has taken */
-    i64 takers;  /* devices that take */
+    i64 takers;  /* devices that take, or are about to */
+    struct box_taker list[BOX_TAKERS];
+    u32 list_count; /* that have come */
     i64 slabs;   /* taken */
     i64 boxes, counted; /* counted; edges of slabs that were */
     u64 found;
@@ -56,7 +67,6 @@ struct box_room {
     i64 bytes;      /* of a slab: edges, and what goes with its nodes */
     i64 node_bytes; /* that every node takes besides its slice */
     i64 bits_bytes; /* of matrices among neighbours, in words of 32 bits; 0 = there are none */
-    i64 part;       /* of what its share would be: 1 / part, where it is slower than others; 0 = 1 */
 };
 struct slab {
     i64 first, end;
@@ -83,8 +93,15 @@ static inline bool boxes_forced(const struct exec *x) {
 struct boxes *exec_boxes(const struct exec *x);
 FALLIBLE boxes_init(struct boxes *b, struct exec *x, const struct step *step, const struct trie *made);
 void boxes_fini(struct boxes *b);
-/* The next first nodes; false when there are none. One node is taken even where it has no room. */
-bool boxes_take(struct boxes *b, const struct box_room *room, struct slab *out);
+/* Another one takes from now on, or the same once more: its number. */
+u32 boxes_enter(struct boxes *b, const struct exec *x, i64 now_ns);
+/* The next first nodes; false when there are none. One node is taken even where it has no room. Where several take, the
+ * first slab is small, and later ones are as large as what is left is divided by how fast each was. */
+bool boxes_take(struct boxes *b, u32 taker, const struct box_room *room, struct slab *out);
+/* It has finished one, which a device knows that did not wait for it when it took the next. */
+void boxes_finished(struct boxes *b, u32 taker, const struct slab *slab, i64 now_ns);
+/* Of a device's execution; 0 = it took none. */
+i64 boxes_slabs_of(const struct boxes *b, const struct exec *x);
 void boxes_add(struct boxes *b, const struct box_sum *sum);
 /* Of all of them: an error where it is too large. */
 FALLIBLE boxes_total(struct boxes *b, struct error *err, u64 *out);

@@ -24,6 +24,7 @@ struct kept_trie {
     struct buffer **buffers; /* two a column, as a chunk has them */
     struct index index;
     struct kept_graph *graph; /* instead of them */
+    struct kept_far *far;     /* or this: none of its bytes are of the budget */
 };
 
 struct tries {
@@ -47,9 +48,13 @@ static void list_newest(struct tries *t, struct kept_trie *k) {
     t->newest = k;
 }
 
-static struct kept_trie *find(const struct table_version *version, struct sv key) {
+static u32 space_of(const struct kept_trie *k) {
+    return k->far ? k->far->space : 0;
+}
+
+static struct kept_trie *find(const struct table_version *version, struct sv key, u32 space) {
     struct kept_trie *k = version->kept;
-    while (k && !sv_eq(k->key, key)) {
+    while (k && (space_of(k) != space || !sv_eq(k->key, key))) {
         k = k->next;
     }
     return k;
@@ -71,10 +76,10 @@ static void unlink_kept(struct kept_trie *k) {
     }
 }
 
-/* The least recently used that nobody uses, out of all lists; NULL: all are used. */
-static struct kept_trie *take_oldest(struct tries *t) {
+/* The least recently used of a memory that nobody uses, out of all lists; NULL: all are used. */
+static struct kept_trie *take_oldest(struct tries *t, u32 space) {
     struct kept_trie *k = t->oldest;
-    while (k && k->users > 0) {
+    while (k && (k->users > 0 || space_of(k) != space)) {
         k = k->newer;
     }
     if (k) {
@@ -95,7 +100,9 @@ static void free_kept(struct kept_trie *k) {
     for (u32 i = 0; i < 2 * k->col_count; i++) {
         buffer_release(k->buffers[i]);
     }
-    if (k->graph) {
+    if (k->far) {
+        k->far->free(k->far);
+    } else if (k->graph) {
         k->graph->free(mem, k->graph);
     } else {
         free_arrays(mem, &k->index);
@@ -116,7 +123,7 @@ static void give_back(void *owner, i64 bytes) {
     struct kept_trie *gone = NULL;
     mutex_lock(&t->lock);
     while (bytes > 0) {
-        struct kept_trie *k = take_oldest(t);
+        struct kept_trie *k = take_oldest(t, 0);
         if (!k) {
             break;
         }
@@ -193,9 +200,9 @@ void tries_close(struct tries *t) {
 
 /* One more user, or several. */
 static struct kept_trie *take(struct tries *t, const struct table_version *version, struct sv key,
-                              i32 users) {
+                              u32 space, i32 users) {
     mutex_lock(&t->lock);
-    struct kept_trie *k = find(version, key);
+    struct kept_trie *k = find(version, key, space);
     if (k) {
         if (k->users == 0) {
             memory_wake(t->mem, IDLE_TRIES, k->bytes);
@@ -233,7 +240,7 @@ static bool lend_rows(struct exec *x, const struct trie_chain *chain, struct kep
 bool tries_take(struct exec *x, const struct trie_chain *chain) {
     bool graph = chain->index == NO_VAR;
     struct kept_trie *k =
-        x->tries ? take(x->tries, x->versions[chain->table], chain->key, graph ? 1 : 2) : NULL;
+        x->tries ? take(x->tries, x->versions[chain->table], chain->key, 0, graph ? 1 : 2) : NULL;
     if (!k) {
         return false;
     }
@@ -267,7 +274,7 @@ static bool make_room(struct tries *t, i64 bytes) {
     mutex_lock(&t->lock);
     bool fits = bytes <= share_of(t);
     while (fits && t->bytes + bytes > share_of(t)) {
-        struct kept_trie *k = take_oldest(t);
+        struct kept_trie *k = take_oldest(t, 0);
         fits = k != NULL;
         if (k) {
             k->next = gone;
@@ -305,7 +312,7 @@ static struct kept_trie *kept_new(struct tries *t, struct sv key, u32 col_count)
 static bool publish(struct kept_trie *k, struct table_version *version, i32 users) {
     struct tries *t = k->tries;
     mutex_lock(&t->lock);
-    bool first = !find(version, k->key);
+    bool first = !find(version, k->key, space_of(k));
     if (first) {
         k->users = users;
         k->version = version;
@@ -329,14 +336,21 @@ struct array {
     const void *data;
     i64 bytes;
 };
-enum { ARRAYS = 5 };
+enum { ARRAYS = 6 };
 
-static void index_arrays(const struct index *index, struct array out[ARRAYS]) {
+static i64 parts_of(const struct index *index) {
+    return index->form == INDEX_CHAIN ? index->part_count : 1;
+}
+
+/* Those of a part; the whole index, or the first part, has the list of parts, too. */
+static void index_arrays(const struct index *whole, i64 number, struct array out[ARRAYS]) {
+    const struct index *index = whole->parts ? &whole->parts[number] : whole;
     out[0] = (struct array){index->slots, index->slot_count * (i64)sizeof(struct hash_slot)};
     out[1] = (struct array){index->blocks, index->block_count * (i64)sizeof(struct rank_block)};
     out[2] = (struct array){index->heads, index->head_count * (i64)sizeof(u32)};
     out[3] = (struct array){index->rows, index->row_count * (i64)sizeof(u32)};
     out[4] = (struct array){index->filter, index_filter_bytes(index)};
+    out[5] = (struct array){number ? NULL : whole->parts, whole->part_count * (i64)sizeof *whole};
 }
 
 /* Bytes of the chain's rows and index; 0: they are not all blocks of the statement's memory, or others have
@@ -361,10 +375,12 @@ static i64 bytes_to_keep(struct exec *x, const struct trie_chain *chain) {
     for (u32 c = 0; ok && c < chunk->col_count; c++) {
         ok = chunk->buffers[2 * c] && chunk->cols[c].data == chunk->buffers[2 * c]->data;
     }
-    index_arrays(index, arrays);
-    for (i32 i = 0; ok && i < ARRAYS; i++) {
-        ok = !arrays[i].data || !mem_in_temp(x->mem, arrays[i].data);
-        bytes += arrays[i].data ? mem_size(arrays[i].bytes) : 0;
+    for (i64 p = 0; ok && p < parts_of(index); p++) {
+        index_arrays(index, p, arrays);
+        for (i32 i = 0; ok && i < ARRAYS; i++) {
+            ok = !arrays[i].data || !mem_in_temp(x->mem, arrays[i].data);
+            bytes += arrays[i].data ? mem_size(arrays[i].bytes) : 0;
+        }
     }
     return ok ? bytes : 0;
 }
@@ -379,10 +395,12 @@ static void hand_over(struct exec *x, const struct trie_chain *chain, struct kep
             k->buffers[i]->mem = k->tries->mem;
         }
     }
-    index_arrays(index, arrays);
-    for (i32 i = 0; i < ARRAYS; i++) {
-        if (arrays[i].data) {
-            (void)kept_trie_own(x, arrays[i].bytes);
+    for (i64 p = 0; p < parts_of(index); p++) {
+        index_arrays(index, p, arrays);
+        for (i32 i = 0; i < ARRAYS; i++) {
+            if (arrays[i].data) {
+                (void)kept_trie_own(x, arrays[i].bytes);
+            }
         }
     }
     index->kept = k;
@@ -454,4 +472,62 @@ bool tries_keep_graph(struct exec *x, u32 var, i64 bytes,
     }
     v->kept = k;
     return true;
+}
+
+/* --- in the memory of a device --- */
+
+struct kept_far *kept_trie_far(const struct kept_trie *kept) {
+    return kept ? kept->far : NULL;
+}
+
+struct kept_trie *tries_take_far(struct exec *x, const struct trie_chain *chain, u32 space, i32 users) {
+    return x->tries ? take(x->tries, x->versions[chain->table], chain->key, space, users) : NULL;
+}
+
+struct kept_trie *tries_keep_far(struct exec *x, const struct trie_chain *chain, struct kept_far *far,
+                                 i32 users) {
+    struct table_version *version = x->versions[chain->table];
+    struct kept_trie *k =
+        x->tries && !version->is_delta ? kept_new(x->tries, chain->key, 0) : NULL;
+    if (!k) {
+        return NULL;
+    }
+    k->bytes = 0; /* its own are few, and not idle: they do not go when the host needs memory */
+    k->far = far;
+    k->rows = far->rows;
+    if (!publish(k, version, users)) {
+        mem_free(x->tries->mem, k, k->own_bytes);
+        return NULL;
+    }
+    return k;
+}
+
+void tries_forget(struct kept_trie *k) {
+    mutex_lock(&k->tries->lock);
+    if (k->version) {
+        unlink_kept(k);
+    }
+    mutex_unlock(&k->tries->lock);
+}
+
+i64 tries_drop_far(struct tries *t, u32 space) {
+    mutex_lock(&t->lock);
+    struct kept_trie *k = take_oldest(t, space);
+    mutex_unlock(&t->lock);
+    i64 bytes = k ? MAX_OF(k->far->bytes, 1) : 0;
+    if (k) {
+        free_kept(k);
+    }
+    return bytes;
+}
+
+void tries_far_bytes(struct tries *t, u32 space, i64 *out_all, i64 *out_idle) {
+    *out_all = *out_idle = 0;
+    mutex_lock(&t->lock);
+    for (const struct kept_trie *k = t->oldest; k; k = k->newer) {
+        bool there = space && space_of(k) == space;
+        *out_all += there ? k->far->bytes : 0;
+        *out_idle += there && k->users == 0 ? k->far->bytes : 0;
+    }
+    mutex_unlock(&t->lock);
 }

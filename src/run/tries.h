@@ -51,4 +51,25 @@ bool tries_keep_graph(struct exec *x, u32 var, i64 bytes,
 i64 kept_trie_own(struct exec *x, i64 bytes);
 void kept_trie_release(struct kept_trie *kept); /* by a variable or an index; NULL is fine */
 
+/* What a device with memory of its own made of a chain, and keeps there. Found by the device's space beside the
+ * version and the key; how much of it there may be, and when room is needed, the device knows. See decision 0090. */
+struct kept_far {
+    u32 space;
+    i64 bytes; /* there */
+    i64 rows;
+    void (*free)(struct kept_far *far); /* from any thread: its version has gone, or nobody needs it */
+};
+/* With so many users, to whom it is given; NULL: there is none. */
+struct kept_trie *tries_take_far(struct exec *x, const struct trie_chain *chain, u32 space, i32 users);
+/* NULL: it lies in the host's memory, or `kept` is NULL. */
+struct kept_far *kept_trie_far(const struct kept_trie *kept);
+/* Keeps it, with so many users; NULL: it is not kept, and still the caller's. */
+struct kept_trie *tries_keep_far(struct exec *x, const struct trie_chain *chain, struct kept_far *far,
+                                 i32 users);
+void tries_forget(struct kept_trie *kept); /* nobody finds it any more; it goes with its last user */
+/* Drops the one of a device that was used least recently, and that nobody uses; its bytes, 0 = there is none. */
+i64 tries_drop_far(struct tries *tries, u32 space);
+/* Bytes of a device that all of them have; of those that nobody uses. */
+void tries_far_bytes(struct tries *tries, u32 space, i64 *out_all, i64 *out_idle);
+
 #endif

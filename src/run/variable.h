@@ -32,7 +32,13 @@ struct scan_provider;   /* store/scan.h */
 struct trie_chain;
 
 enum index_apart { APART_UNKNOWN, APART_YES, APART_NO };
-enum index_form { INDEX_DIRECT, INDEX_HASH, INDEX_BITS, INDEX_RANK };
+enum index_form { INDEX_DIRECT, INDEX_HASH, INDEX_BITS, INDEX_RANK, INDEX_CHAIN };
+#ifndef INDEX_ROWS_MOST
+#define INDEX_ROWS_MOST 0xfffffffeLL /* 32 bits hold their numbers plus one */
+#endif
+/* Rows of an index that is no chain, or of a part of a chain, the first being number `base` of all. */
+i64 index_rows_most(i64 base);
+void index_rows_limit(i64 rows); /* so many from now on, for tests; 0 = as before */
 struct rank_block { /* 64 keys: which are there, and how many keys are there before them */
     u64 bits;
     u64 before;
@@ -41,7 +47,7 @@ struct hash_slot { /* hi == 0: free */
     i64 key;
     u32 lo, hi;
 };
-/* From a key to rows of a flat variable. Row numbers are 32-bit.
+/* From a key to rows of a flat variable. Row numbers are 32-bit, and count from `base`.
  *   DIRECT  slot = key - key_lo, in [0, slot_count). unique: heads[slot] = row + 1, 0 = none;
  *           otherwise the key's run is heads[slot] .. heads[slot + 1]
  *   RANK    the same slots; blocks say whether the key is there and which number r among the
@@ -51,6 +57,9 @@ struct hash_slot { /* hi == 0: free */
  *   BITS    the same, of a set: bit `slot` of heads says whether the key is there; no rows
  *   HASH    slots: open addressing, linear, slot_count a power of two, from hash_u64(key) &
  *           (slot_count - 1). unique: lo is the row; otherwise lo .. hi is the run
+ *   CHAIN   more rows than 32 bits number: an index for each of `parts`, which follow each other in the
+ *           variable. No arrays of its own, no set (sets have no row numbers), never unique: nobody has
+ *           looked whether a key is in several parts. No card has one.
  * A run is of elements of `rows`, or of rows themselves when an index that is not unique has none.
  * index_plain turns RANK, which kernels do not know, into DIRECT.
  * Arrays come from mem_alloc: heads has head_count elements, rows row_count. */
@@ -66,6 +75,9 @@ struct index {
     u32 *heads;
     u32 *rows;
     i64 head_count; /* elements of heads */
+    i64 base;            /* the row that is number 0 here; 0 but in a part */
+    struct index *parts; /* CHAIN: none is a chain; from mem_alloc */
+    i64 part_count;
     u32 *filter; /* or NULL: bit key - filter_lo says whether the key is there at all, or, hashed,
                     the highest bits of hash_u64(key), of which filter_bits, a power of two, are
                     told apart, say that it may be */
@@ -91,7 +103,7 @@ struct index {
 static inline u64 index_class_of(const struct index *index, i64 key) {
     return hash_u64((u64)key) >> 32 & ((1ULL << index->class_bits) - 1);
 }
-void index_measure(struct index *index); /* sets bytes */
+void index_measure(struct index *index); /* sets bytes; of a chain row_count, too */
 static inline i64 index_filter_bytes(const struct index *index) {
     return index->filter_bits / 32 * (i64)sizeof(u32) + (i64)sizeof(u32);
 }

@@ -502,6 +502,7 @@ static FALLIBLE run_inside(struct wf_connection *conn, const struct run_request 
     if (!tx_allows(conn, &rows->compiled->stmt)) {
         return tx_refuse(conn);
     }
+    tx_note(conn, &rows->compiled->stmt);
     TRY(run_kind(conn, request, rows));
     return rows->took_effect ? ERR_OK : arena_check(&rows->arena, &conn->err);
 }

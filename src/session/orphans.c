@@ -39,12 +39,10 @@ static void print_table(struct text *sql, const struct edition *edition, const s
     define_name(sql, object->name);
 }
 
-static void print_columns(struct text *sql, const struct table *child, const struct table_foreign *fk,
-                          const char *behind) {
+static void print_columns(struct text *sql, const struct table *child, const struct table_foreign *fk) {
     for (u32 i = 0; i < fk->col_count; i++) {
         text_print(sql, "%s c.", i ? "," : "");
         define_name(sql, child->cols[fk->cols[i]].name);
-        text_print(sql, "%s", behind);
     }
 }
 
@@ -70,8 +68,16 @@ static void show_found(struct rowset *found, const struct table *child, const st
     *out = (struct shown_key){"", ""};
     *out_any = rowset_read(found, 1, &batch) == WF_OK && batch.row_count > 0;
     for (u32 i = 0; *out_any && i < fk->col_count; i++) {
-        union lit text = {.str = str_from(batch_text(&batch, (i32)i, 0))};
-        key_show_value(out, child->cols[fk->cols[i]].name, type_of(TYPE_TEXT), &text);
+        const struct column_def *col = &child->cols[fk->cols[i]];
+        const struct column *values = &batch.chunk->cols[i];
+        union lit value = {.i64 = 0};
+        if (type_kind(col->type) == KIND_STR) {
+            value.str = str_from(batch_text(&batch, (i32)i, 0));
+        } else {
+            i32 width = kind_bytes[values->kind];
+            memcpy(&value, (const u8 *)values->data + batch.first * width, (size_t)width);
+        }
+        key_show_value(out, col->name, col->type, &value);
     }
 }
 
@@ -85,7 +91,7 @@ FALLIBLE orphans_find(struct wf_connection *conn, const struct object *child,
     arena_init(&arena, &conn->db->mem);
     text_init(&sql, &arena);
     text_print(&sql, "SELECT");
-    print_columns(&sql, child->table, fk, "::text");
+    print_columns(&sql, child->table, fk);
     text_print(&sql, " FROM ");
     print_table(&sql, conn->tx.mine, child);
     text_print(&sql, " c WHERE");
@@ -95,7 +101,7 @@ FALLIBLE orphans_find(struct wf_connection *conn, const struct object *child,
     text_print(&sql, " p WHERE");
     print_pairs(&sql, child->table, fk, parent->object->table);
     text_print(&sql, ") ORDER BY");
-    print_columns(&sql, child->table, fk, "");
+    print_columns(&sql, child->table, fk);
     text_print(&sql, " LIMIT 1");
     struct inner_select select = {.binding.text = sv_from(sql.ptr),
                                   .binding.bind = bind_sql,

@@ -13,6 +13,8 @@ FALLIBLE tx_apply(struct wf_connection *conn, const struct edit *edits, i64 coun
 FALLIBLE tx_set_version(struct wf_connection *conn, const struct table *table,
                         struct table_version *version);
 bool tx_allows(const struct wf_connection *conn, const struct statement *st);
+/* The statement is about to run: what may be said only before all others no longer may. */
+void tx_note(struct wf_connection *conn, const struct statement *st);
 
 /* kept.c, keep.c: rows of derived predicates. A transaction's own are given up, become everybody's as
  * far as they follow from what is current now; those that definitions lead to no more (or all) go; rows

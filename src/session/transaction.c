@@ -13,6 +13,7 @@ struct savepoint {
     struct session_state now, after; /* settings */
     struct edition *edition;
     i64 bytes;
+    b8 read_only;
     char name[];
 };
 
@@ -216,6 +217,11 @@ bool tx_allows(const struct wf_connection *conn, const struct statement *st) {
                                 st->tx.kind != TX_SAVEPOINT && st->tx.kind != TX_RELEASE);
 }
 
+void tx_note(struct wf_connection *conn, const struct statement *st) {
+    bool begins = st->kind == STATEMENT_TRANSACTION && st->tx.kind == TX_BEGIN;
+    conn->tx.asked = conn->tx.asked || (st->kind != STATEMENT_SET && !begins);
+}
+
 FALLIBLE tx_refuse(struct wf_connection *conn) {
     FAIL(&conn->err, FAILED_TRANSACTION,
          "current transaction is aborted, commands ignored until end of transaction block");
@@ -243,6 +249,7 @@ static FALLIBLE tx_savepoint(struct wf_connection *conn, const char *name) {
     made->next = tx->savepoints;
     made->edition = edition_retain(tx->mine);
     made->bytes = bytes;
+    made->read_only = tx->read_only;
     memcpy(made->name, name, strlen(name) + 1);
     session_keep(conn, &made->now);
     made->after = tx->after;
@@ -270,6 +277,7 @@ static FALLIBLE run_savepoint(struct wf_connection *conn, const struct statement
         FAIL_AT(&conn->err, NO_SAVEPOINT, st->position, "savepoint \"%.100s\" does not exist",
                 st->name);
     }
+    tx->read_only = found->read_only; /* what SET TRANSACTION said since ends here */
     if (st->tx.kind == TX_RELEASE) {
         drop_savepoints(conn, found->next);
         return ERR_OK;
@@ -292,7 +300,8 @@ static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st
     tx->start_us = conn->statement_us;
     session_keep(conn, &tx->before);
     tx->after = tx->before;
-    tx->read_only = st->tx.read_only;
+    tx->read_only = st->tx.access == ACCESS_READ;
+    tx->asked = 0;
     /* The snapshot is taken by the first statement that reads. */
     if (tx->base) {
         atomic_fetch_sub(&conn->db->tx_count, 1);
@@ -333,6 +342,7 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
     tx->open = chain;
     tx->start_us = conn->statement_us;
     tx->read_only = chain && read_only;
+    tx->asked = 0;
     rows->took_effect = 1;
     compact_tables(conn, &later);
     return status;

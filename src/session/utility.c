@@ -64,8 +64,12 @@ FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
     rows->took_effect = 1;
     if (!set->name) { /* SET TRANSACTION: its isolation is always the same */
         rows->tag = "SET";
-        if (set->read_only && conn->tx.open) {
-            conn->tx.read_only = 1;
+        if (set->access == ACCESS_WRITE && conn->tx.open && conn->tx.read_only && conn->tx.asked) {
+            FAIL_AT(&conn->err, ACTIVE_TRANSACTION, rows->compiled->stmt.position,
+                    "a transaction that has read something stays read-only");
+        }
+        if (set->access && conn->tx.open) {
+            conn->tx.read_only = set->access == ACCESS_READ;
         } else if (!conn->tx.open && !set->local) {
             notice(conn, "WARNING", "SET TRANSACTION can only be used in transaction blocks");
         }

@@ -9,7 +9,7 @@
  * A LATERAL item sees the columns of what stands left of it, as if it were a subquery of a query
  * over that; its join is dependent. So does the right side of an outer join whose condition
  * contains subqueries: the condition is then a filter on that side. */
-#include "sql/sql_int.h"
+#include "sql/select_int.h"
 #include "codes/func.h"
 
 /* Where an item of FROM stands. */
@@ -687,8 +687,24 @@ static FALLIBLE from_item(struct bind *b, const struct json *node, const struct 
     return unsupported(b, position, "%s in FROM", node_type(node));
 }
 
+/* A list that is too long alone says how long it is. */
+static FALLIBLE check_length(struct bind *b, const struct json *from_clause) {
+    i64 count = 0;
+    i32 position = -1;
+    JSON_EACH(node, from_clause) {
+        position = count++ == FROM_ITEMS_MAX ? node_position(node) : position;
+    }
+    if (count > FROM_ITEMS_MAX) {
+        FAIL_AT(b->err, TOO_COMPLEX, position,
+                "statement too complex: %lld tables and subqueries in FROM, more than %d", count,
+                (int)FROM_ITEMS_MAX);
+    }
+    return ERR_OK;
+}
+
 FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct cte *ctes,
                    struct query *outer, struct scope *out) {
+    TRY(check_length(b, from_clause));
     JSON_EACH(node, from_clause) {
         struct scope item = {0};
         struct scope *seen = NEW(b->arena, struct scope);
@@ -750,6 +766,21 @@ static wf_status no_column(struct bind *b, const char *table, const char *name,
     return ERR_UNDEFINED_COLUMN;
 }
 
+/* An output column within an expression of ORDER BY, where no table has a column of that name. PostgreSQL knows
+ * them only as whole expressions. */
+static FALLIBLE output_column(struct bind *b, const struct query *q, const char *name, i32 position,
+                              struct expr **out) {
+    i64 found = -1;
+    *out = NULL;
+    if (q->outputs && !q->in_agg && !q->in_window) {
+        TRY(select_named(b, q->outputs, name, q->clause, position, &found));
+    }
+    if (found >= 0 && !expr_is_volatile(q->outputs->exprs.items[found])) { /* it would be asked twice */
+        *out = q->outputs->exprs.items[found];
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bare_column(struct bind *b, struct query *q, const char *name, i32 position,
                             struct expr **out) {
     const struct scope_col *found = NULL;
@@ -760,6 +791,12 @@ static FALLIBLE bare_column(struct bind *b, struct query *q, const char *name, i
     if (count > 1) {
         FAIL_AT(b->err, AMBIGUOUS_COLUMN, position, "column reference \"%.100s\" is ambiguous",
                 name);
+    }
+    if (count == 0) {
+        TRY(output_column(b, q, name, position, out));
+    }
+    if (count == 0 && *out) {
+        return ERR_OK;
     }
     if (count == 0) {
         struct candidates list = {NULL, 0};

@@ -96,18 +96,36 @@ static struct expr *view_text(struct choices *c) {
     return chosen(c, type_of(TYPE_TEXT), expr_null(b->t, type_of(TYPE_TEXT), c->position));
 }
 
+/* A name as SQL text has it. */
+static const char *quoted(struct bind *b, const char *name) {
+    union lit none = {0}, in = {.str = str_from(sv_from(name))}, out = in;
+    u8 fault = op_eval(OP_QUOTE_IDENT, &out, in, none, none, b->arena);
+    return fault ? name : arena_sv(b->arena, sv_of(out.str)).ptr;
+}
+
 static const char *column_names(struct bind *b, const struct table *table, u32 count,
                                 const u32 *cols) {
     struct text out;
     text_init(&out, b->arena);
     for (u32 i = 0; i < count; i++) {
-        text_print(&out, "%s%s", i ? ", " : "", table->cols[cols[i]].name);
+        text_print(&out, "%s%s", i ? ", " : "", quoted(b, table->cols[cols[i]].name));
     }
     return out.ptr ? out.ptr : "";
 }
 
 static const char *waits_text(bool deferrable, bool deferred) {
     return deferred ? " DEFERRABLE INITIALLY DEFERRED" : deferrable ? " DEFERRABLE" : "";
+}
+
+/* Those that ON DELETE SET names: bit i of `set` is the reference's column i. */
+static const char *set_names(struct bind *b, const struct table *table, const struct table_foreign *fk) {
+    u32 *cols = NEW_ARRAY(b->arena, u32, fk->col_count);
+    u32 count = 0;
+    for (u32 i = 0; i < fk->col_count; i++) {
+        cols[count] = fk->cols[i];
+        count += fk->set_on_delete >> i & 1;
+    }
+    return count ? arena_printf(b->arena, " (%s)", column_names(b, table, count, cols)) : "";
 }
 
 static const char *reference_text(struct bind *b, const struct object *object,
@@ -119,11 +137,11 @@ static const char *reference_text(struct bind *b, const struct object *object,
         return "";
     }
     return arena_printf(
-        b->arena, "FOREIGN KEY (%s) REFERENCES %s(%s)%s%s%s%s%s%s%s",
-        column_names(b, object->table, fk->col_count, fk->cols), parent->object->name,
+        b->arena, "FOREIGN KEY (%s) REFERENCES %s(%s)%s%s%s%s%s%s%s%s",
+        column_names(b, object->table, fk->col_count, fk->cols), quoted(b, parent->object->name),
         column_names(b, parent->object->table, fk->col_count, fk->ref_cols),
         fk->match_full ? " MATCH FULL" : "", fk->on_update ? " ON UPDATE " : "", actions[fk->on_update],
-        fk->on_delete ? " ON DELETE " : "", actions[fk->on_delete],
+        fk->on_delete ? " ON DELETE " : "", actions[fk->on_delete], set_names(b, object->table, fk),
         waits_text(fk->deferrable, fk->deferred), fk->unvalidated ? " NOT VALID" : "");
 }
 
@@ -160,16 +178,16 @@ static struct expr *index_text(struct choices *c) {
         for (u32 k = 0; table && k < table->key_count; k++) {
             const struct table_key *key = &table->keys[k];
             const char *text =
-                arena_printf(b->arena, "CREATE UNIQUE INDEX %s ON %s USING btree (%s)", key->name,
-                             object->name, column_names(b, table, key->col_count, key->cols));
+                arena_printf(b->arena, "CREATE UNIQUE INDEX %s ON %s USING btree (%s)", quoted(b, key->name),
+                             quoted(b, object->name), column_names(b, table, key->col_count, key->cols));
             choose(c, key->oid, text_const(b, text, c->position));
         }
         const struct edition_entry *owner =
             object->kind == OBJECT_INDEX ? edition_find_oid(b->snap->edition, object->owner) : NULL;
         if (owner) {
             const char *text =
-                arena_printf(b->arena, "CREATE INDEX %s ON %s USING btree (%s)", object->name,
-                             owner->object->name, object->text ? object->text : "");
+                arena_printf(b->arena, "CREATE INDEX %s ON %s USING btree (%s)", quoted(b, object->name),
+                             quoted(b, owner->object->name), object->text ? object->text : "");
             choose(c, object->oid, text_const(b, text, c->position));
         }
     }
@@ -211,13 +229,6 @@ static const struct {
     {"pg_encoding_to_char", 1, 1, 'n'}, {"col_description", 2, 2, '0'},
     {"shobj_description", 2, 2, '0'},   {"pg_get_serial_sequence", 2, 2, 's'},
 };
-
-/* A name as SQL text has it. */
-static const char *quoted(struct bind *b, const char *name) {
-    union lit none = {0}, in = {.str = str_from(sv_from(name))}, out = in;
-    u8 fault = op_eval(OP_QUOTE_IDENT, &out, in, none, none, b->arena);
-    return fault ? name : arena_sv(b->arena, sv_of(out.str)).ptr;
-}
 
 /* pg_get_serial_sequence('table', 'column') */
 static FALLIBLE serial_of(struct bind *b, const struct call *call, struct expr **out) {

@@ -69,6 +69,7 @@ FALLIBLE bind_order(struct bind *b, struct select *s) {
     s->query.aggs_allowed = 1;
     s->query.windows_allowed = 1;
     s->query.sets_allowed = !s->fixed;
+    s->query.outputs = s;
     JSON_EACH(node, json_get(s->body, "sortClause")) {
         const struct json *sort = node_body(node);
         struct order_item item = {0};
@@ -85,6 +86,7 @@ FALLIBLE bind_order(struct bind *b, struct select *s) {
     s->query.aggs_allowed = 0;
     s->query.windows_allowed = 0;
     s->query.sets_allowed = 0;
+    s->query.outputs = NULL;
     return ERR_OK;
 }
 

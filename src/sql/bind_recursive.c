@@ -136,7 +136,10 @@ bool bind_names_itself(const struct cte *cte) {
 static FALLIBLE check_clauses(struct bind *b, const struct cte *cte, const struct json *query) {
     i32 position = json_position(cte->body);
     static const char *const clauses[][2] = {
-        {"sortClause", "ORDER BY"}, {"limitOffset", "OFFSET"}, {"limitCount", "LIMIT"}};
+        {"sortClause", "ORDER BY"},
+        {"limitOffset", "OFFSET"},
+        {"limitCount", "LIMIT"},
+        {"lockingClause", "FOR UPDATE/SHARE"}};
     for (i64 i = 0; i < COUNT_OF(clauses); i++) {
         if (json_get(query, clauses[i][0])) {
             FAIL_AT(b->err, NOT_SUPPORTED, position, "%s in a recursive query is not implemented",
@@ -275,13 +278,16 @@ FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out
     const struct json *query = node_body(json_get(cte->body, "ctequery"));
     struct cte_result *result = cte->result;
     TRY(check_form(b, cte, query));
-    if (json_get(query, "withClause")) {
-        return unsupported(b, json_position(cte->body), "WITH inside a recursive query");
+    const struct json *with = json_get(query, "withClause");
+    if (mentions(with, cte->name)) {
+        return unsupported(b, json_position(cte->body), "the recursive query itself in a WITH inside it");
     }
+    const struct cte *scope = cte->scope;
     struct select_out first;
     struct select_out again;
     struct way *way = NULL;
-    TRY(bind_subselect(b, json_get(query, "larg"), cte->scope, cte->outer_query, false, &first));
+    TRY(bind_with(b, with, cte->outer_query, &scope));
+    TRY(bind_subselect(b, json_get(query, "larg"), scope, cte->outer_query, false, &first));
     TRY(bind_cte_names(b, cte, &first));
     first.rel = widen_first(b, first.rel, first.names);
     result->names = first.names;
@@ -293,7 +299,8 @@ FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out
     result->col_count = first.rel->out.count;
     result->draft = bind_fix_open(b, first.rel, result->names, !json_flag(query, "all"));
     fix_call(result->draft, 0, cte->name);
-    TRY(bind_subselect(b, json_get(query, "rarg"), cte->scope, cte->outer_query, false, &again));
+    TRY(bind_subselect(b, json_get(query, "rarg"), scope, cte->outer_query, false, &again));
+    TRY(bind_with_unused(b, scope, cte->scope));
     TRY(way ? bind_way_on(way, &again.rel) : ERR_OK);
     TRY(match_types(b, cte, &again.rel));
     out->rel = bind_fix_close(b, result->draft, again.rel);

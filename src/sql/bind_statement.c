@@ -160,10 +160,7 @@ FALLIBLE bind_table_name(struct bind *b, const struct json *range_var, const cha
     TRY(bind_only(b, range_var, "schemaname relname inh relpersistence alias location", position));
     const char *name = json_text(range_var, "relname");
     *out = keep(b, name ? name : "");
-    if (!json_is(range_var, "relpersistence", "p")) {
-        return unsupported(b, position, "a temporary or unlogged table");
-    }
-    return ERR_OK; /* ONLY changes nothing: no table inherits from another */
+    return ERR_OK; /* relpersistence is for who makes one (ddl_target). ONLY changes nothing: no table inherits from another */
 }
 
 const struct json *bind_into(const struct json *body) {

@@ -82,8 +82,9 @@ static FALLIBLE sequence_type(struct bind *b, const struct json *option, struct 
     }
     if (io->has_type && io->like.type.id != type.id) { /* limits that were the type's follow it */
         struct range old = range_of_type(io->like.type);
-        io->has_max = io->has_max && io->like.max != (i64)old.hi;
-        io->has_min = io->has_min && io->like.min != (i64)old.lo;
+        struct range now = range_of_type(type);
+        io->like.max = io->like.max == (i64)old.hi ? (i64)now.hi : io->like.max;
+        io->like.min = io->like.min == (i64)old.lo ? (i64)now.lo : io->like.min;
     }
     io->like.type = type;
     return ERR_OK;

@@ -240,15 +240,17 @@ struct constraints_statement { /* SET CONSTRAINTS */
     i32 count;
     u32 *oids; /* of references and keys */
 };
+enum tx_access { ACCESS_UNSAID, ACCESS_READ, ACCESS_WRITE };
 struct tx_statement { /* a savepoint's name is `name` */
     u8 kind;          /* enum tx_kind */
-    b8 read_only, chain;
+    u8 access;        /* enum tx_access */
+    b8 chain;
 };
 struct set_statement { /* SET, SHOW */
     const char *name;  /* NULL: SET TRANSACTION; SHOW ALL: "all" */
     const char *value; /* text; NULL = default */
     b8 local;
-    b8 read_only; /* SET TRANSACTION */
+    u8 access; /* SET TRANSACTION: enum tx_access */
 };
 struct explain_statement {
     u32 levels; /* EXPLAIN_… bits */

@@ -152,6 +152,7 @@ struct query {
     pending_list below; /* those in arguments of aggregates and in group keys */
     const struct json *window_clause;
     const struct cte *ctes;
+    struct select *outputs; /* while its ORDER BY is bound: expressions may use output columns */
 };
 
 struct origin { /* of a plan column, for errors */
@@ -616,7 +617,7 @@ FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement 
 FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
                         struct statement *out);
 FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
-FALLIBLE bind_tx_option(struct bind *b, const struct json *option, b8 *out_read_only);
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, u8 *out_access);
 FALLIBLE bind_checkpoint(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);

@@ -347,6 +347,33 @@ static void test_boxes(void **state) {
     close_db();
 }
 
+/* What an earlier statement kept on the card: it is found, made anew, or not kept, and nothing of it is left behind. */
+static void test_kept(void **state) {
+    (void)state;
+    static const struct piece pieces_kept[] = {
+        {"auto", "select count(*) from h xy, h yz, h xz where xy.a = xz.a and xy.b = yz.a and xz.b = yz.b", 1},
+        {"auto",
+         "select sum(xy.a + yz.b)::bigint from h xy, h yz, h xz where xy.a = xz.a and xy.b = yz.a and "
+         "xz.b = yz.b",
+         1}};
+    for (size_t i = 0; i < sizeof pieces_kept / sizeof *pieces_kept; i++) {
+        open_db("5MB", i ? "woven" : "vm");
+        run("set device = cpu");
+        run("create table h as select distinct least(a, b) a, greatest(a, b) b from "
+            "(select i * i % 911 * (i % 5) % 90 a, i * 7919 % 3001 % 90 b from generate_series(1::bigint, 900) v(i)) e "
+            "where a <> b");
+        run("set multiway = on");
+        fail_each_call(&pieces_kept[i], 0, 1, 2);
+        fail_each_call(&pieces_kept[i], 2, 1, 3);
+        fail_each_call(&pieces_kept[i], 700, 2, 5);
+        assert_false(spills(&pieces_kept[i]));
+        refuse_memory(&pieces_kept[i], 16);
+        run("insert into h values (500, 501)"); /* and while it is kept */
+        refuse_memory(&pieces_kept[i], 16);
+        close_db();
+    }
+}
+
 /* Devices are described, whatever of the card cannot be measured. */
 static void test_devices(void **state) {
     (void)state;
@@ -383,6 +410,7 @@ int main(void) {
                                        cmocka_unit_test(test_rounds),
                                        cmocka_unit_test(test_rounds_elsewhere),
                                        cmocka_unit_test(test_boxes),
+                                       cmocka_unit_test(test_kept),
                                        cmocka_unit_test(test_devices)};
     return cmocka_run_group_tests(tests, open_simt, NULL);
 }

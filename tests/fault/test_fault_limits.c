@@ -123,6 +123,18 @@ static const struct giant {
     {"select 0.", "3", "", "", "", 100000, NULL},
 };
 
+/* A list of tables that is too long says how long it is. */
+static void test_how_many(void **state) {
+    (void)state;
+    struct writer w = {NULL, 0, 0};
+    put(&w, "select count(*) from t");
+    put_numbered(&w, ", t t#", "", 1234);
+    assert_int_not_equal(wf_query(f.conn, w.text, NULL), WF_OK);
+    assert_non_null(strstr(wf_connection_error(f.conn)->message, "1235 tables"));
+    assert_non_null(strstr(wf_connection_error(f.conn)->message, "more than 1000"));
+    free(w.text);
+}
+
 static void test_giants(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof giants / sizeof *giants; i++) {
@@ -459,7 +471,7 @@ static void test_long_texts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_giants),
+        cmocka_unit_test(test_how_many), cmocka_unit_test(test_giants),
         cmocka_unit_test(test_many_tables),
         cmocka_unit_test(test_small_stack),
         cmocka_unit_test(test_small_memory),

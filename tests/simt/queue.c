@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BLOCKED = -1 }; /* a stream got ahead as far as something that waits for one that is at work */
 enum op_kind { OP_COPY, OP_SET_BYTES, OP_SET_WORDS, OP_LAUNCH, OP_RECORD, OP_WAIT };
 
 struct event {
@@ -243,12 +244,13 @@ static int run_ahead(void) {
             for (u32 n = (u32)(dice >> 50) % 4 + 1; n && code == 0 && s->head && !s->busy; n--) {
                 code = run_head(s);
             }
-            return code;
+            return code == BLOCKED ? 0 : code;
         }
     }
     return 0;
 }
 
+/* BLOCKED: what was asked for is behind something that began and waits. */
 static int run_until(struct stream *stream, u64 seq) {
     while (stream->head != NULL && !stream->busy && stream->head->seq <= seq) {
         int code = run_ahead();
@@ -259,7 +261,7 @@ static int run_until(struct stream *stream, u64 seq) {
             return code;
         }
     }
-    return 0;
+    return stream->head != NULL && stream->busy && stream->head->seq <= seq ? BLOCKED : 0;
 }
 
 static int finish(int code) {

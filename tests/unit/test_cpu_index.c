@@ -3,7 +3,8 @@
  * Keys in order, shuffled, spread, random over 64 bits; unique or repeated, a few with very many
  * rows; with NULLs, in one chunk, many, none. Each index must give, for every key there is and for
  * keys that are not there, exactly its rows, ascending; and so must its plain form, which kernels
- * read, and the loops that look up a vector of keys, of every processor level. */
+ * read, and the loops that look up a vector of keys, of every processor level. Of a chain, its parts together
+ * must. */
 #include "cpu/lookup.h"
 #include "test_cpu_fixture.h"
 
@@ -103,8 +104,9 @@ static int by_key(const void *a, const void *b) {
     return ea->key != eb->key ? (ea->key < eb->key ? -1 : 1) : ea->row < eb->row ? -1 : 1;
 }
 
-static void check(const struct index *index, i64 rows, bool nulls) {
-    static struct entry sorted[ROWS_MAX];
+static struct entry sorted[ROWS_MAX];
+
+static i64 sort_entries(i64 rows, bool nulls) {
     i64 n = 0;
     for (i64 i = 0; i < rows; i++) {
         if (!nulls || !is_null[i]) {
@@ -112,6 +114,32 @@ static void check(const struct index *index, i64 rows, bool nulls) {
         }
     }
     qsort(sorted, (size_t)n, sizeof *sorted, by_key);
+    return n;
+}
+
+static void check_chain(const struct index *chain, i64 rows, bool nulls) {
+    i64 n = sort_entries(rows, nulls);
+    assert_int_equal(chain->row_count, n);
+    assert_false(chain->unique);
+    for (i64 i = 0; i < n;) {
+        i64 asked = sorted[i].key;
+        for (i64 p = 0; p < chain->part_count; p++) {
+            const struct index *part = &chain->parts[p];
+            u32 lo;
+            u32 hi;
+            const u32 *list;
+            find(part, asked, &lo, &hi, &list);
+            for (; lo < hi; lo++, i++) {
+                assert_true(i < n && sorted[i].key == asked);
+                assert_int_equal(part->base + (list ? list[lo] : lo), sorted[i].row);
+            }
+        }
+        assert_true(i == n || sorted[i].key != asked);
+    }
+}
+
+static void check(const struct index *index, i64 rows, bool nulls) {
+    i64 n = sort_entries(rows, nulls);
     assert_int_equal(index->row_count, n);
     u32 lo;
     u32 hi;
@@ -251,6 +279,11 @@ static void build_and_check(i32 shape, i64 rows, i64 chunk_rows, bool nulls, i32
     struct run_devices devices = {.count = 1, .list = {f.cpu}};
     assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
     struct index *index = f.x.vars[dst].index;
+    if (index->form == INDEX_CHAIN) {
+        check_chain(index, rows, nulls);
+        fix_fini(&f);
+        return;
+    }
     check(index, rows, nulls);
     check_lookups(index, rows);
     assert_int_equal(index_plain(&f.x, index), ERR_OK);
@@ -269,6 +302,22 @@ static void test_forms(void **state) {
             build_and_check(shape, ROWS_MAX, 3000, nulls, 4);
         }
     }
+}
+
+/* Parts end where chunks do, within them, behind several. */
+static void test_chains(void **state) {
+    UNUSED(state);
+    static const i64 limits[] = {0, 1, 100, 4096, 39999};
+    for (i64 l = 0; l < COUNT_OF(limits); l++) {
+        index_rows_limit(limits[l]);
+        for (i32 shape = 0; shape < SHAPES; shape++) {
+            i64 rows = limits[l] > 100 || limits[l] == 0 ? ROWS_MAX : 700;
+            build_and_check(shape, rows, 3000, shape & 1, 2);
+            build_and_check(shape, rows, rows / 7, !(shape & 1), 1);
+            build_and_check(shape, 130, 9, shape & 1, 2);
+        }
+    }
+    index_rows_limit(INDEX_ROWS_MOST);
 }
 
 static void test_choice(void **state) {
@@ -306,12 +355,11 @@ static void test_choice(void **state) {
 }
 
 /* Every allocation of a build may be refused: 53200, and nothing leaks. */
-static void test_refusals(void **state) {
-    UNUSED(state);
+static void check_refusals(void) {
     static const i32 shapes[] = {SHUFFLED, SPREAD, FAR, REPEATED, REPEATED_FAR};
     for (i64 s = 0; s < COUNT_OF(shapes); s++) {
         bool done = false;
-        for (i64 nth = 1; !done && nth < 60; nth++) {
+        for (i64 nth = 1; !done && nth < 200; nth++) {
             struct fix f;
             fix_init(&f, 2);
             const u8 kinds[1] = {KIND_I64};
@@ -338,9 +386,19 @@ static void test_refusals(void **state) {
     }
 }
 
+static void test_refusals(void **state) {
+    UNUSED(state);
+    check_refusals();
+    index_rows_limit(ROWS_MAX / 3);
+    check_refusals();
+    index_rows_limit(INDEX_ROWS_MOST);
+}
+
 int main(void) {
+    index_rows_limit(INDEX_ROWS_MOST); /* single indexes, but where a test says so */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_chains),
         cmocka_unit_test(test_choice),
         cmocka_unit_test(test_refusals),
     };

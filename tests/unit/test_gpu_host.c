@@ -129,6 +129,15 @@ static void test_host_steps(void **state) {
     run("set device = cpu");
     run("create table keys as select i x, i * 7919 % 50021 k from generate_series(1, 40000) v(i)");
     run("set device = gpu");
+    run("set host_rows = 5000");
+    check_steps("select count(*), sum(t.g) from keys a join t on t.x = a.k", "FEW FEW CHAIN FEW RESULT");
+    run("set device = cpu");
+    run("create table many as select i * 7919 % 100003 k from generate_series(1, 70000) v(i)");
+    run("set device = gpu");
+    run("set host_rows = 0");
+    run("set optimizer = off");
+    check_steps("select count(*), sum(many.k) from t join many on many.k = t.x", "GPU ROWS CHAIN GPU RESULT");
+    run("reset optimizer");
     run("set host_rows = 1000000");
     run("set statement_memory = '500kB'");
     check_steps("select count(*), sum(b.x) from keys a join keys b on a.x = b.k", "FEW FEW PASSES FEW RESULT");

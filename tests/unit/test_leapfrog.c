@@ -260,7 +260,7 @@ static void add_atom(struct query *q, int table, int a, int b) {
 }
 
 static void draw_query(struct query *q, int kind) {
-    *q = (struct query){.vars = 3 + draw(3)};
+    *q = (struct query){.vars = kind < 4 ? 3 + draw(4) : 3 + draw(3)};
     int table = draw(TABLES);
     for (int v = 0; v < VARS_MOST; v++) {
         q->smaller[v] = NONE;
@@ -282,6 +282,23 @@ static void draw_query(struct query *q, int kind) {
     for (int more = kind >= 4 ? draw(4) : 0; more > 0; more--) {
         add_atom(q, draw(TABLES - 1), draw(q->vars), draw(q->vars));
         q->smaller[draw(q->vars)] = draw(q->vars);
+    }
+}
+
+/* One variable in as many lists as there are others, which all are in a path, some of them turned: `runs`
+ * lists meet at once. Edges and loops of table 0 and 1 are there once, so lists of these have no value twice. */
+static void draw_star(struct query *q, int runs) {
+    *q = (struct query){.vars = runs + 1};
+    int table = draw(4);
+    for (int v = 0; v < VARS_MOST; v++) {
+        q->smaller[v] = NONE;
+    }
+    for (int v = 0; v + 1 < runs; v++) {
+        add_atom(q, table, v, v + 1);
+    }
+    for (int v = 0; v < runs; v++) {
+        bool turned = draw(4) == 0;
+        add_atom(q, draw(4) ? table : draw(TABLES - 1), turned ? runs : v, turned ? v : runs);
     }
 }
 
@@ -402,6 +419,21 @@ static void test_drawn(void **state) {
     close_db();
 }
 
+/* Four to six lists at once, in order and out of it, with values that repeat and without. */
+static void test_lists(void **state) {
+    (void)state;
+    struct query q;
+    open_db("64MB", "vm");
+    for (int round = 0; round < 2; round++) {
+        draw_tables();
+        for (int runs = 4; runs <= 6; runs++) {
+            draw_star(&q, runs);
+            check_query(&q, on_cpu);
+        }
+    }
+    close_db();
+}
+
 static void test_long(void **state) {
     (void)state;
     struct query q;
@@ -421,6 +453,8 @@ static void test_devices(void **state) {
         draw_query(&q, kind);
         check_query(&q, on_both);
     }
+    draw_star(&q, 4);
+    check_query(&q, on_both);
     close_db();
 }
 
@@ -457,6 +491,7 @@ static void test_failing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_long),
         cmocka_unit_test(test_failing),
         cmocka_unit_test(test_devices),

@@ -677,6 +677,51 @@ static void nothing_happens_unasked(void **state) {
     assert_int_equal(cu.event_destroy(event), 400);
 }
 
+/* A stream brings what another copies for a third to take away, in two places each. */
+static void streams_wait_for_each_other(void **state) {
+    (void)state;
+    enum { ROUNDS = 100 };
+    static u32 in[ROUNDS][16], got[ROUNDS][16];
+    void *up, *down, *came[2], *left[2], *made[2], *gone[2];
+    u64 from[2], to[2];
+    assert_int_equal(cu.stream_create(&up, 1), 0);
+    assert_int_equal(cu.stream_create(&down, 1), 0);
+    for (u32 k = 0; k < 2; k++) {
+        void **events[] = {&came[k], &left[k], &made[k], &gone[k]};
+        for (u32 e = 0; e < 4; e++) {
+            assert_int_equal(cu.event_create(events[e], 0), 0);
+        }
+        from[k] = device(64);
+        to[k] = device(64);
+    }
+    assert_int_equal(cu.stream_synchronize(stream), 0); /* they are empty */
+    for (u32 i = 0; i < ROUNDS; i++) {
+        u32 k = i & 1;
+        memset(in[i], (int)i + 1, sizeof(in[i]));
+        assert_int_equal(cu.stream_wait_event(up, left[k], 0), 0);
+        assert_int_equal(cu.copy_to_device(from[k], in[i], sizeof(in[i]), up), 0);
+        assert_int_equal(cu.event_record(came[k], up), 0);
+        assert_int_equal(cu.stream_wait_event(stream, came[k], 0), 0);
+        assert_int_equal(cu.stream_wait_event(stream, gone[k], 0), 0);
+        assert_int_equal(cu.copy_device(to[k], from[k], sizeof(in[i]), stream), 0);
+        assert_int_equal(cu.event_record(left[k], stream), 0);
+        assert_int_equal(cu.event_record(made[k], stream), 0);
+        assert_int_equal(cu.stream_wait_event(down, made[k], 0), 0);
+        assert_int_equal(cu.copy_to_host(got[i], to[k], sizeof(got[i]), down), 0);
+        assert_int_equal(cu.event_record(gone[k], down), 0);
+    }
+    assert_int_equal(cu.stream_synchronize(down), 0);
+    assert_memory_equal(got, in, sizeof(in));
+    for (u32 k = 0; k < 2; k++) {
+        void *events[] = {came[k], left[k], made[k], gone[k]};
+        for (u32 e = 0; e < 4; e++) {
+            assert_int_equal(cu.event_destroy(events[e]), 0);
+        }
+    }
+    assert_int_equal(cu.stream_destroy(up), 0);
+    assert_int_equal(cu.stream_destroy(down), 0);
+}
+
 static void refused(const char *text, const char *word) {
     char log[4096];
     char *image;
@@ -839,6 +884,7 @@ int main(void) {
         TEST(waiting_forever_is_reported),
         TEST(host_dereference_faults),
         TEST(nothing_happens_unasked),
+        TEST(streams_wait_for_each_other),
         TEST(text_is_both_languages),
         TEST(preludes_have_the_same_words),
         TEST(memory_is_limited),
