@@ -115,6 +115,12 @@ static i64 system_map(i64 file, i64 bytes, void **out) {
     return at == MAP_FAILED ? -(i64)errno : 0;
 }
 
+static i64 system_map_at(i64 file, i64 from, i64 bytes, void *at) {
+    void *got = mmap(at, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+                     (int)file, (off_t)from);
+    return got == MAP_FAILED ? -(i64)errno : 0;
+}
+
 static void system_unmap(void *at, i64 bytes) {
     (void)munmap(at, (size_t)bytes);
 }
@@ -186,6 +192,7 @@ const struct disk disk_system = {.open = system_open,
                                  .reserve = system_reserve,
                                  .free_bytes = system_free_bytes,
                                  .map = system_map,
+                                 .map_at = system_map_at,
                                  .unmap = system_unmap,
                                  .close = system_close,
                                  .resize = system_resize,

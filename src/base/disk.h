@@ -29,6 +29,8 @@ struct disk {
     i64 (*reserve)(i64 file, i64 at, i64 bytes); /* room on the disk, so that no write lacks it */
     i64 (*free_bytes)(const char *folder);
     i64 (*map)(i64 file, i64 bytes, void **out); /* shared and writable; may exceed the size */
+    /* A part of it at addresses that the caller has, in place of what is there; whole pages. */
+    i64 (*map_at)(i64 file, i64 from, i64 bytes, void *at);
     void (*unmap)(void *at, i64 bytes);
     void (*close)(i64 file);
     i64 (*resize)(i64 file, i64 bytes);

@@ -349,6 +349,18 @@ wf_status memory_refused(struct memory *mem, struct error *err, i64 bytes) {
     return code;
 }
 
+/* What rows at rest may still take: half of what others leave to the statement. */
+static i64 left_for_rows(const struct memory *mem) {
+    i64 own = atomic_load_explicit(&mem->used_bytes, memory_order_relaxed);
+    i64 left = I64_MAX;
+    for (const struct memory *m = mem; m; m = m->parent) {
+        i64 others = atomic_load_explicit(&m->used_bytes, memory_order_relaxed) - own;
+        i64 room = room_of(m, true) - others;
+        left = m->limit_bytes ? MIN_OF(left, room / 2 - own) : left;
+    }
+    return left;
+}
+
 bool mem_in_temp(const struct memory *mem, const void *ptr) {
     return mem->temp && temp_owns(mem->temp, ptr);
 }
@@ -395,18 +407,6 @@ void mem_pass(const struct memory *mem, const void *at, i64 bytes) {
     if (mem->temp && temp_owns(mem->temp, at)) {
         temp_pass(mem->temp, at, bytes);
     }
-}
-
-/* What rows at rest may still take: half of what others leave to the statement. */
-static i64 left_for_rows(const struct memory *mem) {
-    i64 own = atomic_load_explicit(&mem->used_bytes, memory_order_relaxed);
-    i64 left = I64_MAX;
-    for (const struct memory *m = mem; m; m = m->parent) {
-        i64 others = atomic_load_explicit(&m->used_bytes, memory_order_relaxed) - own;
-        i64 room = room_of(m, true) - others;
-        left = m->limit_bytes ? MIN_OF(left, room / 2 - own) : left;
-    }
-    return left;
 }
 
 static void *alloc_aside(struct memory *mem, i64 bytes) {
@@ -506,12 +506,18 @@ static void arena_put_block(struct arena *arena, struct arena_block *block, i64 
     arena->end = (u8 *)block + size;
 }
 
+/* Arenas of so many bytes grow with rows: they take what rows at rest may. */
+static bool arena_spills(const struct memory *mem, i64 size) {
+    bool rows = size >= ARENA_BLOCK_MAX && left_for_rows(mem) < size;
+    return mem->temp && size >= TEMP_LEAST && (rows || memory_left(mem) < size);
+}
+
 /* False when the budget refuses a block that may be refused. */
 static bool arena_add_block(struct arena *arena, i64 bytes, bool may_refuse) {
     i64 size = arena->head ? MIN_OF(arena->head->bytes * 2, ARENA_BLOCK_MAX) : ARENA_BLOCK_MIN;
     size = MAX_OF(size, bytes + (i64)sizeof(struct arena_block));
-    if (size >= TEMP_LEAST && arena->mem->temp && memory_left(arena->mem) < size) {
-        struct arena_block *spilled = mem_alloc(arena->mem, size);
+    if (arena_spills(arena->mem, size)) {
+        struct arena_block *spilled = mem_alloc_aside(arena->mem, size);
         if (spilled) {
             memset(spilled, 0, (size_t)size);
             spilled->in_temp = 1;

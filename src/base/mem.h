@@ -83,6 +83,7 @@ bool mem_in_temp(const struct memory *mem,
 void *room_open(i64 bytes);           /* NULL: there is none */
 bool room_fill(void *at, i64 bytes);  /* what is in it is not known */
 void room_empty(void *at, i64 bytes);
+bool room_renew(void *at, i64 bytes); /* empty, whatever was mapped in its place */
 void room_close(void *at, i64 bytes);
 
 /* An arena hands out memory that is freed all at once. Allocation never returns NULL: when the

@@ -49,6 +49,11 @@ void room_empty(void *at, i64 bytes) {
     (void)mprotect(at, (size_t)bytes, PROT_NONE);
 }
 
+bool room_renew(void *at, i64 bytes) {
+    int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    return mmap(at, (size_t)bytes, PROT_NONE, how, -1, 0) != MAP_FAILED;
+}
+
 void room_close(void *at, i64 bytes) {
     (void)munmap(at, (size_t)bytes);
 }

@@ -71,6 +71,8 @@ void temp_fini(struct temp *temp) {
         free_items(temp->free_lists[c]);
     }
     free_items(temp->unused);
+    ASSERT(temp->shown_count == 0);
+    free(temp->shown);
     cond_fini(&temp->ended);
     mutex_fini(&temp->lock);
 }
@@ -94,11 +96,20 @@ static void *fail(struct temp *temp, i64 number, i64 bytes) {
     return NULL;
 }
 
+static void cool_shown(struct temp *temp) {
+    mutex_lock(&temp->lock);
+    for (i64 i = 0; i < temp->shown_count; i++) {
+        disk_cool(temp->shown[i].at, temp->shown[i].bytes);
+    }
+    mutex_unlock(&temp->lock);
+}
+
 /* How many bytes of pages there are, or were: many leave. */
 static i64 cool(struct temp *temp) {
     i64 bytes = process_shared_bytes() - temp->shared_before;
     if (bytes > temp->warm_bytes) {
         disk_cool(atomic_load(&temp->base), temp->span);
+        cool_shown(temp);
         atomic_fetch_add_explicit(&temp->cooled, 1, memory_order_relaxed);
     } else {
         atomic_store_explicit(&temp->cooled, 0, memory_order_relaxed);
@@ -211,6 +222,41 @@ void *temp_alloc(struct temp *temp, i64 bytes) {
     return block;
 }
 
+bool temp_show(struct temp *temp, void *block, void *at, i64 bytes) {
+    ASSERT(temp_owns(temp, block) && (size_t)at % TEMP_LEAST == 0 && bytes % TEMP_LEAST == 0);
+    mutex_lock(&temp->lock);
+    if (temp->shown_count == temp->shown_cap) {
+        i64 cap = MAX_OF(2 * temp->shown_cap, 8);
+        struct temp_shown *grown = realloc(temp->shown, (size_t)cap * sizeof *grown);
+        temp->shown = grown ? grown : temp->shown;
+        temp->shown_cap = grown ? cap : temp->shown_cap;
+    }
+    i64 from = (u8 *)block - atomic_load(&temp->base);
+    bool room = temp->shown_count < temp->shown_cap;
+    i64 failed = room ? disk_now->map_at(temp->file, from, bytes, at) : -ENOMEM;
+    if (failed) {
+        fail(temp, -failed, bytes);
+    } else {
+        temp->shown[temp->shown_count++] = (struct temp_shown){at, bytes, file_guard_open(at, bytes)};
+    }
+    mutex_unlock(&temp->lock);
+    return !failed;
+}
+
+void temp_hide(struct temp *temp, void *at, i64 bytes) {
+    mutex_lock(&temp->lock);
+    i64 i = 0;
+    while (i < temp->shown_count && temp->shown[i].at != at) {
+        i++;
+    }
+    CHECK(i < temp->shown_count && temp->shown[i].bytes == bytes);
+    temp->torn |= file_guard_torn(temp->shown[i].guard);
+    file_guard_close(temp->shown[i].guard);
+    temp->shown[i] = temp->shown[--temp->shown_count];
+    CHECK(room_renew(at, bytes)); /* or readers would find what is another block's next */
+    mutex_unlock(&temp->lock);
+}
+
 void temp_free(struct temp *temp, void *ptr, i64 bytes) {
     i64 size;
     i32 class = class_of(bytes, &size);
@@ -291,8 +337,17 @@ wf_status temp_refused(const struct temp *temp, struct error *err) {
     return code;
 }
 
-wf_status temp_check(const struct temp *temp, struct error *err) {
-    if (atomic_load(&temp->base) && file_guard_torn(temp->guard)) {
+wf_status temp_check(struct temp *temp, struct error *err) {
+    if (!atomic_load(&temp->base)) {
+        return ERR_OK;
+    }
+    mutex_lock(&temp->lock);
+    bool torn = temp->torn || file_guard_torn(temp->guard);
+    for (i64 i = 0; i < temp->shown_count; i++) {
+        torn = torn || file_guard_torn(temp->shown[i].guard);
+    }
+    mutex_unlock(&temp->lock);
+    if (torn) {
         return error_set(err, ERR_IO, -1, "the disk did not give back temporary data from \"%s\"",
                          temp->folder);
     }

@@ -17,6 +17,12 @@ enum {
 };
 
 struct temp_free;
+/* A block that is also to be seen elsewhere. */
+struct temp_shown {
+    u8 *at;
+    i64 bytes;
+    i32 guard;
+};
 struct temp {
     const char *folder; /* lives at least as long */
     i64 limit_bytes;    /* of the file; 0 = half of what is free on the disk */
@@ -32,6 +38,9 @@ struct temp {
     struct temp_free *free_lists[TEMP_CLASSES]; /* by size */
     struct temp_free *unused;                   /* of such lists */
     i32 guard;                        /* of file.h */
+    b8 torn;                          /* a block that was shown elsewhere met a page that was not given back */
+    struct temp_shown *shown;
+    i64 shown_count, shown_cap;
     _Atomic i64 looked_ns;            /* when somebody last looked how many pages are in memory */
     _Atomic i32 cooled;               /* how many looks in a row found too many */
     struct thread *cooler;            /* looks, too, since whoever works may be long at it */
@@ -48,6 +57,10 @@ void temp_fini(struct temp *temp);
  * temp_refused says which. Freed with the same size. */
 void *temp_alloc(struct temp *temp, i64 bytes);
 void temp_free(struct temp *temp, void *ptr, i64 bytes);
+/* The first bytes of a block at other addresses too, whole pages of a room (mem.h), until temp_hide,
+ * after which the room is empty. False: it cannot be, and nothing was changed. */
+bool temp_show(struct temp *temp, void *block, void *at, i64 bytes);
+void temp_hide(struct temp *temp, void *at, i64 bytes);
 static inline bool temp_owns(const struct temp *temp, const void *ptr) {
     const u8 *base = atomic_load_explicit(&temp->base, memory_order_acquire);
     return base && (const u8 *)ptr >= base && (const u8 *)ptr < base + temp->span;
@@ -59,10 +72,13 @@ void temp_read(struct temp *temp, void *to, const void *from, i64 bytes);
 void temp_pass(struct temp *temp, const void *at, i64 bytes);
 /* Many pages in memory leave it. Asked as often as one likes. */
 void temp_cool(struct temp *temp);
-/* Whether the last block was refused, and the error for it. */
+/* Whether a block was refused, and the error for it. One that outlives statements forgets it before the next. */
 bool temp_failed(const struct temp *temp);
+static inline void temp_forget(struct temp *temp) {
+    atomic_store(&temp->failure, 0);
+}
 wf_status temp_refused(const struct temp *temp, struct error *err);
 /* ERR_IO when the disk did not give back what was written. */
-FALLIBLE temp_check(const struct temp *temp, struct error *err);
+FALLIBLE temp_check(struct temp *temp, struct error *err);
 
 #endif

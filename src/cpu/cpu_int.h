@@ -366,11 +366,11 @@ void scan_end(struct pipe_run *run);
 /* pipeline.c */
 FALLIBLE run_vectors(struct worker *w, i64 first, i64 end);
 FALLIBLE note_output(struct pipe_run *run, const struct worker *w, i64 morsel);
-FALLIBLE pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
+
 /* count tasks over the pool; inline when there is no use for it. */
 void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 worker), void *arg);
 
-/* The parts of pipeline_run, for pipelines that run slice by slice: open, then any number of
+/* The parts of a pipeline's run, for pipelines that run slice by slice: open, then any number of
  * windows of the source [first, end) cut into morsels of `morsel_rows`, then close. A window
  * replaces what the sinks held. */
 FALLIBLE pipe_open(struct device *dev, struct exec *x, const struct step *step,

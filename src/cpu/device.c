@@ -4,6 +4,7 @@
  * only have to tell a step worth a transfer from one that is not. */
 #include "cpu/boxes.h"
 #include "cpu/cpu_int.h"
+#include "cpu/cut.h"
 
 #include "codes/control.h"
 
@@ -145,12 +146,12 @@ static i64 row_bytes(const struct exec *x, u32 var) {
     return bytes;
 }
 
-static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
+static FALLIBLE step_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
     struct step_metric *metric = &x->metrics[step_no];
     i64 rows = 0;
     switch (step->kind) {
     case STEP_PIPELINE:
-        return pipeline_run(dev, x, step_no, step);
+        return stages_run(dev, x, step_no, step);
     case STEP_BUILD:
         rows = x->vars[step->src].rows;
         if (step->grow && x->vars[step->dst].index) {
@@ -197,6 +198,22 @@ static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const s
     default:
         FAIL(x->err, INTERNAL, "step kind %d is not a device's", step->kind);
     }
+}
+
+/* A step of a loop may run a million times: what it needs to run is given back. */
+static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
+    struct arena *arena = x->arena;
+    struct arena *keep = x->keep;
+    struct arena own;
+    arena_init(&own, x->mem);
+    x->keep = exec_arena(x);
+    x->arena = &own;
+    wf_status status = step_run(dev, x, step_no, step);
+    status = status ? status : arena_check(&own, x->err);
+    x->arena = arena;
+    x->keep = keep;
+    arena_fini(&own);
+    return status ? status : arena_check(exec_arena(x), x->err);
 }
 
 static FALLIBLE cpu_fetch(struct device *dev, struct exec *x, u32 var) {

@@ -101,13 +101,15 @@ wf_status hold_begin(struct worker *w) {
         column_help(tablet, run->loaded[i]);
     }
     hold_ahead(w, 1, AHEAD);
+    bool last = run->worker_count == 1 || run->alone; /* nobody lets go of a column while this one waits */
     wf_status status = ERR_OK;
     for (; w->held_count < run->loaded_count && !status; w->held_count += !status) {
         u32 col = run->loaded[w->held_count];
         bool text = tablet->cols[col].encoding == ENC_STR && !run->texts_pass;
-        status = text ? exec_hold(run->x, tablet, col, &w->err) : column_hold(tablet, col, &w->err);
+        status = text ? exec_hold(run->x, tablet, col, last, &w->err)
+                      : column_hold(tablet, col, last ? HOLD_SHORT : HOLD_IN_MEMORY, &w->err);
     }
-    if (status == ERR_OUT_OF_MEMORY && run->worker_count > 1 && !run->alone) {
+    if (status == ERR_OUT_OF_MEMORY && !last) {
         hold_end(w); /* no row of the morsel was looked at yet */
         w->put_off = 1;
     }

@@ -522,7 +522,7 @@ wf_status index_build(struct exec *x, const struct step *step) {
     struct variable *to = &x->vars[step->dst];
     struct build b;
     variable_reset(to);
-    to->index = index_new(x);
+    (void)index_new(x, step->dst);
     to->on_host = 1;
     to->rows = from->rows;
     work_expect(x, (from->rows > index_rows_most(0) ? 4 : 3) * from->rows); /* parts look again */

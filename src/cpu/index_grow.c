@@ -135,8 +135,7 @@ wf_status index_grow(struct exec *x, const struct step *step) {
     struct variable *to = &x->vars[step->dst];
     if (!to->index || to->copy || to->index->grown_rows > from->rows) {
         variable_reset(to);
-        to->index = index_new(x);
-        TRY(begin_part(x, to->index));
+        TRY(begin_part(x, index_new(x, step->dst)));
     }
     struct index *index = to->index;
     to->on_host = 1;

@@ -150,20 +150,23 @@ static FALLIBLE add_keys(struct exec *x, struct index *index, const i64 *keys, c
 static FALLIBLE set_grow(struct exec *x, const struct step *step) {
     const struct variable *from = &x->vars[step->src];
     struct variable *to = &x->vars[step->dst];
-    if (!to->index || to->copy || to->index->grown_chunks > from->chunks.count) {
+    if (!to->index || to->copy || to->index->grown_rows > from->rows) {
         variable_reset(to);
-        to->index = index_new(x);
-        to->index->form = INDEX_BITS;
-        to->index->unique = 1;
+        *index_new(x, step->dst) = (struct index){.form = INDEX_BITS, .unique = 1};
     }
     struct index *index = to->index;
     to->on_host = 1;
-    for (i64 c = index->grown_chunks; c < from->chunks.count; c++) {
+    i64 row = 0;
+    i64 c = variable_chunk(from, index->grown_rows, &row);
+    for (; c < from->chunks.count; c++) {
         const struct chunk *chunk = from->chunks.items[c];
+        const struct column *col = &chunk->cols[step->col];
+        i64 first = index->grown_rows - row; /* a chunk that has room gets more rows */
         TRY(exec_check(x));
-        TRY(add_keys(x, index, chunk->cols[step->col].data, chunk->cols[step->col].nulls,
-                     chunk->rows));
-        index->grown_chunks = c + 1;
+        TRY(add_keys(x, index, (const i64 *)col->data + first, col->nulls ? col->nulls + first : NULL,
+                     chunk->rows - first));
+        row += chunk->rows;
+        index->grown_rows = row;
     }
     to->rows = from->rows;
     if (index->form == INDEX_HASH) {
@@ -200,8 +203,7 @@ wf_status set_build(struct exec *x, const struct step *step) {
     variable_reset(&x->vars[step->dst]);
     TRY(build_scan(&b, x, x->vars[step->src].chunks.items, x->vars[step->src].chunks.count,
                    step->col));
-    b.index = index_new(x);
-    x->vars[step->dst].index = b.index;
+    b.index = index_new(x, step->dst);
     x->vars[step->dst].on_host = 1;
     x->vars[step->dst].rows = b.rows;
     b.index->row_count = b.keys;

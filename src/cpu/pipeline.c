@@ -794,16 +794,3 @@ void pipe_metric(struct pipe_run *run, u32 step_no, bool fine) {
     run->x->metrics[step_no].rows_out += fine ? rows_held(run, true) : 0;
     close_sinks(run);
 }
-
-/* A step of a loop may run a hundred thousand times: what it needs to run is given back. */
-wf_status pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
-    struct arena *arena = x->arena;
-    struct arena own;
-    arena_init(&own, x->mem);
-    x->keep = exec_arena(x);
-    x->arena = &own;
-    wf_status status = stages_run(dev, x, step_no, step);
-    x->arena = arena;
-    arena_fini(&own);
-    return status ? status : arena_check(exec_arena(x), x->err);
-}

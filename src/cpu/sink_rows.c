@@ -18,7 +18,9 @@ enum {
     BLOCK_SHARE = 32, /* of the memory that is left, what a block may take */
     SHORT_RUN = 2048,   /* rows */
     JOINED_RUN = 16384, /* rows to copy together */
-    HEAP_BYTES_MIN = 64 << 10
+    HEAP_BYTES_MIN = 64 << 10,
+    HEAP_BYTES_MAX = 64 << 20,
+    TAIL_ROWS_MIN = 64 /* room of a chunk that rounds add to */
 };
 
 struct rows_block {
@@ -43,6 +45,7 @@ struct rows_worker {
     VEC(struct rows_run) runs;
     VEC(struct buffer *) heaps;
     i64 heap_used; /* of the last heap */
+    b8 heap_lent;  /* the first one is the variable's: a round before made it */
 };
 
 /* A set of the rows' keys, in its best form. */
@@ -106,13 +109,22 @@ static FALLIBLE add_block(struct worker *w, u32 sink_no, struct rows_worker *row
     return ERR_OK;
 }
 
-static FALLIBLE heap_room(struct worker *w, struct rows_worker *rows, i64 bytes) {
+static FALLIBLE heap_room(struct worker *w, const struct sink *sink, struct rows_worker *rows, i64 bytes) {
     i64 count = rows->heaps.count;
     struct buffer *last = count ? rows->heaps.items[count - 1] : NULL;
     if (last && last->bytes - rows->heap_used >= bytes) {
         return ERR_OK;
     }
-    i64 size = MAX_OF(last ? last->bytes * 2 : HEAP_BYTES_MIN, bytes);
+    if (!last && sink->append) {
+        struct heap_room room = variable_take_heap(w->run->x, sink->var);
+        if (room.heap) {
+            VEC_PUSH(&w->arena, &rows->heaps, buffer_retain(room.heap));
+            rows->heap_used = room.used;
+            rows->heap_lent = 1;
+            return heap_room(w, sink, rows, bytes);
+        }
+    }
+    i64 size = MAX_OF(last ? MIN_OF(last->bytes * 2, (i64)HEAP_BYTES_MAX) : HEAP_BYTES_MIN, bytes);
     struct buffer *heap = buffer_new(w->run->x->mem, size);
     if (!heap) {
         return sink_refused(w, size);
@@ -124,13 +136,13 @@ static FALLIBLE heap_room(struct worker *w, struct rows_worker *rows, i64 bytes)
 
 /* Moves the bytes of made strings from the worker's heap, which the next vector reuses, to the
  * sink's. */
-static FALLIBLE keep_strings(struct worker *w, struct rows_worker *rows, str *s, i64 n,
-                             const b8 *nulls) {
+static FALLIBLE keep_strings(struct worker *w, const struct sink *sink, struct rows_worker *rows,
+                             str *s, i64 n, const b8 *nulls) {
     i64 bytes = 0;
     for (i64 i = 0; i < n; i++) {
         bytes += nulls && nulls[i] ? 0 : s[i].len;
     }
-    TRY(heap_room(w, rows, bytes));
+    TRY(heap_room(w, sink, rows, bytes));
     u8 *to = rows->heaps.items[rows->heaps.count - 1]->data + rows->heap_used;
     rows->heap_used += bytes;
     for (i64 i = 0; i < n; i++) {
@@ -174,7 +186,7 @@ static FALLIBLE copy_rows(struct worker *w, u32 sink_no, struct rows_worker *row
             copy_register(w, fr, col->null_reg, from, n, nulls);
         }
         if (w->run->pipe.made[col->reg]) {
-            TRY(keep_strings(w, rows, (str *)(void *)dst, n, nulls));
+            TRY(keep_strings(w, sink, rows, (str *)(void *)dst, n, nulls));
         }
     }
     struct rows_run *last = rows->runs.count ? &rows->runs.items[rows->runs.count - 1] : NULL;
@@ -292,6 +304,92 @@ static FALLIBLE add_view(struct pipe_run *run, const struct sink *sink,
     return ERR_OK;
 }
 
+/* A column's rows of the runs one after the other; `b` counts data and NULLs. Where a run has none: zeros. */
+static void join_column(const struct exec *x, const struct rows_run *runs, i64 count, u32 b, u8 width,
+                        u8 *to) {
+    for (i64 i = 0; i < count; i++) {
+        const struct buffer *from = runs[i].block->buffers[b];
+        if (from) {
+            mem_copy(x->mem, to, from->data + (runs[i].first << width), runs[i].rows << width);
+        } else {
+            memset(to, 0, (size_t)(runs[i].rows << width));
+        }
+        to += runs[i].rows << width;
+    }
+}
+
+/* The chunk behind whose rows there is room for some that come, NULLs like theirs; NULL: there is none. */
+static struct chunk *tail_of(const struct variable *v, const struct sink *sink,
+                             const struct rows_run *runs, i64 count, i64 rows) {
+    struct chunk *tail = v->chunks.count ? v->chunks.items[v->chunks.count - 1] : NULL;
+    bool fits = tail && tail->rows + rows <= tail->room;
+    for (u32 c = 0; c < sink->col_count && fits; c++) {
+        for (i64 i = 0; i < count && !tail->cols[c].nulls; i++) {
+            fits = fits && !runs[i].block->buffers[2 * c + 1];
+        }
+    }
+    return fits ? tail : NULL;
+}
+
+/* A new one, as large as the variable already is. */
+static struct chunk *tail_new(struct pipe_run *run, const struct sink *sink, const struct rows_run *runs,
+                              i64 count, i64 rows) {
+    struct exec *x = run->x;
+    struct chunk *chunk = chunk_view_new(x, sink->col_count);
+    i64 room = MIN_OF(MAX_OF(x->vars[sink->var].rows, (i64)TAIL_ROWS_MIN), (i64)JOINED_RUN);
+    bool fine = chunk != NULL;
+    room = MAX_OF(room, rows);
+    for (u32 c = 0; c < sink->col_count && fine; c++) {
+        u16 reg = sink->cols[c].reg;
+        bool nulls = false;
+        for (i64 i = 0; i < count; i++) {
+            nulls = nulls || runs[i].block->buffers[2 * c + 1];
+        }
+        struct buffer *data = buffer_new(x->mem, room << run->pipe.width[reg]);
+        struct buffer *marks = nulls ? buffer_new(x->mem, room) : NULL;
+        chunk->buffers[2 * c] = data;
+        chunk->buffers[2 * c + 1] = marks;
+        chunk->cols[c] = (struct column){run->pipe.pipe->regs[reg].kind, data ? data->data : NULL,
+                                         marks ? marks->data : NULL};
+        fine = data && (marks || !nulls);
+    }
+    if (!fine) {
+        chunk_release(chunk);
+        return NULL;
+    }
+    chunk->room = room;
+    chunk->order = x->vars[sink->var].chunks.count;
+    return chunk;
+}
+
+/* Short runs that a round adds: a chunk for each of a million rounds would be most of the memory. Rows that are
+ * there already do not change, whoever reads them. */
+static FALLIBLE add_behind(struct pipe_run *run, const struct sink *sink, const struct rows_run *runs,
+                           i64 count, i64 rows) {
+    struct exec *x = run->x;
+    struct variable *v = &x->vars[sink->var];
+    struct chunk *tail = tail_of(v, sink, runs, count, rows);
+    struct chunk *made = tail ? NULL : tail_new(run, sink, runs, count, rows);
+    struct chunk *chunk = tail ? tail : made;
+    if (!chunk) {
+        return memory_refused(x->mem, x->err, rows * (i64)sizeof(i64));
+    }
+    for (u32 c = 0; c < sink->col_count; c++) {
+        u8 width = run->pipe.width[sink->cols[c].reg];
+        join_column(x, runs, count, 2 * c, width, (u8 *)chunk->cols[c].data + (chunk->rows << width));
+        if (chunk->cols[c].nulls) {
+            join_column(x, runs, count, 2 * c + 1, 0, chunk->cols[c].nulls + chunk->rows);
+        }
+    }
+    chunk->rows += rows;
+    if (made) {
+        variable_append(x, sink->var, made);
+    } else {
+        v->rows += rows;
+    }
+    return ERR_OK;
+}
+
 /* Copies short runs into one block and adds that. */
 static FALLIBLE add_joined(struct pipe_run *run, const struct sink *sink,
                            const struct rows_run *from, i64 count, i64 rows) {
@@ -315,12 +413,7 @@ static FALLIBLE add_joined(struct pipe_run *run, const struct sink *sink,
             status = memory_refused(x->mem, x->err, rows << width);
             break;
         }
-        u8 *to = block.buffers[b]->data;
-        for (i64 i = 0; i < count; i++) {
-            const u8 *data = from[i].block->buffers[b]->data;
-            mem_copy(x->mem, to, data + (from[i].first << width), from[i].rows << width);
-            to += from[i].rows << width;
-        }
+        join_column(x, from, count, b, width, block.buffers[b]->data);
     }
     status = status ? status : add_view(run, sink, &joined);
     for (u32 b = 0; b < 2 * sink->col_count; b++) {
@@ -338,8 +431,10 @@ static FALLIBLE add_runs(struct pipe_run *run, const struct sink *sink, const st
         while (end < count && runs[end].rows < SHORT_RUN && rows < JOINED_RUN) {
             rows += runs[end++].rows;
         }
-        bool alone = end - i == 1 && sink->append; /* many of these may come: none keeps a block */
-        if (end - i > 1 || alone) {
+        if (end > i && sink->append && !run->sliced) {
+            TRY(add_behind(run, sink, &runs[i], end - i, rows));
+            i = end;
+        } else if (end - i > 1) {
             TRY(add_joined(run, sink, &runs[i], end - i, rows));
             i = end;
         } else {
@@ -367,9 +462,14 @@ static void keep_heaps(struct pipe_run *run, u32 sink_no, const struct sink *sin
     const struct pipeline *pipe = run->pipe.pipe;
     for (i32 i = 0; i < run->worker_count; i++) {
         struct rows_worker *rows = run->workers[i] ? run->workers[i]->sinks[sink_no] : NULL;
-        for (i64 h = 0; rows && h < rows->heaps.count; h++) {
+        i64 count = rows ? rows->heaps.count : 0;
+        for (i64 h = count && rows->heap_lent ? 1 : 0; h < count; h++) {
             run->made_bytes += rows->heaps.items[h]->bytes;
             variable_keep_heap(run->x, sink->var, buffer_retain(rows->heaps.items[h]));
+        }
+        if (count && sink->append) {
+            variable_give_heap(run->x, sink->var,
+                               (struct heap_room){rows->heaps.items[count - 1], rows->heap_used});
         }
     }
     if (pipe->source.kind == SOURCE_VAR && pipe->source.ref != NO_VAR) {
@@ -445,6 +545,7 @@ static void close_worker(struct rows_worker *rows, u32 col_count) {
         buffer_release(rows->heaps.items[h]);
     }
     rows->heaps.count = 0;
+    rows->heap_lent = 0;
     rows->runs.count = 0;
 }
 

@@ -754,7 +754,7 @@ static FALLIBLE sort_all(struct sort *s, u32 var, i64 *out_runs) {
         chunk_release(v->chunks.items[c]);
     }
     v->chunks.count = 0;
-    VEC_PUSH(x->arena, &v->chunks, s->out);
+    VEC_PUSH(exec_arena(x), &v->chunks, s->out);
     v->rows = s->want;
     return ERR_OK;
 }

@@ -649,7 +649,7 @@ static bool can_map(struct job *j, const struct seg_bytes *seg) {
 static bool is_there(struct job *j, const struct tablet *tablet, u32 col) {
     struct error ignored; /* a copy meets it again */
     error_reset(&ignored);
-    return !exec_hold(j->x, tablet, col, &ignored);
+    return !exec_hold(j->x, tablet, col, true, &ignored);
 }
 
 static void set_base(const struct segment *seg, u8 kind, struct kseg *out) {

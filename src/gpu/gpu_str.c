@@ -429,7 +429,7 @@ wf_status gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
             text.host = bytes.text;
             text.bytes = bytes.text_bytes;
             if (j->text_cols[c] && text.bytes) {
-                TRY(exec_hold(x, text.tablet, text.col, x->err));
+                TRY(exec_hold(x, text.tablet, text.col, true, x->err));
                 gpu_str_add(x->arena, &all, text);
             }
         }

@@ -10,7 +10,10 @@
 
 #include <stdio.h>
 
-enum { BLOCK_BYTES = 1 << 20 };
+enum {
+    BLOCK_BYTES = 1 << 20,
+    FILE_SHARE = 4 /* of the memory that is left, that pages of the file are no harm in */
+};
 
 void csv_stop(struct csv_job *job, const struct error *err) {
     mutex_lock(&job->lock);
@@ -52,6 +55,32 @@ bool csv_stopped(struct csv_job *job) {
     return false;
 }
 
+/* Bytes of a mapped file were looked at, and leave memory where that is short: the system's cache has them when they
+ * are looked at again. */
+static void pass(const struct csv_job *job, const char *begin, const char *end) {
+    const struct file_view *view = job->in ? &job->in->view : NULL;
+    bool mapped = view && view->bytes > 0 && begin >= view->data && end <= view->data + view->bytes;
+    if (mapped && view->bytes > memory_left(job->mem) / FILE_SHARE) {
+        file_view_pass(view, begin - view->data, end - begin);
+    }
+}
+
+/* What its rows were parsed from, the texts among it. */
+static void pass_tablet(const struct csv_job *job, const struct csv_tablet *tablet) {
+    i64 lo = 0, hi = job->block_count;
+    while (lo < hi) { /* the first block that begins behind the tablet's first row */
+        i64 mid = (lo + hi) / 2;
+        bool behind = job->blocks[mid].first_row > tablet->first_row;
+        lo = behind ? lo : mid + 1;
+        hi = behind ? mid : hi;
+    }
+    i64 first = MAX_OF(lo - 1, 0), end = first;
+    while (end < job->block_count && job->blocks[end].first_row < tablet->first_row + tablet->rows) {
+        end++;
+    }
+    pass(job, job->blocks[first].begin, job->blocks[end].begin);
+}
+
 static void count_task(void *arg, i64 i, i32 worker) {
     UNUSED(worker);
     struct csv_job *job = arg;
@@ -61,6 +90,7 @@ static void count_task(void *arg, i64 i, i32 worker) {
     const char *begin = job->start + i * job->block_bytes;
     i64 len = MIN_OF(job->block_bytes, job->end - begin);
     csv_count(begin, len, &job->marks, &job->blocks[i].count);
+    pass(job, begin, begin + len);
 }
 
 /* Every thread may have a tablet of its own under way, and what it is sealed into. */
@@ -416,6 +446,7 @@ void csv_tablet_parsed(struct csv_job *job, i64 tablet_no, i64 rows) {
         if (tablet_store(job, tablet_no, &err)) {
             csv_stop(job, &err);
         }
+        pass_tablet(job, tablet);
     }
     if (!wanted || job->load) { /* the rows of a small file wait for the end */
         tablet_free(job, tablet);

@@ -138,20 +138,14 @@ static FALLIBLE add_slice(struct exec *x, u32 var, struct slice slice) {
     return ERR_OK;
 }
 
-/* A loop may ask for the last rows of many a hundred thousand times: what is behind them is found
- * from the end. */
 static FALLIBLE share_rows(struct exec *x, const struct step *step) {
     const struct variable *src = &x->vars[step->src];
     i64 skip = 0;
     i64 limit = -1;
     TRY(step_bounds(x, step, &skip, &limit));
     i64 end = limit < 0 ? src->rows : MIN_OF(skip + limit, src->rows);
-    i64 at = src->chunks.count; /* the first chunk with such rows, and the row it begins with */
-    i64 row = src->rows;
-    while (at > 0 && row > skip) {
-        row -= src->chunks.items[--at]->rows;
-    }
-    for (; at < src->chunks.count && row < end; at++) {
+    i64 row = 0;
+    for (i64 at = variable_chunk(src, skip, &row); at < src->chunks.count && row < end; at++) {
         const struct chunk *chunk = src->chunks.items[at];
         i64 first = MAX_OF(skip - row, 0);
         i64 rows = MIN_OF(chunk->rows, end - row) - first;

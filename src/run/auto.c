@@ -244,7 +244,10 @@ static struct table_version *columns_of(const struct exec *x, const struct step 
 }
 
 struct expected *auto_expected(struct exec *x) {
-    struct expected *vars = NEW_ARRAY(x->arena, struct expected, x->program->var_count + 1);
+    struct expected *vars = x->found;
+    if (!vars) {
+        vars = x->found = NEW_ARRAY(exec_arena(x), struct expected, x->program->var_count + 1);
+    }
     for (u32 v = 0; v < x->program->var_count; v++) {
         vars[v] = as_it_is(x, v);
     }
@@ -652,7 +655,7 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
     const struct noted *note = &p->notes[step_no];
     *out = (struct chosen){.number = p->numbers[place]};
     if (note->can == 1 && note->refused) {
-        out->why = arena_printf(x->arena, "the %s cannot: %s", note->refused->title, note->refusal);
+        out->why = why_printed(x, step_no, "the %s cannot: %s", note->refused->title, note->refusal);
         p->running_ns = 0;
         return;
     }

@@ -9,6 +9,8 @@
 #include "run/tries.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "defs/refusal.def"
 #include "store/scan.h"
@@ -232,8 +234,19 @@ static u32 cheapest(struct exec *x, const struct run_devices *devices, const str
     return able->numbers[best];
 }
 
+const char *why_printed(struct exec *x, u32 step_no, const char *format, ...) {
+    char text[1024];
+    const char *had = x->metrics[step_no].why;
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    CHECK(len >= 0);
+    return had && strcmp(had, text) == 0 ? had : arena_sv(exec_arena(x), sv_from(text)).ptr;
+}
+
 /* The session asks for a kind of device other than the host's. */
-static FALLIBLE choose_named(struct exec *x, const struct run_devices *devices,
+static FALLIBLE choose_named(struct exec *x, const struct run_devices *devices, u32 step_no,
                              const struct step *step, const char *name, struct chosen *out) {
     struct able able;
     const char *host = host_only(x, step);
@@ -258,7 +271,7 @@ static FALLIBLE choose_named(struct exec *x, const struct run_devices *devices,
         return ERR_NOT_SUPPORTED;
     }
     out->number = able.count > 1 ? cheapest(x, devices, step, &able) : able.numbers[0];
-    out->why = arena_printf(x->arena, "device = %s", name);
+    out->why = why_printed(x, step_no, "device = %s", name);
     return ERR_OK;
 }
 
@@ -279,7 +292,7 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, u32 s
     }
     find_able(x, devices, step, NULL, &able);
     if (able.count < 2) {
-        out->why = arena_printf(x->arena, "the %s cannot: %s", able.refused->title, able.refusal);
+        out->why = why_printed(x, step_no, "the %s cannot: %s", able.refused->title, able.refusal);
         return;
     }
     *out = (struct chosen){.number = able.numbers[dealt_to(x, step, able.count)],
@@ -303,11 +316,11 @@ wf_status choose_device(struct exec *x, const struct run_devices *devices, u32 s
         return ERR_OK;
     }
     if (strcmp(name, devices->list[0]->name) != 0) {
-        TRY(choose_named(x, devices, step, name, out));
+        TRY(choose_named(x, devices, step_no, step, name, out));
         out->alone = out->why == host_steps[HOST_FEW].text;
         return ERR_OK;
     }
-    *out = (struct chosen){.why = arena_printf(x->arena, "device = %s", name)};
+    *out = (struct chosen){.why = why_printed(x, step_no, "device = %s", name)};
     return ERR_OK;
 }
 

@@ -86,7 +86,7 @@ struct row_span {
 /* One execution of a program. Everything in it lives until exec_close. */
 struct exec {
     const struct program *program;
-    struct arena *arena; /* of the step, on the CPU while a pipeline runs; else as keep */
+    struct arena *arena; /* of the step, while the CPU runs one; else as keep */
     struct arena *keep;  /* of the execution; NULL = arena */
     struct memory *mem;
     struct error *err;
@@ -130,6 +130,7 @@ struct exec {
     struct stream *stream;       /* the answer is computed as it is read; NULL = it is all there */
     struct tries *tries;         /* sorted rows that statements keep; NULL = this one keeps nothing */
     struct past *past;           /* what earlier runs of the program took; NULL = nobody kept it */
+    struct expected *found;      /* by variable, as it is; NULL = nobody asked. Filled anew by who asks */
     struct placed *placed;       /* where its steps run, under auto; NULL = not decided */
     struct queue *queue;         /* steps that a device has not told of yet; NULL = never any */
     /* Shares of one scan (hybrid.c). A share is an execution of its own that runs one step, over
@@ -178,8 +179,8 @@ u32 exec_recall(const struct exec *x, u32 step_no, u64 words[NOTE_WORDS]);
 void exec_remember(const struct exec *x, u32 step_no, const u64 *words, u32 count);
 
 /* The column's bytes stay to the end of the execution, of the whole one where this is a share:
- * variables may point into them. Thread-safe. */
-FALLIBLE exec_hold(struct exec *x, const struct tablet *tablet, u32 col, struct error *err);
+ * variables may point into them. aside: as of column_hold. Thread-safe. */
+FALLIBLE exec_hold(struct exec *x, const struct tablet *tablet, u32 col, bool aside, struct error *err);
 
 /* Whether no row of the segment's zone can lie within the bounds. */
 bool exec_zone_excluded(const struct exec *x, const struct segment *seg, const struct prune *p,
@@ -208,6 +209,8 @@ struct chunk *chunk_view_new(struct exec *x, u32 col_count);
 void chunk_release(struct chunk *chunk);
 void variable_append(struct exec *x, u32 var, struct chunk *chunk); /* takes; thread-safe */
 void variable_order(struct exec *x, u32 var);                       /* sorts chunks by `order` */
+/* The first chunk with rows from `row` on, found from the end, and the row that it begins with. */
+i64 variable_chunk(const struct variable *var, i64 row, i64 *out_first);
 /* Makes the variable one chunk (needed for LOADV). */
 FALLIBLE variable_flatten(struct exec *x, u32 var);
 void variable_release(struct variable *var);
@@ -218,9 +221,14 @@ void variable_reset(struct variable *var);
 void variable_drop_copy(struct variable *var);
 /* Keeps a heap alive as long as the variable; takes the reference. Thread-safe. */
 void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap);
+/* A heap of the variable that has room, or { NULL }; it is the caller's until he gives it back, with what he has used
+ * of it. Thread-safe. */
+struct heap_room variable_take_heap(struct exec *x, u32 var);
+void variable_give_heap(struct exec *x, u32 var, struct heap_room room);
 /* The same for all that rows of `from` may point to. */
 void variable_keep_heaps(struct exec *x, u32 var, u32 from);
-struct index *index_new(struct exec *x); /* in the execution's arena; thread-safe */
+/* The variable's, which has none; in the execution's arena. */
+struct index *index_new(struct exec *x, u32 var);
 void index_release(struct memory *mem, struct index *index);
 /* One more part of a chain, for rows from `base` on; what is no chain yet becomes one, itself being the
  * first part. Parts move: nobody keeps their addresses. */

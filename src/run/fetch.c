@@ -115,7 +115,7 @@ static bool segment_hold(struct fetcher *f, const struct tablet *tablet, u32 col
     struct error err;
     error_reset(&err);
     bool text = tablet->cols[col].encoding == ENC_STR;
-    wf_status status = text ? exec_hold(f->x, tablet, col, &err) : column_hold(tablet, col, &err);
+    wf_status status = text ? exec_hold(f->x, tablet, col, true, &err) : column_hold(tablet, col, HOLD_SHORT, &err);
     if (status) {
         mutex_lock(&f->x->lock);
         f->err = f->status ? f->err : err;

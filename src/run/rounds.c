@@ -162,17 +162,15 @@ void exec_print_rounds(struct text *out, struct exec *x) {
     }
     text_print(out, "\n-- rounds\n%-22s %7s %11s %12s %11s %11s\n", "rule", "round", "read",
                "derived", "new", "time");
+    i64 *rounds = NEW_ARRAY(x->arena, i64, step_total(x->program) + 1); /* by step; 0 = printed, or none */
+    for (i64 i = 0; i < x->round_metrics.count; i++) {
+        rounds[x->round_metrics.items[i].step]++;
+    }
     for (i64 i = 0; i < x->round_metrics.count; i++) {
         u32 step = x->round_metrics.items[i].step;
-        i64 rounds = 0;
-        bool first = true;
-        for (i64 k = 0; k < x->round_metrics.count; k++) {
-            bool same = x->round_metrics.items[k].step == step;
-            rounds += same;
-            first = first && !(same && k < i);
-        }
-        if (first) {
-            print_rule(out, x, step, rounds);
+        if (rounds[step]) {
+            print_rule(out, x, step, rounds[step]);
+            rounds[step] = 0;
         }
     }
 }

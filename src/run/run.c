@@ -182,12 +182,12 @@ void exec_close(struct exec *x) {
     mutex_fini(&x->lock);
 }
 
-wf_status exec_hold(struct exec *x, const struct tablet *tablet, u32 col, struct error *err) {
+wf_status exec_hold(struct exec *x, const struct tablet *tablet, u32 col, bool aside, struct error *err) {
     x = x->whole ? x->whole : x;
     if (!tablet->framed) {
         return ERR_OK;
     }
-    TRY(column_hold(tablet, col, err));
+    TRY(column_hold(tablet, col, aside ? HOLD_LONG : HOLD_IN_MEMORY, err));
     mutex_lock(&x->lock);
     wf_status status = pins_keep(&x->pins, tablet, col, err);
     mutex_unlock(&x->lock);
@@ -399,6 +399,14 @@ static FALLIBLE run_whole(struct exec *x, const struct run_devices *devices, u32
     return status;
 }
 
+/* What lay aside was given back as it was written. */
+static FALLIBLE check_aside(struct exec *x) {
+    for (u32 t = 0; t < x->program->table_count; t++) {
+        TRY(x->versions[t] ? columns_check(x->versions[t], x->err) : ERR_OK);
+    }
+    return x->mem->temp ? temp_check(x->mem->temp, x->err) : ERR_OK;
+}
+
 static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 step_no,
                          const struct step *step, bool streams) {
     TRY(exec_check(x));
@@ -428,9 +436,7 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
         TRY(raise_fault(x, step));
     }
     refresh_dicts(x);
-    if (x->mem->temp) {
-        TRY(temp_check(x->mem->temp, x->err));
-    }
+    TRY(check_aside(x));
     return arena_check(x->arena, x->err);
 }
 

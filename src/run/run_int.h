@@ -46,6 +46,9 @@ void device_give(const struct run_devices *devices, u32 number);
 const char *choose_without_room(const struct exec *x, const struct step *step);
 FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, u32 step_no,
                        const struct step *step, struct chosen *out);
+/* As printf, in the execution's arena; the same text as the step had before takes nothing more. */
+const char *why_printed(struct exec *x, u32 step_no, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Whether only the host ever runs it, wherever its rows lie. */
 bool choose_host_always(const struct exec *x, const struct step *step);
 /* Whether it will be the calling thread's, having few rows, where variables have `rows` of them. */

@@ -195,6 +195,7 @@ static void move_chunks(struct exec *x, u32 var, struct variable *from) {
         variable_keep_heap(x, var, from->heaps.items[i]);
     }
     from->heaps.count = 0;
+    from->heap_rooms.count = 0;
 }
 
 wf_status share_take(struct exec *x, struct exec *from, const struct sink *sink) {

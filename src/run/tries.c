@@ -230,8 +230,7 @@ static bool lend_rows(struct exec *x, const struct trie_chain *chain, struct kep
     chunk->rows = k->rows;
     variable_append(x, chain->rows, chunk);
     rows->kept = k;
-    index->index = index_new(x);
-    *index->index = k->index;
+    *index_new(x, chain->index) = k->index;
     index->index->kept = k;
     index->rows = k->rows;
     index->on_host = 1;

@@ -94,6 +94,24 @@ void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap) {
     mutex_unlock(&x->lock);
 }
 
+struct heap_room variable_take_heap(struct exec *x, u32 var) {
+    struct heap_room room = {0};
+    mutex_lock(&x->lock);
+    struct variable *v = &x->vars[var];
+    if (v->heap_rooms.count) {
+        room = v->heap_rooms.items[--v->heap_rooms.count];
+    }
+    mutex_unlock(&x->lock);
+    return room;
+}
+
+void variable_give_heap(struct exec *x, u32 var, struct heap_room room) {
+    ASSERT(room.used >= 0 && room.used <= room.heap->bytes);
+    mutex_lock(&x->lock);
+    VEC_PUSH(exec_arena(x), &x->vars[var].heap_rooms, room);
+    mutex_unlock(&x->lock);
+}
+
 /* Puts a heap into a table of those that are there; false: it was there. */
 static bool heap_put(struct buffer **places, i64 mask, struct buffer *heap) {
     i64 at = (i64)(hash_u64((u64)(size_t)heap) & (u64)mask);
@@ -133,11 +151,29 @@ void variable_keep_heaps(struct exec *x, u32 var, u32 from) {
     mem_free(x->mem, places, room * (i64)sizeof *places);
 }
 
-struct index *index_new(struct exec *x) {
-    mutex_lock(&x->lock);
-    struct index *index = NEW(exec_arena(x), struct index);
-    mutex_unlock(&x->lock);
-    return index;
+struct index *index_new(struct exec *x, u32 var) {
+    struct variable *v = &x->vars[var];
+    ASSERT(v->index == NULL);
+    if (!v->spare_index) {
+        mutex_lock(&x->lock);
+        v->spare_index = NEW(exec_arena(x), struct index);
+        mutex_unlock(&x->lock);
+    }
+    v->index = v->spare_index;
+    v->spare_index = NULL;
+    *v->index = (struct index){0};
+    return v->index;
+}
+
+/* A loop asks for the last rows of many a million times. */
+i64 variable_chunk(const struct variable *var, i64 row, i64 *out_first) {
+    i64 at = var->chunks.count;
+    i64 first = var->rows;
+    while (at > 0 && first > row) {
+        first -= var->chunks.items[--at]->rows;
+    }
+    *out_first = first;
+    return at;
 }
 
 static int by_order(const void *a, const void *b) {
@@ -319,8 +355,10 @@ void variable_reset(struct variable *var) {
         buffer_release(var->heaps.items[i]);
     }
     var->heaps.count = 0;
+    var->heap_rooms.count = 0;
     if (var->index) {
         index_release(var->mem, var->index);
+        var->spare_index = var->index;
         var->index = NULL;
     }
     kept_trie_release(var->kept);

@@ -18,7 +18,7 @@ struct column {
  * rows. */
 struct chunk {
     i64 rows;
-    i64 room; /* rows that its buffers have room for, where it is a variable's only one; 0 = no more */
+    i64 room; /* rows that its buffers have room for, where it is a variable's last one; 0 = no more */
     i64 order;
     struct column *cols;
     struct buffer *
@@ -86,8 +86,7 @@ struct index {
     i64 filter_bits;
     u8 apart; /* enum index_apart: of sorted runs, no row has the key and the value of another */
     i64 bytes;
-    i64 grown_chunks; /* of its rows' chunks, those that a set that grows has seen */
-    i64 grown_rows;   /* of its rows, those that an index that grows has */
+    i64 grown_rows;   /* of its rows, those that an index or a set that grows has */
     i64 key_count;    /* ... different keys of theirs */
     i64 rows_used;    /* ... elements of `rows` that are given to runs, now or before */
     i64 rows_live;    /* ... now: a run has room for the next power of two */
@@ -183,13 +182,21 @@ i64 key_set_count(const struct key_set *set);
 /* Between steps: takes the form that suits it now; false when memory is refused. */
 bool key_set_settle(struct key_set *set);
 
+/* A heap that is not full: a round of a recursion goes on where one before it ended. */
+struct heap_room {
+    struct buffer *heap;
+    i64 used;
+};
+
 struct variable {
     u8 kind; /* enum var_kind */
     VEC(struct chunk *) chunks;
     i64 rows;
     VEC(struct buffer *) heaps; /* bytes of strings that the rows made or took from variables */
+    VEC(struct heap_room) heap_rooms; /* of those heaps, what the next rows may write to */
     u32 view_of; /* the variable + 1 that holds those of its rows; 0 = itself */
     struct index *index;
+    struct index *spare_index; /* the memory of one that there was, for the next */
     void *lut; /* LUT: lut_len elements of lut_kind, from mem_alloc(mem, lut_bytes) */
     i64 lut_len;
     i64 lut_bytes;

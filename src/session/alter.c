@@ -57,7 +57,7 @@ static FALLIBLE check_all(struct wf_connection *conn, u32 oid, struct table *tab
             const u64 *gone = version_deleted(version, t);
             const struct segment *seg = &version->tablets[t]->cols[c];
             bool found = false;
-            TRY(column_hold(version->tablets[t], c, &conn->err));
+            TRY(column_hold(version->tablets[t], c, HOLD_SHORT, &conn->err));
             for (i64 i = 0; seg->valid && i < version->tablet_rows[t] && !found; i++) {
                 bool live = !(gone && gone[i >> 6] >> (i & 63) & 1);
                 found = live && segment_is_null(seg, i);

@@ -70,13 +70,12 @@ static FALLIBLE load_rows(struct wf_connection *conn, struct load *load, const s
 }
 
 static FALLIBLE append_parallel(struct wf_connection *conn, struct table *table,
-                                struct table_version *base, i64 row_count,
+                                struct table_version *base, i64 row_count, i64 tablet_rows,
                                 const struct input_col *cols, struct table_version **out) {
     struct load *load = NULL;
     i64 sequence = 0;
     TRY(load_open(&load, table, &conn->err));
-    wf_status status = load_rows(conn, load, table, row_count, 1LL << table->tablet_shift, cols,
-                                 &sequence);
+    wf_status status = load_rows(conn, load, table, row_count, tablet_rows, cols, &sequence);
     if (status) {
         load_abort(load);
         return status;
@@ -84,11 +83,33 @@ static FALLIBLE append_parallel(struct wf_connection *conn, struct table *table,
     return load_finish(load, base, out, &conn->err);
 }
 
+static i64 bytes_of_rows(const struct table *table, i64 row_count, const struct input_col *cols) {
+    i64 bytes = 0;
+    for (u32 c = 0; c < table->col_count; c++) {
+        enum kind kind = type_kind(table->cols[c].type);
+        bytes += row_count * (kind_bytes[kind] + 1);
+        for (i64 i = 0; i < row_count && kind == KIND_STR; i++) {
+            bool null = cols[c].nulls && cols[c].nulls[i];
+            bytes += null ? 0 : ((const str *)cols[c].data)[i].len;
+        }
+    }
+    return bytes;
+}
+
 FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct table_version *base,
                      i64 row_count, const struct input_col *cols, struct table_version **out) {
-    if (row_count >= PARALLEL_ROWS && row_count >> table->tablet_shift >= 2 &&
-        table->col_count <= 1600) {
-        return append_parallel(conn, table, base, row_count, cols, out);
+    enum { FEW_ROWS = 1 << 14 };
+    i64 most = 1LL << table->tablet_shift, tablet_rows = most;
+    if (row_count >= FEW_ROWS && table->col_count <= 1600) {
+        i64 workers = pool_worker_count(conn->db->pool);
+        i64 row_bytes = bytes_of_rows(table, row_count, cols) / row_count + 1;
+        (void)load_plan(table, &conn->db->mem, workers, row_bytes, &tablet_rows);
+    }
+    /* The tail takes as much memory as its rows do: where that is short, they become smaller tablets. */
+    bool tablets = tablet_rows < most ? row_count >= tablet_rows
+                                      : row_count >= PARALLEL_ROWS && row_count / most >= 2;
+    if (tablets && table->col_count <= 1600) {
+        return append_parallel(conn, table, base, row_count, tablet_rows, cols, out);
     }
     return version_append_unchecked(table, base, row_count, cols, out, &conn->err);
 }

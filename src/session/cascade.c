@@ -83,6 +83,8 @@ struct cascade {
     struct wf_connection *conn;
     struct edition *edition;
     struct arena arena;
+    struct memory mem; /* the arena's: of very many rows it lies aside */
+    struct temp temp;
     struct text own, other; /* keys at hand */
     VEC(struct site *) sites;
     VEC(struct match) matches;
@@ -710,7 +712,11 @@ FALLIBLE referrers_after(struct wf_connection *conn, u32 oid, struct table_versi
                          const struct row_pairs *pairs) {
     struct cascade c = {.conn = conn, .edition = edition_retain(conn->tx.mine)};
     const struct edition_entry *entry = edition_find_oid(c.edition, oid);
-    arena_init(&c.arena, &conn->db->mem);
+    memory_init(&c.mem, &conn->db->mem, 0, "memory");
+    temp_init(&c.temp, setting_folder(&conn->settings), conn->settings.temp_size,
+              conn->db->mem.limit_bytes / WARM_SHARE);
+    c.mem.temp = &c.temp;
+    arena_init(&c.arena, &c.mem);
     pins_init(&c.pins, &conn->db->mem);
     text_init(&c.own, &c.arena);
     text_init(&c.other, &c.arena);
@@ -723,7 +729,9 @@ FALLIBLE referrers_after(struct wf_connection *conn, u32 oid, struct table_versi
     for (i64 i = 0; i < c.sites.count; i++) {
         version_release(c.sites.items[i]->version);
     }
+    status = status ? status : temp_check(&c.temp, &conn->err);
     arena_fini(&c.arena);
+    temp_fini(&c.temp);
     edition_release(c.edition);
     return status;
 }

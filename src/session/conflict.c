@@ -10,7 +10,14 @@
 
 #include <stdlib.h>
 
-enum { EXCLUDED_MORE = 2 }; /* columns of `excluded` that are not the table's */
+enum {
+    EXCLUDED_MORE = 2, /* columns of `excluded` that are not the table's */
+#ifdef WF_HARD
+    MANY = 16 /* rows that are looked up together */
+#else
+    MANY = 1 << 16
+#endif
+};
 
 struct conflict {
     struct wf_connection *conn;
@@ -106,6 +113,33 @@ static FALLIBLE look_at_row(struct conflict *c, i64 row, struct sv *texts) {
     return ERR_OK;
 }
 
+/* The one key that rows are looked up in, where there is one; the number of keys where there are several. */
+static u32 only_arbiter(const struct conflict *c) {
+    u32 found = c->table->key_count, count = 0;
+    for (u32 k = 0; k < c->table->key_count; k++) {
+        found = is_arbiter(c, k) ? k : found;
+        count += is_arbiter(c, k);
+    }
+    return count == 1 ? found : c->table->key_count;
+}
+
+/* Very many rows are looked up together. Of those that have one key the first decides: whether it is left out or not,
+ * the others are. */
+static FALLIBLE meet_rows(struct conflict *c, u32 key) {
+    b8 *twin = c->insert; /* until it is what its name says */
+    TRY(version_meet(c->table, key, c->base, &c->rows->mem, c->all->rows, c->all->cols, twin,
+                     c->target, &c->conn->err));
+    for (i64 row = 0; row < c->all->rows; row++) {
+        if (twin[row] && c->update) {
+            return twice(c->conn);
+        }
+        c->insert[row] = !twin[row] && c->target[row] < 0;
+        c->inserted += c->insert[row];
+        c->updated += c->target[row] >= 0;
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE sort_rows(struct conflict *c) {
     struct arena *arena = &c->rows->arena;
     i64 count = c->all->rows;
@@ -122,6 +156,11 @@ static FALLIBLE sort_rows(struct conflict *c) {
         }
     }
     TRY(check_not_null(c->table, count, c->all->cols, &c->conn->err)); /* also what is left out */
+    u32 only = only_arbiter(c);
+    if (count >= MANY && only < c->table->key_count) {
+        TRY(arena_check(arena, &c->conn->err));
+        return meet_rows(c, only);
+    }
     struct sv *texts = NEW_ARRAY(arena, struct sv, c->table->key_count + 1);
     c->finders = NEW_ARRAY(arena, struct key_finder, c->table->key_count + 1);
     TRY(arena_check(arena, &c->conn->err));
@@ -215,7 +254,21 @@ static FALLIBLE open_excluded(struct conflict *c, struct table **out) {
     TRY(arena_check(&c->rows->arena, &c->conn->err));
     *out = table_open(&c->conn->db->mem, catalog_new_id(c->conn->db->catalog), "excluded",
                       table->col_count + EXCLUDED_MORE, cols, table->tablet_shift, table->plain);
-    return *out ? ERR_OK : memory_refused(&c->conn->db->mem, &c->conn->err, (i64)sizeof **out);
+    if (!*out) {
+        return memory_refused(&c->conn->db->mem, &c->conn->err, (i64)sizeof **out);
+    }
+    table_set_file(*out, table_file(table)); /* very many rows lie there until it is closed */
+    return ERR_OK;
+}
+
+/* The rows in conflict as a version of `excluded`. */
+static FALLIBLE fill_excluded(struct conflict *c, struct table *excluded, struct table_version **out) {
+    struct table_version *none = table_snapshot(excluded);
+    const struct input_col *cols = pick_rows(c, c->updated);
+    wf_status status = arena_check(&c->rows->arena, &c->conn->err);
+    status = status ? status : append_rows(c->conn, excluded, none, c->updated, cols, out);
+    version_release(none);
+    return status;
 }
 
 struct conflict_arg {
@@ -235,12 +288,8 @@ static FALLIBLE run_updates(struct conflict *c, const struct run_request *reques
     struct table *excluded = NULL;
     TRY(open_excluded(c, &excluded));
     struct table_version *rows = NULL;
-    wf_status status = table_append(excluded, c->updated, pick_rows(c, c->updated), &c->conn->err);
+    wf_status status = fill_excluded(c, excluded, &rows);
     if (!status) {
-        status = arena_check(&c->rows->arena, &c->conn->err);
-    }
-    if (!status) {
-        rows = table_snapshot(excluded);
         struct conflict_arg arg = {request->parsed, excluded};
         struct inner_select select = {.binding.script = request->script,
                                       .binding.text = parsed_text(request->parsed),

@@ -71,6 +71,7 @@ static FALLIBLE database_init(struct wf_database *db, const char *path, const wf
     }
     struct db_file *file;
     TRY(db_file_open(&db->mem, path, db->defaults.readonly, &file, err));
+    db_file_set_aside(file, setting_folder(&db->defaults), db->defaults.temp_size);
     catalog_set_rows(db->catalog, kept_collect, db);
     return catalog_attach(db->catalog, file, db->defaults.checkpoint_size, err);
 }

@@ -14,7 +14,7 @@ static i64 sample_tablet(const struct snapshot_table *source, u32 col, struct ar
     i64 rows = source->version->tablet_rows[0], count = MIN_OF(rows, max);
     struct error ignored; /* whoever reads the column meets it */
     error_reset(&ignored);
-    if (column_hold(tablet, col, &ignored)) {
+    if (column_hold(tablet, col, HOLD_IN_MEMORY, &ignored)) {
         return 0;
     }
     for (i64 i = 0; i < count; i++) {

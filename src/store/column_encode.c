@@ -123,11 +123,6 @@ void valid_write(u64 *words, i64 first, const struct column_source *src) {
     }
 }
 
-bool dict_overfull(const struct dict *dict, i64 column_rows) {
-    i64 len = dict_len(dict);
-    return len > DICT_MAX_LEN || (len > DICT_FREE_LEN && len > column_rows / 2);
-}
-
 bool text_codes(const struct column_source *src, struct dict *dict, i64 column_rows, u32 *codes,
                 bool *out_full) {
     b8 scratch[CHUNK_ROWS];

@@ -206,6 +206,23 @@ i64 dict_bytes(const struct dict *dict) {
     return atomic_load_explicit(&dict->text_bytes, memory_order_relaxed);
 }
 
+/* A dictionary is in memory whenever its column is, so of little memory it takes little. */
+static i64 most_bytes(const struct dict *dict) {
+    enum { DICT_SHARE = 64 };
+    i64 limit = 0;
+    for (const struct memory *mem = dict->mem; mem; mem = mem->parent) {
+        limit = mem->limit_bytes && (!limit || mem->limit_bytes < limit) ? mem->limit_bytes : limit;
+    }
+    return limit ? limit / DICT_SHARE : I64_MAX;
+}
+
+bool dict_overfull(const struct dict *dict, i64 column_rows) {
+    i64 len = dict_len(dict);
+    i64 bytes = dict_bytes(dict) + len * (i64)(sizeof(struct entry) + 2 * sizeof(u64));
+    return len > DICT_MAX_LEN ||
+           (len > DICT_FREE_LEN && (len > column_rows / 2 || bytes > most_bytes(dict)));
+}
+
 u64 text_hash(struct sv s) {
     return XXH3_64bits(s.ptr, (size_t)s.len);
 }

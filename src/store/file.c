@@ -414,6 +414,10 @@ wf_status db_file_open(struct memory *mem, const char *path, bool read_only, str
     return ERR_OK;
 }
 
+void db_file_set_aside(struct db_file *file, const char *folder, i64 limit_bytes) {
+    frames_set_aside(file->frames, folder, limit_bytes);
+}
+
 void db_file_close(struct db_file *file) {
     if (!file) {
         return;

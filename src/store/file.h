@@ -33,6 +33,8 @@ FALLIBLE db_file_open(struct memory *mem, const char *path, bool read_only, stru
 FALLIBLE db_file_claim(struct db_file *file, struct error *err);
 /* A statement has failed, a transaction was rolled back: pages that their loads took behind the last one in use go. */
 void db_file_tidy(struct db_file *file);
+/* Where columns lie that memory has no room for while they are read. */
+void db_file_set_aside(struct db_file *file, const char *folder, i64 limit_bytes);
 void db_file_close(struct db_file *file); /* leaves everything as it is */
 const char *db_file_path(const struct db_file *file);
 /* What the header names; 0 bytes: nothing has been saved. */

@@ -14,11 +14,15 @@
  * A packed column of numbers may be wanted as it lies, by a card that unpacks it: for that a frame has
  * a twin, a frame of the same extent that is made when first asked for and comes and goes by itself.
  *
+ * Where memory has no room for a column and whoever asks has no other way, its pages are those of a block of
+ * temporary space until nobody holds it (decision 0087). An empty frame of the room is as before.
+ *
  * One lock for all frames of a file: what it guards takes nanoseconds, except that pages are given
  * back under it, which a reservation waits for anyway. Reading happens without it. */
 #include "store/frames.h"
 
 #include "store/frames_int.h"
+#include "base/temp.h"
 #include "store/packed.h"
 
 #include <stdio.h>
@@ -34,6 +38,11 @@ bool frames_go_at_once = false;
 
 enum {
     STAYS_OF = 8, /* one of so many that were read once */
+    /* Of a limit, what columns leave that may lie aside, and those that are held until a statement ends. */
+    SMALL_SHARE = 4096, /* of a limit, what a small column is at most */
+    SPARE_SHARE = 8,
+    LONG_SHARE = 2,
+    SPARE_BYTES = 64 << 20, /* ... at most */
 };
 /* Workers of a scan hold a column one after the other: it rests for moments, and not for long in all. */
 static const i64 same_scan_ns = 100000000, one_scan_ns = 2000000000;
@@ -48,6 +57,7 @@ struct seg_frame {
     struct frame_form form;
     struct buffer *twin;            /* the same column, packed; or NULL */
     i64 room;                       /* bytes of the address range; 0 = it is a block of its own */
+    u8 *aside;                      /* FULL: its bytes are a block of temporary space; NULL = of memory */
     u8 state;                       /* enum frame_state */
     b8 is_unasked;                  /* FULL: nobody has asked for it yet */
     b8 is_ahead;                    /* and it was read ahead: somebody will */
@@ -80,6 +90,7 @@ struct frames {
     struct resting once, again; /* asked for at most once; again, see is_reused */
     i64 ahead_bytes;            /* of `once`, that were read ahead */
     u64 rested;                 /* how often one of `once` did */
+    struct temp aside;          /* of columns that memory has no room for */
     /* Reading ahead. */
     struct thread *reader;
     struct cond wanted;
@@ -102,6 +113,7 @@ void frames_release(struct frames *frames) {
         idle->owner = NULL;
         idle->give_back = NULL;
     }
+    temp_fini(&frames->aside);
     cond_fini(&frames->wanted);
     cond_fini(&frames->filled);
     mutex_fini(&frames->lock);
@@ -166,7 +178,13 @@ static void empty(struct seg_frame *f) {
     if (atomic_load(&f->buf->pinned) && buffer_unpin) {
         buffer_unpin(f->buf);
     }
-    room_empty(f->buf->data, f->room);
+    if (f->aside) {
+        temp_hide(&f->frames->aside, f->buf->data, f->room);
+        temp_free(&f->frames->aside, f->aside, f->room);
+        f->aside = NULL;
+    } else {
+        room_empty(f->buf->data, f->room);
+    }
     f->state = FRAME_EMPTY;
 }
 
@@ -194,10 +212,20 @@ struct frames *frames_open(struct memory *mem, struct db_file *file) {
     atomic_init(&frames->refs, 1);
     frames->mem = mem;
     frames->file = file;
+    temp_init(&frames->aside, "/tmp", 0, mem->limit_bytes / WARM_SHARE);
     mutex_init(&frames->lock);
     cond_init(&frames->filled);
     cond_init(&frames->wanted);
     return frames;
+}
+
+void frames_set_aside(struct frames *frames, const char *folder, i64 limit_bytes) {
+    temp_fini(&frames->aside);
+    temp_init(&frames->aside, folder, limit_bytes, frames->mem->limit_bytes / WARM_SHARE);
+}
+
+wf_status frames_check(struct frames *frames, struct error *err) {
+    return frames ? temp_check(&frames->aside, err) : ERR_OK;
 }
 
 void frames_close(struct frames *frames) {
@@ -287,6 +315,12 @@ static struct seg_frame *frame_alloc(struct memory *mem, const struct frame_form
     return f;
 }
 
+/* Small columns stay in memory once they are there, so of little memory they are smaller. */
+static bool is_small(const struct frames *frames, i64 total) {
+    i64 most = MAX_OF(frames->mem->limit_bytes / SMALL_SHARE, PAGE_BYTES);
+    return total + FRAME_PAD <= MIN_OF(SMALL_BYTES, most);
+}
+
 struct buffer *frame_new(struct frames *frames, const struct frame_form *form) {
     struct memory *mem = frames->mem;
     i64 total = form->lay.total;
@@ -294,7 +328,7 @@ struct buffer *frame_new(struct frames *frames, const struct frame_form *form) {
     if (!f) {
         return NULL;
     }
-    bool small = total + FRAME_PAD <= SMALL_BYTES;
+    bool small = is_small(frames, total);
     f->frames = frames;
     f->room = small ? 0 : ALIGN_UP(total + FRAME_PAD, 4096);
     u8 *data = small ? mem_alloc(mem, total + FRAME_PAD) : room_open(f->room);
@@ -324,7 +358,7 @@ struct buffer *frame_new(struct frames *frames, const struct frame_form *form) {
 struct buffer *frame_new_full(struct frames *frames, const struct frame_form *form,
                               bool *out_small) {
     i64 total = form->lay.total, room = ALIGN_UP(total + FRAME_PAD, 4096);
-    *out_small = total + FRAME_PAD <= SMALL_BYTES;
+    *out_small = is_small(frames, total);
     if (*out_small || !memory_reserve(frames->mem, room)) {
         return NULL;
     }
@@ -392,7 +426,29 @@ static FALLIBLE extent_bytes(const struct seg_frame *f, u8 *to, struct error *er
                : frame_damaged(f, "the checksum is wrong", err);
 }
 
-static FALLIBLE frame_read(struct seg_frame *f, struct error *err) {
+static u8 *scratch_take(struct frames *frames, i64 bytes, bool aside) {
+    u8 *block = mem_alloc(frames->mem, bytes);
+    return block || !aside ? block : temp_alloc(&frames->aside, bytes);
+}
+
+void *frames_scratch(struct frames *frames, i64 bytes) {
+    return scratch_take(frames, bytes, true);
+}
+
+void frames_scratch_end(struct frames *frames, void *block, i64 bytes) {
+    if (block && temp_owns(&frames->aside, block)) {
+        temp_free(&frames->aside, block, bytes);
+    } else {
+        mem_free(frames->mem, block, bytes);
+    }
+}
+
+static FALLIBLE aside_refused(struct frames *frames, struct error *err, i64 bytes) {
+    bool failed = temp_failed(&frames->aside);
+    return failed ? temp_refused(&frames->aside, err) : memory_refused(frames->mem, err, bytes);
+}
+
+static FALLIBLE frame_read(struct seg_frame *f, bool aside, struct error *err) {
     const struct frame_form *form = &f->form;
     u8 *data = f->buf->data;
     if (!f->frames->file) {
@@ -410,13 +466,13 @@ static FALLIBLE frame_read(struct seg_frame *f, struct error *err) {
     if (form->extent.packed) {
         i64 bytes = form->extent.bytes, scratch_at = ALIGN_UP(bytes, 64);
         i64 all = scratch_at + packed_scratch_bytes(&packed);
-        u8 *block = mem_alloc(f->frames->mem, all);
+        u8 *block = scratch_take(f->frames, all, aside);
         if (!block) {
-            return memory_refused(f->frames->mem, err, all);
+            return aside_refused(f->frames, err, all);
         }
         wf_status status = extent_bytes(f, block, err);
         bool fits = status || column_unpack(block, bytes, &packed, block + scratch_at, data);
-        mem_free(f->frames->mem, block, all);
+        frames_scratch_end(f->frames, block, all);
         TRY(status ? status : fits ? ERR_OK : frame_damaged(f, "it cannot be unpacked", err));
     } else {
         TRY(extent_bytes(f, data, err));
@@ -425,16 +481,40 @@ static FALLIBLE frame_read(struct seg_frame *f, struct error *err) {
     return text && !codes_fit(form, data) ? frame_damaged(f, "its text cannot be", err) : ERR_OK;
 }
 
-static FALLIBLE frame_fill(struct seg_frame *f, struct error *err) {
+/* Its pages are those of a block of temporary space, at its own addresses. */
+static FALLIBLE fill_aside(struct seg_frame *f, struct error *err) {
+    struct temp *temp = &f->frames->aside;
+    temp_forget(temp);
+    u8 *block = temp_alloc(temp, f->room);
+    if (!block || !temp_show(temp, block, f->buf->data, f->room)) {
+        if (block) {
+            temp_free(temp, block, f->room);
+        }
+        return aside_refused(f->frames, err, f->room);
+    }
+    f->aside = block;
+    wf_status status = frame_read(f, true, err);
+    if (status) {
+        empty(f);
+    }
+    return status;
+}
+
+static FALLIBLE frame_fill(struct seg_frame *f, enum column_hold how, struct error *err) {
     struct memory *mem = f->frames->mem;
+    bool aside = how != HOLD_IN_MEMORY, long_held = how == HOLD_LONG;
     if (!f->room) {
-        return frame_read(f, err);
+        return frame_read(f, aside, err);
+    }
+    i64 spare = MIN_OF(mem->limit_bytes / (long_held ? LONG_SHARE : SPARE_SHARE), SPARE_BYTES);
+    if (aside && memory_left(mem) < f->room + spare) { /* for what is made of the rows that are read */
+        return fill_aside(f, err);
     }
     if (!memory_reserve(mem, f->room)) {
-        return memory_refused(mem, err, f->room);
+        return aside ? fill_aside(f, err) : memory_refused(mem, err, f->room);
     }
     wf_status status = room_fill(f->buf->data, f->room)
-                           ? frame_read(f, err)
+                           ? frame_read(f, aside, err)
                            : memory_refused(mem, err, f->room);
     if (status) {
         room_empty(f->buf->data, f->room);
@@ -447,7 +527,9 @@ static FALLIBLE frame_fill(struct seg_frame *f, struct error *err) {
 
 static void drop_locked(struct seg_frame *f) {
     ASSERT(f->holds > 0);
-    if (--f->holds == 0 && f->room) {
+    if (--f->holds == 0 && f->aside) {
+        empty(f);
+    } else if (f->holds == 0 && f->room) {
         rest(f);
         if (frames_go_at_once) {
             unlist(f);
@@ -458,7 +540,7 @@ static void drop_locked(struct seg_frame *f) {
 }
 
 /* Under the lock, which is let go while the frame is filled. */
-static FALLIBLE hold_locked(struct seg_frame *f, struct error *err) {
+static FALLIBLE hold_locked(struct seg_frame *f, enum column_hold how, struct error *err) {
     struct frames *frames = f->frames;
     while (f->state == FRAME_FILLING) {
         cond_wait(&frames->filled, &frames->lock);
@@ -478,7 +560,7 @@ static FALLIBLE hold_locked(struct seg_frame *f, struct error *err) {
     f->state = FRAME_FILLING;
     f->is_expected = f->is_queued = 0;
     mutex_unlock(&frames->lock);
-    wf_status status = frame_fill(f, err);
+    wf_status status = frame_fill(f, how, err);
     mutex_lock(&frames->lock);
     f->state = status ? FRAME_EMPTY : FRAME_FULL;
     f->holds = status ? 0 : 1;
@@ -488,9 +570,9 @@ static FALLIBLE hold_locked(struct seg_frame *f, struct error *err) {
     return status;
 }
 
-static FALLIBLE hold(struct seg_frame *f, struct error *err) {
+static FALLIBLE hold(struct seg_frame *f, enum column_hold how, struct error *err) {
     mutex_lock(&f->frames->lock);
-    wf_status status = hold_locked(f, err);
+    wf_status status = hold_locked(f, how, err);
     mutex_unlock(&f->frames->lock);
     return status;
 }
@@ -531,9 +613,9 @@ static struct seg_frame *column_frame(const struct tablet *tablet, u32 col) {
     return tablet->framed && !tablet->tail ? frame_of(tablet->buffers[col]) : NULL;
 }
 
-wf_status column_hold(const struct tablet *tablet, u32 col, struct error *err) {
+wf_status column_hold(const struct tablet *tablet, u32 col, enum column_hold how, struct error *err) {
     struct seg_frame *f = column_frame(tablet, col);
-    return f ? hold(f, err) : ERR_OK;
+    return f ? hold(f, how, err) : ERR_OK;
 }
 
 void column_drop(const struct tablet *tablet, u32 col) {
@@ -541,6 +623,19 @@ void column_drop(const struct tablet *tablet, u32 col) {
     if (f) {
         drop(f);
     }
+}
+
+/* All columns that come and go are of one file. */
+wf_status columns_check(const struct table_version *version, struct error *err) {
+    for (i64 t = 0; t < version->tablet_count; t++) {
+        for (u32 c = 0; c < version->tablets[t]->col_count && version->tablets[t]->framed; c++) {
+            struct seg_frame *f = column_frame(version->tablets[t], c);
+            if (f) {
+                return frames_check(f->frames, err);
+            }
+        }
+    }
+    return ERR_OK;
 }
 
 i64 column_missing_bytes(const struct tablet *tablet, u32 col) {
@@ -600,7 +695,7 @@ static bool room_ahead(const struct seg_frame *f) {
 static void fill_unasked(struct seg_frame *f) {
     struct error ignored; /* who needs it meets it again */
     error_reset(&ignored);
-    if (f->state == FRAME_EMPTY && room_ahead(f) && !hold_locked(f, &ignored)) {
+    if (f->state == FRAME_EMPTY && room_ahead(f) && !hold_locked(f, HOLD_IN_MEMORY, &ignored)) {
         f->is_unasked = f->is_ahead = 1;
         drop_locked(f);
     }
@@ -775,7 +870,7 @@ static FALLIBLE pins_hold_frame(struct pins *pins, struct seg_frame *f, struct e
     if (pins->cap && *pins_at(pins, f->buf)) {
         return ERR_OK;
     }
-    TRY(hold(f, err));
+    TRY(hold(f, HOLD_LONG, err));
     return pins_keep_frame(pins, f, err);
 }
 
@@ -839,6 +934,12 @@ bool pins_need_frame(struct pins *pins, struct buffer *buf) {
 wf_status pins_check(struct pins *pins, struct error *err) {
     if (pins->status) {
         *err = pins->err;
+        return pins->status;
     }
-    return pins->status;
+    for (i64 i = 0; i < pins->cap; i++) {
+        if (pins->items[i]) { /* all are of one file */
+            return frames_check(frame_of(pins->items[i])->frames, err);
+        }
+    }
+    return ERR_OK;
 }

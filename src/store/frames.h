@@ -10,10 +10,15 @@
 
 #include "store/tablet.h"
 
-/* Makes sure that the column's data, validity and bytes can be read until column_drop. Thread-safe.
- * 53200, XX001 or 58030. */
-FALLIBLE column_hold(const struct tablet *tablet, u32 col, struct error *err);
+/* Makes sure that the column's data, validity and bytes can be read until column_drop. Thread-safe. Where memory has no
+ * room: 53200, for who may ask again, or in temporary space; who holds many columns until a statement ends leaves
+ * more of little memory to others. Also XX001 or 58030. */
+enum column_hold { HOLD_IN_MEMORY, HOLD_SHORT, HOLD_LONG };
+FALLIBLE column_hold(const struct tablet *tablet, u32 col, enum column_hold how, struct error *err);
 void column_drop(const struct tablet *tablet, u32 col);
+/* 58030: the disk did not give back what lay aside. */
+struct table_version;
+FALLIBLE columns_check(const struct table_version *version, struct error *err);
 /* It will be held soon: where there is room, somebody reads it meanwhile. packed: by pins_hold_packed. */
 void column_ahead(const struct tablet *tablet, u32 col, bool packed);
 /* The same, but the disk alone begins: it lies in the system's cache when it is read. */

@@ -14,6 +14,12 @@ extern i64 frames_stale_ns; /* what was asked for again is as good as new no lon
 
 /* The frames of one file; they outlive it, but are not filled any more. */
 struct frames *frames_open(struct memory *mem, struct db_file *file); /* NULL: refused */
+/* Where columns lie that memory has no room for, before any is held; 0 = as much as temporary space may take. */
+void frames_set_aside(struct frames *frames, const char *folder, i64 limit_bytes);
+/* Memory for a while, or a block of temporary space; NULL: there is neither. */
+void *frames_scratch(struct frames *frames, i64 bytes);
+void frames_scratch_end(struct frames *frames, void *block, i64 bytes); /* NULL is fine */
+FALLIBLE frames_check(struct frames *frames, struct error *err); /* 58030: the disk did not give back one of them */
 void frames_close(struct frames *frames); /* the file is about to be closed */
 struct frames *frames_retain(struct frames *frames);
 void frames_release(struct frames *frames); /* NULL is fine */

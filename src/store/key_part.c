@@ -143,6 +143,7 @@ bool tablet_share_parts(struct tablet *to, const struct tablet *from, const i32 
 /* The hashes of all rows; and those of one chunk, with their positions. */
 struct part_draft {
     struct memory *mem;
+    struct frames *frames; /* of the table's file; NULL = it has none */
     i64 rows;
     u64 *hashes;
     b8 *has; /* whether the row has a key at all */
@@ -159,9 +160,23 @@ static i64 draft_chunk_bytes(const struct part_draft *draft) {
     return MAX_OF(draft->most, 1) * (i64)(sizeof(u64) + sizeof(u32));
 }
 
-static bool part_draft_init(struct part_draft *draft, struct memory *mem, i64 rows) {
-    *draft = (struct part_draft){.mem = mem, .rows = rows};
-    draft->hashes = mem_alloc(mem, key_draft_bytes(rows));
+/* As long as a tablet has rows: where memory has no room for them, in temporary space. */
+static void *draft_take_block(const struct part_draft *draft, i64 bytes) {
+    return draft->frames ? frames_scratch(draft->frames, bytes) : mem_alloc(draft->mem, bytes);
+}
+
+static void draft_give_block(const struct part_draft *draft, void *block, i64 bytes) {
+    if (draft->frames) {
+        frames_scratch_end(draft->frames, block, bytes);
+    } else {
+        mem_free(draft->mem, block, bytes);
+    }
+}
+
+static bool part_draft_init(struct part_draft *draft, const struct table *table, i64 rows) {
+    struct db_file *file = table->state->file;
+    *draft = (struct part_draft){.mem = table->mem, .frames = file ? file->frames : NULL, .rows = rows};
+    draft->hashes = draft_take_block(draft, key_draft_bytes(rows));
     draft->has = draft->hashes ? (b8 *)(draft->hashes + rows) : NULL;
     return draft->hashes != NULL;
 }
@@ -190,7 +205,7 @@ static FALLIBLE draft_count(struct part_draft *draft, u32 bits, struct error *er
     for (i64 c = 0; c < 1LL << bits; c++) {
         draft->most = MAX_OF(draft->most, draft->counts[c]);
     }
-    draft->chunk_hashes = mem_alloc(draft->mem, draft_chunk_bytes(draft));
+    draft->chunk_hashes = draft_take_block(draft, draft_chunk_bytes(draft));
     draft->chunk_places = (u32 *)(void *)(draft->chunk_hashes + MAX_OF(draft->most, 1));
     return draft->chunk_hashes ? ERR_OK
                                : memory_refused(draft->mem, err, draft_chunk_bytes(draft));
@@ -255,7 +270,7 @@ static FALLIBLE build_hashes(const struct table *table, const struct table_key *
     ASSERT(bits <= CHUNK_BITS_MAX);
     struct part_draft draft;
     struct key_part *part = part_new(table->mem, 0, bits, rows);
-    if (!part || !part_draft_init(&draft, table->mem, rows)) {
+    if (!part || !part_draft_init(&draft, table, rows)) {
         part_release(part);
         return memory_refused(table->mem, err, key_draft_bytes(rows));
     }
@@ -267,8 +282,8 @@ static FALLIBLE build_hashes(const struct table *table, const struct table_key *
             status = memory_refused(table->mem, err, CHUNK_MOST * 5);
         }
     }
-    mem_free(table->mem, draft.chunk_hashes, draft_chunk_bytes(&draft));
-    mem_free(table->mem, draft.hashes, key_draft_bytes(rows));
+    draft_give_block(&draft, draft.chunk_hashes, draft_chunk_bytes(&draft));
+    draft_give_block(&draft, draft.hashes, key_draft_bytes(rows));
     if (status) {
         part_release(part);
         return status;

@@ -18,6 +18,9 @@ struct load {
     _Atomic i64 rows; /* of the table, with what is being loaded */
     _Atomic i32 *dict_on;
     struct mutex lock; /* below */
+    struct cond sealed;
+    i32 sealing; /* threads that seal a tablet */
+    b8 alone;    /* one of them is to be the only one */
     struct part *parts;
     i64 part_count, part_cap;
     struct sketch *sketches;
@@ -60,6 +63,7 @@ wf_status load_open(struct load **out, struct table *table, struct error *err) {
         atomic_init(&load->orders[k], KEY_STRICT | KEY_RUNS);
     }
     mutex_init(&load->lock);
+    cond_init(&load->sealed);
     struct table_version *now = table_snapshot(table);
     atomic_init(&load->rows, now->rows);
     for (u32 i = 0; i < table->col_count; i++) {
@@ -76,6 +80,7 @@ void load_abort(struct load *load) {
         tablet_release(load->parts[i].tablet);
     }
     mem_free(table->mem, load->parts, load->part_cap * (i64)sizeof *load->parts);
+    cond_fini(&load->sealed);
     mutex_fini(&load->lock);
     mem_free(table->mem, load, load_bytes(table));
     table_writer_end(table);
@@ -102,8 +107,8 @@ static bool part_push(struct load *load, struct part part) {
 }
 
 /* Seals the first of `rows` rows that fit one tablet and files it. */
-static FALLIBLE load_split(struct load *load, struct part part, struct column_source *sources,
-                           struct sketch *sketches, i64 *rows, struct error *err) {
+static FALLIBLE seal_part(struct load *load, struct part part, struct column_source *sources,
+                          struct sketch *sketches, i64 *rows, struct error *err) {
     struct table *table = load->table;
     *rows = seal_rows(table, sources, *rows);
     /* Rows count before their strings do, so that no thread sees strings without rows. */
@@ -113,8 +118,9 @@ static FALLIBLE load_split(struct load *load, struct part part, struct column_so
                         .column_rows = column_rows,
                         .dict_on = load->dict_on,
                         .sketches = sketches};
-    TRY(tablet_seal_some(&seal, sources, &part.tablet, err));
-    atomic_fetch_sub(&load->rows, *rows - seal.rows);
+    wf_status status = tablet_seal_some(&seal, sources, &part.tablet, err);
+    atomic_fetch_sub(&load->rows, status ? *rows : *rows - seal.rows);
+    TRY(status);
     *rows = seal.rows;
     for (u32 k = 0; k < table->key_count; k++) {
         if (atomic_load(&load->orders[k])) {
@@ -131,6 +137,39 @@ static FALLIBLE load_split(struct load *load, struct part part, struct column_so
         return memory_refused(table->mem, err, part_bytes);
     }
     return ERR_OK;
+}
+
+/* Several seal at once; what memory refuses then is tried once more when nobody else does. */
+static FALLIBLE load_split(struct load *load, struct part part, struct column_source *sources,
+                           struct sketch *sketches, i64 *rows, struct error *err) {
+    i64 all = *rows;
+    mutex_lock(&load->lock);
+    while (load->alone) {
+        cond_wait(&load->sealed, &load->lock);
+    }
+    load->sealing++;
+    mutex_unlock(&load->lock);
+    wf_status status = seal_part(load, part, sources, sketches, rows, err);
+    mutex_lock(&load->lock);
+    bool others = load->sealing-- > 1;
+    cond_broadcast(&load->sealed);
+    if (status != ERR_OUT_OF_MEMORY || (!others && !load->alone)) {
+        mutex_unlock(&load->lock);
+        return status;
+    }
+    while (load->alone || load->sealing > 0) {
+        cond_wait(&load->sealed, &load->lock);
+    }
+    load->alone = 1;
+    mutex_unlock(&load->lock);
+    error_reset(err);
+    *rows = all;
+    status = seal_part(load, part, sources, sketches, rows, err);
+    mutex_lock(&load->lock);
+    load->alone = 0;
+    cond_broadcast(&load->sealed);
+    mutex_unlock(&load->lock);
+    return status;
 }
 
 static struct column_source source_of_codes(struct type type, const struct input_col *col,
@@ -244,7 +283,7 @@ static void file_many(const struct load *load, const struct table_version *base)
 #ifdef WF_HARD
         MANY = 64
 #else
-        MANY = 1 << 18
+        MANY = 1 << 14
 #endif
     };
     i64 rows = 0;
@@ -263,7 +302,7 @@ wf_status load_finish(struct load *load, struct table_version *base, struct tabl
                       struct error *err) {
     struct writer writer;
     wf_status status = writer_begin(&writer, load->table, base, err);
-    if (status == ERR_OK && load->part_count && load->table->key_count) {
+    if (status == ERR_OK && load->part_count) { /* keys may come later */
         file_many(load, base);
     }
     if (status == ERR_OK && load->part_count) {

@@ -60,7 +60,7 @@ static bool slot_save(struct blob *out, const struct table *table,
     for (u32 c = 0; c < table->col_count && rows > from; c++) {
         struct error ignored; /* saving the state meets it again */
         error_reset(&ignored);
-        if (column_hold(tablet, c, &ignored)) {
+        if (column_hold(tablet, c, HOLD_SHORT, &ignored)) {
             return false;
         }
         column_rows_save(out, table, c, tablet, from, rows);

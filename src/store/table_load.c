@@ -539,7 +539,7 @@ wf_status version_check(struct db_file *file, const struct table *table,
                              io_bytes, err));
         }
         for (u32 c = 0; c < table->col_count; c++) { /* and what its codes can be */
-            TRY(column_hold(version->tablets[t], c, err));
+            TRY(column_hold(version->tablets[t], c, HOLD_SHORT, err));
             column_drop(version->tablets[t], c);
         }
         const struct extent *part = NULL;

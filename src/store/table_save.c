@@ -243,7 +243,7 @@ static FALLIBLE tablet_write(struct save *save, const struct table *table, struc
     wf_status status = ERR_OK;
     for (u32 c = 0; c < form->col_count && !status; c++) {
         if (!save_has(save, &place->cols[c])) {
-            status = column_hold(form, c, err);
+            status = column_hold(form, c, HOLD_SHORT, err);
             if (!status) {
                 status = segment_save(save, form, c, &desk, &place->cols[c], err);
                 column_drop(form, c);

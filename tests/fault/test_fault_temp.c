@@ -38,6 +38,10 @@ static i64 bad_map(i64 file, i64 bytes, void **out) {
     return fails() ? -plan.error : disk_system.map(file, bytes, out);
 }
 
+static i64 bad_map_at(i64 file, i64 from, i64 bytes, void *at) {
+    return fails() ? -plan.error : disk_system.map_at(file, from, bytes, at);
+}
+
 static i64 bad_read(i64 file, void *to, i64 bytes, i64 at) {
     return fails() ? -plan.error
                    : disk_system.read(file, to, plan.piece ? MIN_OF(bytes, plan.piece) : bytes, at);
@@ -55,6 +59,7 @@ static struct disk bad_disk(void) {
     disk.reserve = bad_reserve;
     disk.free_bytes = bad_free_bytes;
     disk.map = bad_map;
+    disk.map_at = bad_map_at;
     disk.read = bad_read;
     disk.write = bad_write;
     return disk;
@@ -110,6 +115,55 @@ static void test_nth_call(void **state) {
         }
     }
     close_both(f);
+}
+
+/* A column that is larger than memory lies aside while it is read: every call for it fails once, those to the database
+ * file among them. */
+static void test_columns_aside(void **state) {
+    (void)state;
+    enum { MOST = 200 };
+    char path[300], log[310], want[400], got[400];
+    scratch_path(path, "aside.wf");
+    snprintf(log, sizeof log, "%s.log", path);
+    remove(path);
+    remove(log);
+    struct fault_db f = open_file(path, NULL);
+    run(f.conn, "create table wide as select repeat('wide', 60) || i * 7919 % 30011 as s, i "
+                "from generate_series(1, 40000) i");
+    close_both(f);
+    f = open_file(path, "8MB");
+    make_control(f.conn);
+    const char *sql = "select count(*), min(length(s)), sum(length(s)), sum(i) from wide";
+    wf_result *first = must(f.conn, sql);
+    flatten(first, want, sizeof want);
+    wf_result_close(first);
+    struct disk disk = bad_disk();
+    bool reached = true, passed = false;
+    for (int64_t n = 1; reached && n < MOST; n++) {
+        size_t e = (size_t)n % (sizeof errors / sizeof *errors);
+        wf_result *result = NULL;
+        plan.calls = 0;
+        plan.fail_at = n;
+        plan.error = errors[e].error;
+        disk_now = &disk;
+        wf_status status = wf_query(f.conn, sql, &result);
+        disk_now = &disk_system;
+        reached = plan.calls >= n;
+        assert_true(reached || !status);
+        if (status) {
+            assert_non_null(strstr("53100 58030 58P01 53200", wf_connection_error(f.conn)->sqlstate));
+        } else {
+            flatten(result, got, sizeof got);
+            wf_result_close(result);
+            assert_string_equal(got, want);
+            passed = true;
+        }
+        check_control(f.conn);
+    }
+    assert_true(passed);
+    close_both(f);
+    remove(path);
+    remove(log);
 }
 
 static void test_pieces(void **state) {
@@ -169,6 +223,7 @@ static void test_torn_page(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nth_call),
+        cmocka_unit_test(test_columns_aside),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_torn_page),
     };

@@ -36,3 +36,11 @@ select sum(length(x)) from (select (select max(b.s) from b where b.k = a.k) x fr
 with t as (select k, count(*) c, max(s) m from a group by k) select count(*), max(length(x.m || y.m)) from t x join t y on x.k = y.k + 5
 select count(*), sum(length(l.s)) from a, lateral (select b.s from b where b.k = a.k order by b.v limit 1) l
 select a.v % 10 g, count(*), min(b.s), max(b.s) from a join b on a.k = b.k group by g order by g
+with recursive t(n) as (select 1 union all select n + 1 from t where n < 60000) select count(*), sum(n) from t
+with recursive t(n, s) as (select 1, 'text' union select n + 1, 'text number ' || n from t where n < 20000) select count(*), sum(n), max(s) from t
+select count(*), sum(x) from logiql($$ n(0). n(y) <- n(x), y = x + 1, x < 30000. _(x) <- n(x). $$) as q(x)
+select count(*), max(s) from (select k, v, s from a order by s offset 5) q
+select count(*), max(s), sum(v) from (select distinct on (s) s, v from a order by s, v desc) q
+select count(*) from (select v, s from a where v % 30000 = 0) x where exists (select 1 from b where b.s > x.s and b.k < x.v)
+select count(*), max(t), sum(length(s)) from wide
+select count(*) from (select s, v from wide except select s, v + v % 3 from wide) q
