@@ -450,6 +450,12 @@ i64 mem_size(i64 bytes) {
     return size;
 }
 
+i64 mem_huge(const struct memory *mem, i64 bytes) {
+    enum { HUGE_PAGE = 2 << 20, LEAST = 1 << 18, SHARE = 64 };
+    i64 whole = ALIGN_UP(bytes, (i64)HUGE_PAGE);
+    return bytes >= LEAST && memory_left(mem) / SHARE > whole ? whole : bytes;
+}
+
 void memory_lift(struct memory *mem, i64 size) {
     for (struct memory *m = mem; m->parent; m = m->parent) {
         i64 before = atomic_fetch_sub_explicit(&m->used_bytes, size, memory_order_relaxed);

@@ -57,6 +57,8 @@ struct db_file {
     char *path, *log_path;
     i64 path_bytes;
     i64 file, log; /* -1: not open */
+    i64 direct; /* the file past the system's cache; negative: not to be had */
+    _Atomic i64 direct_bytes, direct_ns; /* read there, and how long each read took */
     b8 read_only;
     struct header header; /* the one in force */
     _Atomic u64 second_written, second_synced; /* how often the second slot was */
@@ -75,7 +77,10 @@ struct db_file {
     _Atomic bool has_more; /* pages were taken behind the end since it was as short as it can be */
     /* The log. */
     struct mutex lock; /* of what follows */
-    struct cond synced_more;
+    struct sync_wait *waiting, **waiting_end; /* for a sync of the log, by when they came */
+    struct thread *syncer; /* syncs for them, once any have waited */
+    struct cond sync_wanted;
+    b8 syncer_wanted, syncer_ends;
     _Atomic bool failed; /* a sync did: nothing is written any more */
     b8 syncing; /* somebody is at it, without the lock */
     b8 log_ready; /* it takes records of the header's generation */
@@ -107,6 +112,11 @@ void space_settle(struct db_file *file);
 /* Pages behind the last one in use go. A save has switched the header, whose extents end at `least`. */
 void space_trim(struct db_file *file, i64 least);
 
+/* A column, where there are `room` bytes, which may all be written. `again`: it was in memory and had to go. */
+i64 column_read(struct db_file *file, const struct extent *extent, bool again, u8 *to, i64 room);
+/* Whether that goes past the system's cache, of which the system cannot know beforehand. */
+bool column_goes_past(struct db_file *file, const struct extent *extent, bool again);
+
 u64 file_stamp_new(void); /* that no file of the process had */
 /* Both slots of a file without a log, for what `like` names, under a number of its own; synced. */
 i64 headers_put(const struct header *like, i64 to);
@@ -122,6 +132,7 @@ FALLIBLE log_open(struct db_file *file, struct error *err);
 /* The header is read: it says whether there must be a log. A writer makes one, and says who it is. */
 FALLIBLE log_look(struct db_file *file, struct error *err); /* is it there, where it is needed? */
 FALLIBLE log_claim(struct db_file *file, struct error *err);
+void log_close(struct db_file *file);
 /* Where a save begins: what is in the log up to here will be in the file. */
 struct log_mark {
     u64 record; /* the last one */
