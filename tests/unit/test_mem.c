@@ -219,12 +219,9 @@ static void test_long_files_leave(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_program_counts),
-        cmocka_unit_test(test_freed_blocks_give_way),
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_buffers_rest),
-        cmocka_unit_test(test_blocks_touch),
-        cmocka_unit_test(test_long_files_leave),
+        cmocka_unit_test(test_program_counts), cmocka_unit_test(test_freed_blocks_give_way),
+        cmocka_unit_test(test_copies),         cmocka_unit_test(test_buffers_rest),
+        cmocka_unit_test(test_blocks_touch),   cmocka_unit_test(test_long_files_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
