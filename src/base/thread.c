@@ -9,10 +9,8 @@
 
 #include "base/stop.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -21,7 +19,6 @@
 
 _Static_assert(sizeof(pthread_mutex_t) <= sizeof(struct mutex), "mutex storage");
 _Static_assert(sizeof(pthread_cond_t) <= sizeof(struct cond), "cond storage");
-_Static_assert(sizeof(sem_t) <= sizeof(struct gate), "gate storage");
 
 static pthread_mutex_t *mutex_of(struct mutex *m) {
     return (pthread_mutex_t *)(void *)m->opaque;
@@ -71,28 +68,6 @@ bool cond_wait_ns(struct cond *c, struct mutex *m, i64 timeout_ns) {
 
 void cond_broadcast(struct cond *c) {
     CHECK(pthread_cond_broadcast(cond_of(c)) == 0);
-}
-
-static sem_t *sem_of(struct gate *gate) {
-    return (sem_t *)(void *)gate->opaque;
-}
-
-void gate_init(struct gate *gate) {
-    CHECK(sem_init(sem_of(gate), 0, 0) == 0);
-}
-
-void gate_fini(struct gate *gate) {
-    CHECK(sem_destroy(sem_of(gate)) == 0);
-}
-
-void gate_open(struct gate *gate) {
-    CHECK(sem_post(sem_of(gate)) == 0);
-}
-
-void gate_wait(struct gate *gate) {
-    while (sem_wait(sem_of(gate))) {
-        CHECK(errno == EINTR); /* a signal */
-    }
 }
 
 struct job {

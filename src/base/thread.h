@@ -21,16 +21,6 @@ void cond_wait(struct cond *c, struct mutex *m);
 bool cond_wait_ns(struct cond *c, struct mutex *m, i64 timeout_ns); /* false on timeout */
 void cond_broadcast(struct cond *c);
 
-/* One thread waits until another opens it, once. Whoever has waited may end it: who opened it touches it no
- * more. */
-struct gate {
-    _Alignas(16) u8 opaque[32];
-};
-void gate_init(struct gate *gate);
-void gate_fini(struct gate *gate);
-void gate_open(struct gate *gate);
-void gate_wait(struct gate *gate);
-
 /* Worker threads owned by the database. pool_run calls task(arg, i, worker) for every i in [0,
  * count), with `worker` in [0, pool_worker_count), and returns when all are done; the calling
  * thread works too. Tasks of several callers interleave. Safe from several threads; a task must not

@@ -404,8 +404,7 @@ wf_status db_file_open(struct memory *mem, const char *path, bool read_only, str
     file->gaps.mem = mem;
     mutex_init(&file->space);
     mutex_init(&file->lock);
-    file->waiting_end = &file->waiting;
-    cond_init(&file->sync_wanted);
+    cond_init(&file->synced_more);
     file->frames = frames_open(mem, file);
     wf_status status = file->frames ? open_parts(file, err) : memory_refused(mem, err, 4096);
     if (status) {
@@ -424,7 +423,9 @@ void db_file_close(struct db_file *file) {
     db_file_tidy(file);
     frames_close(file->frames);
     mem_free(file->mem, file->log_read, file->log_read_bytes);
-    log_close(file);
+    if (file->log >= 0) {
+        disk_now->close(file->log);
+    }
     if (file->direct >= 0) {
         disk_now->close(file->direct);
     }
@@ -434,7 +435,7 @@ void db_file_close(struct db_file *file) {
     spans_fini(&file->used);
     spans_fini(&file->gaps);
     mutex_fini(&file->space);
-    cond_fini(&file->sync_wanted);
+    cond_fini(&file->synced_more);
     mutex_fini(&file->lock);
     mem_free(file->mem, file, file->path_bytes);
 }

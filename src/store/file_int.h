@@ -77,10 +77,7 @@ struct db_file {
     _Atomic bool has_more; /* pages were taken behind the end since it was as short as it can be */
     /* The log. */
     struct mutex lock; /* of what follows */
-    struct sync_wait *waiting, **waiting_end; /* for a sync of the log, by when they came */
-    struct thread *syncer; /* syncs for them, once any have waited */
-    struct cond sync_wanted;
-    b8 syncer_wanted, syncer_ends;
+    struct cond synced_more;
     _Atomic bool failed; /* a sync did: nothing is written any more */
     b8 syncing; /* somebody is at it, without the lock */
     b8 log_ready; /* it takes records of the header's generation */
@@ -132,7 +129,6 @@ FALLIBLE log_open(struct db_file *file, struct error *err);
 /* The header is read: it says whether there must be a log. A writer makes one, and says who it is. */
 FALLIBLE log_look(struct db_file *file, struct error *err); /* is it there, where it is needed? */
 FALLIBLE log_claim(struct db_file *file, struct error *err);
-void log_close(struct db_file *file);
 /* Where a save begins: what is in the log up to here will be in the file. */
 struct log_mark {
     u64 record; /* the last one */

@@ -174,51 +174,11 @@ void log_header(const struct db_file *file, const struct log_mark *mark, struct 
                                                      : mark->at;
 }
 
-/* --- syncs that are shared ---
- * Who finds nobody syncing does it himself. Commits that come meanwhile wait, and a thread syncs for them, again and
- * again as long as some come: none of them has to be woken before the disk goes on. Each waits at a gate of his own,
- * so that who is woken is done, and needs no lock that all others want at the same time. */
-
-struct sync_wait {
-    struct sync_wait *next;
-    u64 number; /* of the record */
-    struct gate gate;
-    b8 failed;
-};
-
-/* Under the lock: those whose records are durable, or never will be. */
-static struct sync_wait *take_done(struct db_file *file) {
-    struct sync_wait *done = NULL, **end = &done, **at = &file->waiting;
-    while (*at) {
-        struct sync_wait *wait = *at;
-        if (wait->number <= file->synced || file->failed) {
-            wait->failed = wait->number > file->synced;
-            *at = wait->next;
-            *end = wait;
-            end = &wait->next;
-        } else {
-            at = &wait->next;
-        }
-    }
-    *end = NULL;
-    file->waiting_end = at;
-    return done;
-}
-
-static void let_go(struct sync_wait *done) {
-    while (done) {
-        struct sync_wait *next = done->next; /* who is let go ends his own */
-        gate_open(&done->gate);
-        done = next;
-    }
-}
-
 void log_saved(struct db_file *file, const struct log_mark *mark) {
     mutex_lock(&file->lock);
     file->synced = MAX_OF(file->synced, mark->record); /* saved is as good */
-    struct sync_wait *done = take_done(file);
+    cond_broadcast(&file->synced_more);
     mutex_unlock(&file->lock);
-    let_go(done);
     mem_free(file->mem, file->log_read, file->log_read_bytes);
     file->log_read = NULL;
     file->log_replayed = 0;
@@ -278,89 +238,28 @@ wf_status log_append(struct db_file *file, const void *payload, i64 bytes, u64 *
     return ERR_OK;
 }
 
-/* Under the lock, which is given up meanwhile: all that was written so far. The disk's answer. */
-static i64 sync_once(struct db_file *file) {
-    u64 upto = file->last;
-    bool needed = !file->failed && file->synced < upto; /* a save may have been as good */
-    mutex_unlock(&file->lock);
-    i64 code = needed ? disk_now->sync(file->log) : 0;
+wf_status log_sync(struct db_file *file, u64 number, struct error *err) {
+    wf_status status = ERR_OK;
     mutex_lock(&file->lock);
-    file->failed = file->failed || code != 0;
-    file->synced = needed && !code ? MAX_OF(upto, file->synced) : file->synced;
-    return code;
-}
-
-static void sync_others(void *arg) {
-    struct db_file *file = arg;
-    mutex_lock(&file->lock);
-    while (file->waiting || !file->syncer_ends) {
-        if (!file->syncer_wanted) {
-            cond_wait(&file->sync_wanted, &file->lock);
+    while (file->synced < number && !file->failed) {
+        if (file->syncing) {
+            cond_wait(&file->synced_more, &file->lock);
             continue;
         }
-        (void)sync_once(file); /* those who wait learn of it by file->failed */
-        struct sync_wait *done = take_done(file);
-        file->syncing = file->syncer_wanted = file->waiting != NULL;
-        mutex_unlock(&file->lock);
-        let_go(done);
-        mutex_lock(&file->lock);
-    }
-    mutex_unlock(&file->lock);
-}
-
-/* Under the lock: the caller has synced what is his, and leaves the rest to the thread. */
-static void leave_others(struct db_file *file) {
-    if (file->waiting && !file->syncer) {
-        file->syncer = thread_start(sync_others, file);
-    }
-    file->syncer_wanted = file->waiting && file->syncer;
-    if (file->syncer_wanted) {
-        cond_broadcast(&file->sync_wanted);
-        return;
-    }
-    while (file->waiting) { /* there is no thread to be had */
-        (void)sync_once(file);
-        let_go(take_done(file));
-    }
-    file->syncing = 0;
-}
-
-wf_status log_sync(struct db_file *file, u64 number, struct error *err) {
-    i64 code = 0;
-    mutex_lock(&file->lock);
-    if (file->synced < number && !file->failed && file->syncing) {
-        struct sync_wait wait = {.number = number};
-        gate_init(&wait.gate);
-        *file->waiting_end = &wait;
-        file->waiting_end = &wait.next;
-        mutex_unlock(&file->lock);
-        gate_wait(&wait.gate);
-        gate_fini(&wait.gate);
-        return wait.failed ? db_file_check(file, err) : ERR_OK;
-    }
-    if (file->synced < number && !file->failed) {
+        u64 upto = file->last;
         file->syncing = 1;
-        code = sync_once(file);
-        leave_others(file);
+        mutex_unlock(&file->lock);
+        i64 code = disk_now->sync(file->log);
+        mutex_lock(&file->lock);
+        file->syncing = 0;
+        file->failed = file->failed || code != 0;
+        file->synced = code ? file->synced : MAX_OF(upto, file->synced);
+        status = code ? disk_failed(err, "sync", file->log_path, code) : ERR_OK;
+        cond_broadcast(&file->synced_more);
     }
     bool missed = file->synced < number;
     mutex_unlock(&file->lock);
-    return code     ? disk_failed(err, "sync", file->log_path, code)
-           : missed ? db_file_check(file, err)
-                    : ERR_OK;
-}
-
-void log_close(struct db_file *file) {
-    mutex_lock(&file->lock);
-    file->syncer_ends = 1;
-    cond_broadcast(&file->sync_wanted);
-    mutex_unlock(&file->lock);
-    if (file->syncer) {
-        thread_join(file->syncer);
-    }
-    if (file->log >= 0) {
-        disk_now->close(file->log);
-    }
+    return status || !missed ? status : db_file_check(file, err);
 }
 
 bool log_is_replayed(const struct db_file *file) {
