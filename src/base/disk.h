@@ -22,6 +22,8 @@ struct disk {
     i64 (*write)(i64 file, const void *from, i64 bytes, i64 at);
     /* Bytes will be read soon: the disk may begin. Advice. */
     void (*expect)(i64 file, i64 at, i64 bytes);
+    /* Of so many bytes, how many lie in the system's cache; 0 where nobody knows. */
+    i64 (*cached)(i64 file, i64 at, i64 bytes);
     /* Bytes that were written will be synced soon: the disk may begin. Advice. */
     void (*hurry)(i64 file, i64 at, i64 bytes);
     i64 (*sync)(i64 file);

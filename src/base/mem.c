@@ -390,7 +390,7 @@ void *mem_alloc(struct memory *mem, i64 bytes) {
     }
     bool spills = mem->temp && size >= TEMP_LEAST;
     void *ptr = block_take(mem, class, size, spills);
-    return ptr || !spills ? ptr : temp_alloc(mem->temp, size);
+    return ptr || !spills ? ptr : temp_alloc(mem->temp, bytes);
 }
 
 void mem_copy(const struct memory *mem, void *to, const void *from, i64 bytes) {
@@ -410,9 +410,7 @@ void mem_pass(const struct memory *mem, const void *at, i64 bytes) {
 }
 
 static void *alloc_aside(struct memory *mem, i64 bytes) {
-    i64 size;
-    (void)keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
-    return fails_now() ? NULL : temp_alloc(mem->temp, size);
+    return fails_now() ? NULL : temp_alloc(mem->temp, bytes);
 }
 
 void *mem_alloc_rest(struct memory *mem, i64 bytes) {
@@ -452,6 +450,12 @@ i64 mem_size(i64 bytes) {
     return size;
 }
 
+i64 mem_huge(const struct memory *mem, i64 bytes) {
+    enum { HUGE_PAGE = 2 << 20, LEAST = 1 << 18, SHARE = 64 };
+    i64 whole = ALIGN_UP(bytes, (i64)HUGE_PAGE);
+    return bytes >= LEAST && memory_left(mem) / SHARE > whole ? whole : bytes;
+}
+
 void memory_lift(struct memory *mem, i64 size) {
     for (struct memory *m = mem; m->parent; m = m->parent) {
         i64 before = atomic_fetch_sub_explicit(&m->used_bytes, size, memory_order_relaxed);
@@ -464,12 +468,12 @@ void mem_free(struct memory *mem, void *ptr, i64 bytes) {
     if (!ptr) {
         return;
     }
-    i64 size;
-    i32 class = keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
     if (mem->temp && temp_owns(mem->temp, ptr)) {
-        temp_free(mem->temp, ptr, size);
+        temp_free(mem->temp, ptr, bytes);
         return;
     }
+    i64 size;
+    i32 class = keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
     memory_release(mem, size); /* before it is kept: it does not count twice */
     if (class < 0 || !keep_put(class, size, ptr)) {
         block_free(ptr, size);

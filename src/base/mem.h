@@ -68,6 +68,10 @@ void mem_free(struct memory *mem, void *ptr, i64 bytes);
 void mem_trim(void);
 /* What a budget counts for such a block. */
 i64 mem_size(i64 bytes);
+/* So many bytes for a block that a disk writes to past the system's cache: whole huge pages, unless
+ * there are few bytes or memory is short. It does so in one piece, where it would take each small page
+ * by itself. */
+i64 mem_huge(const struct memory *mem, i64 bytes);
 /* So much of what a budget counts is from now on counted by the one that is nobody's part alone: whose block it is
  * frees it there. */
 void memory_lift(struct memory *mem, i64 size);

@@ -51,8 +51,17 @@ struct temp {
     i64 failure_bytes;                /* that were asked for */
 };
 
+/* Files of temporary space on their way out: for all that was written and never needed again the system takes a second
+ * for several GB to let go of it, and no statement waits for that. One at a time: the next one does wait. */
+struct temp_exit {
+    struct mutex lock;
+    struct thread *thread;
+};
+void temp_exit_init(struct temp_exit *out);
+void temp_exit_fini(struct temp_exit *out);
+
 void temp_init(struct temp *temp, const char *folder, i64 limit_bytes, i64 warm_bytes);
-void temp_fini(struct temp *temp);
+void temp_fini(struct temp *temp, struct temp_exit *out);
 /* At least TEMP_LEAST bytes, aligned to pages, not cleared; NULL when there is no room or no file:
  * temp_refused says which. Freed with the same size. */
 void *temp_alloc(struct temp *temp, i64 bytes);

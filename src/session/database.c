@@ -85,6 +85,7 @@ FALLIBLE database_open(const char *path, const wf_option *options, struct wf_dat
     }
     atomic_init(&db->refs, 1);
     mutex_init(&db->lock);
+    temp_exit_init(&db->temp_exit);
     cond_init(&db->gpu_opened);
     wf_status status = database_init(db, path, options, err);
     if (status) {
@@ -126,6 +127,7 @@ void database_release(struct wf_database *db) {
         pool_close(db->pool);
     }
     cond_fini(&db->gpu_opened);
+    temp_exit_fini(&db->temp_exit);
     mutex_fini(&db->lock);
     free(db);
 }

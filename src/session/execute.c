@@ -75,7 +75,7 @@ void rowset_release(struct rowset *rows) {
     compiled_release(rows->compiled);
     rowset_release(rows->instead);
     arena_fini(&rows->arena);
-    temp_fini(&rows->temp);
+    temp_fini(&rows->temp, &db->temp_exit);
     mem_free(&db->mem, rows->result, (i64)sizeof *rows->result);
     mem_free(&db->mem, rows, (i64)sizeof *rows);
     database_release(db);

@@ -29,6 +29,7 @@ struct wf_database {
     struct tries *tries; /* sorted rows that statements keep (run/tries.h) */
     struct device *cpu;
     _Atomic i32 tx_count; /* connections whose transaction has taken its snapshot */
+    struct temp_exit temp_exit;
     struct mutex lock;    /* guards what follows */
     struct device *gpus[DEVICES_MOST - 1];
     u32 gpu_count;

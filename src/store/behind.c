@@ -2,11 +2,12 @@
  *
  * They go past the system's cache where the disk lets them: copying them there took as much of a core as
  * packing their numbers does, and they are in memory anyway. A thread waits for the disk in the workers' place.
- * When it has enough to do, or memory is short, a worker waits itself. Either way all that a tablet
- * put here is done when write_wait returns; what could not be written is nowhere, and the commit tries
- * again. Pages belong to one column, so what stands behind it in the last one is nobody's.
+ * When it has enough to do, or memory is short, a worker waits itself. A load goes on with its next
+ * tablet meanwhile: all that it put here is done when write_wait returns; what could not be written
+ * is nowhere, and the commit tries again. Pages belong to one column, so what stands behind it in the
+ * last one is nobody's.
  *
- * See decision 0063. */
+ * See decisions 0063 and 0085. */
 #include "store/behind.h"
 
 #include "store/frames_int.h"
@@ -16,7 +17,6 @@ enum { WAITING_MOST = 2, SPARE_DESKS = 16 };
 struct behind {
     struct memory *mem;
     struct db_file *file;
-    i64 direct; /* past the system's cache; negative: not to be had */
     struct mutex lock; /* of what follows */
     struct cond more, done;
     struct thread *thread;
@@ -31,7 +31,6 @@ struct behind *behind_open(struct memory *mem, struct db_file *file) {
         memset(behind, 0, sizeof *behind);
         behind->mem = mem;
         behind->file = file;
-        behind->direct = disk_now->direct(file->file);
         mutex_init(&behind->lock);
         cond_init(&behind->more);
         cond_init(&behind->done);
@@ -50,9 +49,6 @@ void behind_close(struct behind *behind) {
     if (behind->thread) {
         thread_join(behind->thread);
     }
-    if (behind->direct >= 0) {
-        disk_now->close(behind->direct);
-    }
     cond_fini(&behind->done);
     cond_fini(&behind->more);
     mutex_fini(&behind->lock);
@@ -63,8 +59,8 @@ static void write_column(struct behind *behind, struct column_write *write) {
     struct extent *made = &write->made, none = {0};
     struct db_file *file = behind->file;
     i64 pages = ALIGN_UP(made->bytes, PAGE_BYTES), code = -1;
-    if (behind->direct >= 0 && (size_t)write->from % PAGE_BYTES == 0) {
-        code = disk_write_all(behind->direct, write->from, pages, made->at);
+    if (file->direct >= 0 && (size_t)write->from % PAGE_BYTES == 0) {
+        code = disk_write_all(file->direct, write->from, pages, made->at);
     }
     if (code) {
         code = disk_write_all(file->file, write->from, made->bytes, made->at);
@@ -102,7 +98,7 @@ static void write_waiting(void *arg) {
 static bool put_behind(struct behind *behind, const struct column_write *write) {
     bool spare = memory_left(behind->mem) / SPARE_DESKS > write->desk.bytes;
     mutex_lock(&behind->lock);
-    bool put = behind->direct >= 0 && spare && behind->count < WAITING_MOST;
+    bool put = behind->file->direct >= 0 && spare && behind->count < WAITING_MOST;
     if (put && !behind->thread) {
         behind->thread = thread_start(write_waiting, behind);
         put = behind->thread != NULL;

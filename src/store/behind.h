@@ -14,12 +14,12 @@ struct column_write {
     struct extent made; /* where it goes, */
     struct extent *place; /* which is noted here when it is there */
     const u8 *from;       /* whole pages can be read: on the desk, or in the frame */
-    i32 *left;            /* of its tablet, that are on their way */
+    i32 *left;            /* of a load, that are on their way */
     struct desk desk;     /* for insiders */
 };
 /* Writes it, now or soon; a desk with it is taken over then. */
 void column_put(struct behind *behind, struct column_write *write, struct desk *desk);
-/* All of a tablet that could be written are. */
+/* All of a load that could be written are. */
 void write_wait(struct behind *behind, const i32 *left);
 
 #endif

@@ -115,7 +115,9 @@ static FALLIBLE seal_plain(struct compaction *c, const struct plain_rows *plain,
         struct piece piece = {.slot = c->writer.next_slot++};
         seal.rows = seal_rows(table, c->writer.sources, plain->rows - first);
         TRY(tablet_seal_some(&seal, c->writer.sources, &piece.tablet, err));
-        tablet_write_early(table, piece.tablet);
+        i32 left = 0;
+        tablet_write_early(table, piece.tablet, &left);
+        tablet_write_wait(table, &left);
         VEC_PUSH(&c->arena, &c->pieces, piece);
         TRY(arena_check(&c->arena, err));
         first += seal.rows;

@@ -57,6 +57,8 @@ struct db_file {
     char *path, *log_path;
     i64 path_bytes;
     i64 file, log; /* -1: not open */
+    i64 direct; /* the file past the system's cache; negative: not to be had */
+    _Atomic i64 direct_bytes, direct_ns; /* read there, and how long each read took */
     b8 read_only;
     struct header header; /* the one in force */
     _Atomic u64 second_written, second_synced; /* how often the second slot was */
@@ -106,6 +108,11 @@ bool space_take_frame(struct db_file *file, struct buffer *frame, struct extent 
 void space_settle(struct db_file *file);
 /* Pages behind the last one in use go. A save has switched the header, whose extents end at `least`. */
 void space_trim(struct db_file *file, i64 least);
+
+/* A column, where there are `room` bytes, which may all be written. `again`: it was in memory and had to go. */
+i64 column_read(struct db_file *file, const struct extent *extent, bool again, u8 *to, i64 room);
+/* Whether that goes past the system's cache, of which the system cannot know beforehand. */
+bool column_goes_past(struct db_file *file, const struct extent *extent, bool again);
 
 u64 file_stamp_new(void); /* that no file of the process had */
 /* Both slots of a file without a log, for what `like` names, under a number of its own; synced. */

@@ -17,6 +17,9 @@
  * Where memory has no room for a column and whoever asks has no other way, its pages are those of a block of
  * temporary space until nobody holds it (decision 0087). An empty frame of the room is as before.
  *
+ * Three threads read ahead, and unpack: while one waits for the disk others compute. The system is told
+ * beforehand only of what comes through its cache (column_goes_past; decision 0085).
+ *
  * One lock for all frames of a file: what it guards takes nanoseconds, except that pages are given
  * back under it, which a reservation waits for anyway. Reading happens without it. */
 #include "store/frames.h"
@@ -37,6 +40,7 @@ bool frames_go_at_once = false;
 #endif
 
 enum {
+    READERS = 3, /* threads that read ahead */
     STAYS_OF = 8, /* one of so many that were read once */
     /* Of a limit, what columns leave that may lie aside, and those that are held until a statement ends. */
     SMALL_SHARE = 4096, /* of a limit, what a small column is at most */
@@ -65,6 +69,7 @@ struct seg_frame {
     b8 is_expected;                 /* EMPTY: the disk knows that it will be read */
     b8 is_queued;                   /* to be read ahead; not any more where others were faster */
     b8 is_unsaved;                  /* FULL, and not in the file: it holds itself */
+    b8 was_here;                    /* EMPTY: it was FULL before */
     i32 holds;                      /* FULL: 0 = it rests */
     i64 read_ns;                    /* when it was first asked for */
     i64 rest_ns;                    /* since when it rests */
@@ -92,9 +97,11 @@ struct frames {
     u64 rested;                 /* how often one of `once` did */
     struct temp aside;          /* of columns that memory has no room for */
     /* Reading ahead. */
-    struct thread *reader;
+    struct thread *readers[READERS];
+    i32 reader_count; /* as many as there was work for */
+    i32 waiting; /* of them, for work */
     struct cond wanted;
-    struct buffer *queue[32];
+    struct buffer *queue[64];
     i32 queued;
     b8 stop;
 };
@@ -236,8 +243,8 @@ void frames_close(struct frames *frames) {
     frames->stop = 1;
     cond_broadcast(&frames->wanted);
     mutex_unlock(&frames->lock);
-    if (frames->reader) {
-        thread_join(frames->reader);
+    for (i32 i = 0; i < frames->reader_count; i++) {
+        thread_join(frames->readers[i]);
     }
     mutex_lock(&frames->lock);
     frames->file = NULL;
@@ -372,7 +379,7 @@ struct buffer *frame_new_full(struct frames *frames, const struct frame_form *fo
     memset(buf->data + total, 0, FRAME_PAD);
     f->state = FRAME_FULL;
     f->holds = 1;
-    f->is_unsaved = 1;
+    f->is_unsaved = f->was_here = 1;
     return buf;
 }
 
@@ -413,11 +420,11 @@ static bool codes_fit(const struct frame_form *form, const u8 *data) {
     return (i64)top < form->dict_len || (form->dict_len == 0 && top == 0 && form->has_valid);
 }
 
-/* The extent as it was written. */
-static FALLIBLE extent_bytes(const struct seg_frame *f, u8 *to, struct error *err) {
+/* The extent as it was written, where there are `room` bytes. */
+static FALLIBLE extent_bytes(const struct seg_frame *f, u8 *to, i64 room, struct error *err) {
     const struct extent *extent = &f->form.extent;
-    const struct db_file *file = f->frames->file;
-    i64 code = disk_read_all(file->file, to, extent->bytes, extent->at);
+    struct db_file *file = f->frames->file;
+    i64 code = column_read(file, extent, f->was_here, to, room);
     if (code) {
         return disk_failed(err, "read", file->path, code);
     }
@@ -448,35 +455,45 @@ static FALLIBLE aside_refused(struct frames *frames, struct error *err, i64 byte
     return failed ? temp_refused(&frames->aside, err) : memory_refused(frames->mem, err, bytes);
 }
 
+/* Into the frame, as it lies. */
+static FALLIBLE bytes_here(const struct seg_frame *f, struct error *err) {
+    i64 bytes = f->form.extent.bytes;
+    TRY(extent_bytes(f, f->buf->data, f->room, err));
+    memset(f->buf->data + bytes, 0, (size_t)(f->form.lay.total + FRAME_PAD - bytes));
+    return ERR_OK;
+}
+
+/* Into the frame, unpacked. */
+static FALLIBLE unpacked_here(const struct seg_frame *f, const struct packed_form *packed, bool aside,
+                              struct error *err) {
+    i64 bytes = f->form.extent.bytes, room = ALIGN_UP(bytes, PAGE_BYTES);
+    i64 all = mem_huge(f->frames->mem, room + packed_scratch_bytes(packed) + PAGE_BYTES);
+    u8 *block = scratch_take(f->frames, all, aside), *at = (u8 *)ALIGN_UP((size_t)block, (size_t)PAGE_BYTES);
+    if (!block) {
+        return aside_refused(f->frames, err, all);
+    }
+    memset(f->buf->data + f->form.lay.total, 0, FRAME_PAD);
+    wf_status status = extent_bytes(f, at, room, err);
+    bool fits = status || column_unpack(at, bytes, packed, at + room, f->buf->data);
+    frames_scratch_end(f->frames, block, all);
+    return status || fits ? status : frame_damaged(f, "it cannot be unpacked", err);
+}
+
 static FALLIBLE frame_read(struct seg_frame *f, bool aside, struct error *err) {
     const struct frame_form *form = &f->form;
     u8 *data = f->buf->data;
     if (!f->frames->file) {
         FAIL(err, IO, "the database is closed");
     }
-    memset(data + form->lay.total, 0, FRAME_PAD);
     struct packed_form packed = {form->rows, form->width, form->lay, form->text_bytes};
     if (form->is_packed) {
-        TRY(extent_bytes(f, data, err));
+        TRY(bytes_here(f, err));
         u32 *starts = (u32 *)(void *)(data + ALIGN_UP(form->extent.bytes, 8));
         return packed_starts(data, form->extent.bytes, &packed, starts)
                    ? ERR_OK
                    : frame_damaged(f, "it cannot be unpacked", err);
     }
-    if (form->extent.packed) {
-        i64 bytes = form->extent.bytes, scratch_at = ALIGN_UP(bytes, 64);
-        i64 all = scratch_at + packed_scratch_bytes(&packed);
-        u8 *block = scratch_take(f->frames, all, aside);
-        if (!block) {
-            return aside_refused(f->frames, err, all);
-        }
-        wf_status status = extent_bytes(f, block, err);
-        bool fits = status || column_unpack(block, bytes, &packed, block + scratch_at, data);
-        frames_scratch_end(f->frames, block, all);
-        TRY(status ? status : fits ? ERR_OK : frame_damaged(f, "it cannot be unpacked", err));
-    } else {
-        TRY(extent_bytes(f, data, err));
-    }
+    TRY(form->extent.packed ? unpacked_here(f, &packed, aside, err) : bytes_here(f, err));
     bool text = form->encoding == ENC_DICT || form->encoding == ENC_STR;
     return text && !codes_fit(form, data) ? frame_damaged(f, "its text cannot be", err) : ERR_OK;
 }
@@ -563,6 +580,7 @@ static FALLIBLE hold_locked(struct seg_frame *f, enum column_hold how, struct er
     wf_status status = frame_fill(f, how, err);
     mutex_lock(&frames->lock);
     f->state = status ? FRAME_EMPTY : FRAME_FULL;
+    f->was_here |= !status;
     f->holds = status ? 0 : 1;
     f->read_ns = clock_ns();
     f->is_unasked = f->is_ahead = f->is_reused = 0;
@@ -706,7 +724,9 @@ static void read_ahead(void *arg) {
     mutex_lock(&frames->lock);
     while (!frames->stop) {
         if (!frames->queued) {
+            frames->waiting++;
             cond_wait(&frames->wanted, &frames->lock);
+            frames->waiting--;
             continue;
         }
         struct buffer *buf = frames->queue[0];
@@ -731,17 +751,24 @@ static void read_ahead(void *arg) {
 }
 
 /* The disk begins with it; once for every time that it is filled. The system takes its time to make
- * room for it, for which nobody else waits. */
-static void expect(struct seg_frame *f) {
+ * room for it, for which nobody else waits. False: it is to come past the system's cache. */
+static bool expect(struct seg_frame *f) {
     mutex_lock(&f->frames->lock);
-    const struct db_file *file = f->frames->file;
-    bool wanted = f->state == FRAME_EMPTY && !f->is_expected && file;
+    struct db_file *file = f->frames->file;
+    bool wanted = f->state == FRAME_EMPTY && !f->is_expected && file, again = f->was_here;
     struct extent extent = f->form.extent;
+    mutex_unlock(&f->frames->lock);
+    if (wanted && column_goes_past(file, &extent, again)) {
+        return false;
+    }
+    mutex_lock(&f->frames->lock);
+    wanted = wanted && f->state == FRAME_EMPTY && !f->is_expected;
     f->is_expected |= wanted;
     mutex_unlock(&f->frames->lock);
     if (wanted) {
         disk_now->expect(file->file, extent.at, extent.bytes);
     }
+    return true;
 }
 
 /* The column's frame, or its twin; counted. NULL: it does not come and go. */
@@ -754,25 +781,16 @@ static struct buffer *coming(const struct tablet *tablet, u32 col, bool packed) 
     return twin ? twin : buffer_retain(f->buf);
 }
 
-void column_expect(const struct tablet *tablet, u32 col, bool packed) {
-    struct buffer *buf = coming(tablet, col, packed);
-    struct seg_frame *f = frame_of(buf);
-    if (f) {
-        expect(f);
-        buffer_release(buf);
-    }
-}
-
 static void read_soon(struct seg_frame *f) {
     struct frames *frames = f->frames;
-    expect(f);
     mutex_lock(&frames->lock);
     bool wanted = f->state == FRAME_EMPTY && !f->is_queued && !frames->stop &&
                   frames->queued < (i32)COUNT_OF(frames->queue) && room_ahead(f);
-    if (wanted && !frames->reader) {
-        frames->reader = thread_start(read_ahead, frames);
+    if (wanted && frames->waiting == 0 && frames->reader_count < READERS) {
+        frames->readers[frames->reader_count] = thread_start(read_ahead, frames);
+        frames->reader_count += frames->readers[frames->reader_count] != NULL;
     }
-    if (wanted && frames->reader) {
+    if (wanted && frames->reader_count) {
         f->is_queued = 1;
         frames->queue[frames->queued++] = buffer_retain(f->buf);
         cond_broadcast(&frames->wanted);
@@ -783,7 +801,20 @@ static void read_soon(struct seg_frame *f) {
 void column_ahead(const struct tablet *tablet, u32 col, bool packed) {
     struct buffer *buf = coming(tablet, col, packed);
     if (buf) {
+        (void)expect(frame_of(buf));
         read_soon(frame_of(buf));
+        buffer_release(buf);
+    }
+}
+
+/* What goes past the system's cache is read by a thread. */
+void column_expect(const struct tablet *tablet, u32 col, bool packed) {
+    struct buffer *buf = coming(tablet, col, packed);
+    struct seg_frame *f = frame_of(buf);
+    if (f) {
+        if (!expect(f)) {
+            read_soon(f);
+        }
         buffer_release(buf);
     }
 }

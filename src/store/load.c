@@ -25,6 +25,7 @@ struct load {
     i64 part_count, part_cap;
     struct sketch *sketches;
     _Atomic u8 *orders; /* by the table's keys: what every tablet's rows keep */
+    i32 writes; /* columns on their way to the file, which hold on to their tablets: see behind.h */
 };
 
 /* Columns of tablets with fewer than FEW rows are mostly small ones, which stay in memory (frames.c). */
@@ -76,6 +77,7 @@ wf_status load_open(struct load **out, struct table *table, struct error *err) {
 
 void load_abort(struct load *load) {
     struct table *table = load->table;
+    tablet_write_wait(table, &load->writes);
     for (i64 i = 0; i < load->part_count; i++) {
         tablet_release(load->parts[i].tablet);
     }
@@ -127,12 +129,13 @@ static FALLIBLE seal_part(struct load *load, struct part part, struct column_sou
             atomic_fetch_and(&load->orders[k], tablet_key_order(table, k, part.tablet));
         }
     }
-    tablet_write_early(table, part.tablet);
+    tablet_write_early(table, part.tablet, &load->writes);
     mutex_lock(&load->lock);
     bool filed = part_push(load, part);
     i64 part_bytes = load->part_cap * (i64)sizeof part;
     mutex_unlock(&load->lock);
     if (!filed) {
+        tablet_write_wait(table, &load->writes);
         tablet_release(part.tablet);
         return memory_refused(table->mem, err, part_bytes);
     }
@@ -301,6 +304,7 @@ static void file_many(const struct load *load, const struct table_version *base)
 wf_status load_finish(struct load *load, struct table_version *base, struct table_version **out,
                       struct error *err) {
     struct writer writer;
+    tablet_write_wait(load->table, &load->writes); /* the commit finds them in the file */
     wf_status status = writer_begin(&writer, load->table, base, err);
     if (status == ERR_OK && load->part_count) { /* keys may come later */
         file_many(load, base);

@@ -23,8 +23,10 @@ struct tablet_place {
 struct tablet_place *tablet_place_new(struct memory *mem, u32 col_count); /* NULL: refused */
 
 /* The columns of a tablet that a load has made go to the file, before anything refers to them, so that
- * its commit finds them there. What cannot be written is left to the commit. */
-void tablet_write_early(struct table *table, struct tablet *tablet);
+ * its commit finds them there. What cannot be written is left to the commit. Some are on their way when it
+ * returns: *left counts them, and the tablet stays until tablet_write_wait has returned. */
+void tablet_write_early(struct table *table, struct tablet *tablet, i32 *left);
+void tablet_write_wait(struct table *table, const i32 *left);
 /* key_save.c: the parts of a tablet's keys, behind its columns. */
 struct tablet_key;
 /* Whether all of them, from `first` on, are in the file, and stay there. */

@@ -366,7 +366,7 @@ static void column_write(struct db_file *file, struct tablet *tablet, u32 c, str
     }
 }
 
-void tablet_write_early(struct table *table, struct tablet *tablet) {
+void tablet_write_early(struct table *table, struct tablet *tablet, i32 *left) {
     struct db_file *file = table->state->file;
     struct error ignored;
     error_reset(&ignored);
@@ -374,17 +374,22 @@ void tablet_write_early(struct table *table, struct tablet *tablet) {
         return;
     }
     struct desk desk = {.mem = tablet->mem};
-    i32 left = 0;
     tablet->place = tablet_place_new(tablet->mem, tablet->col_count);
     for (i32 pass = 0; pass < 2 && tablet->place; pass++) { /* nobody waits for the long ones, then */
         for (u32 c = 0; c < tablet->col_count; c++) {
             if ((tablet->cols[c].encoding == ENC_STR) == (pass == 0)) {
-                column_write(file, tablet, c, &desk, &left);
+                column_write(file, tablet, c, &desk, left);
             }
         }
     }
-    write_wait(file->behind, &left);
     desk_fini(&desk);
+}
+
+void tablet_write_wait(struct table *table, const i32 *left) {
+    struct db_file *file = table->state->file;
+    if (file && file->behind) {
+        write_wait(file->behind, left);
+    }
 }
 
 /* versions */

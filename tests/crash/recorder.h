@@ -173,6 +173,13 @@ static i64 paper_resize(i64 file, i64 bytes) {
     return 0;
 }
 
+static i64 paper_cached(i64 file, i64 at, i64 bytes) {
+    UNUSED(file);
+    UNUSED(at);
+    UNUSED(bytes);
+    return 0;
+}
+
 static i64 paper_lock(i64 file, bool exclusive) {
     UNUSED(file);
     UNUSED(exclusive);
@@ -249,6 +256,7 @@ static const struct disk disk_paper = {.open = paper_open_alone,
                                        .read = paper_read_alone,
                                        .write = paper_put_alone,
                                        .expect = paper_advice,
+                                       .cached = paper_cached,
                                        .hurry = paper_advice,
                                        .sync = paper_sync_alone,
                                        .size = paper_size_of_alone,

@@ -636,11 +636,20 @@ static void test_export(void **state) {
     close_both(f);
 }
 
-/* Loads past the system's cache: a disk that has no such door, or one that takes part of what it is given. */
-enum door { DOOR_OPEN, DOOR_NONE, DOOR_REFUSES, DOOR_SHORT, DOOR_FAILS, DOORS };
+/* Loads and reads past the system's cache: a disk that has no such door, or one that takes part of what it is given. */
+enum door { DOOR_OPEN, DOOR_NONE, DOOR_REFUSES, DOOR_SHORT, DOOR_PAGES, DOOR_FAILS, DOORS };
 static struct disk door_disk;
 static enum door door;
-static _Atomic i64 door_file, door_bytes;
+static _Atomic i64 door_file, door_bytes, door_read_bytes;
+
+static i64 door_part(i64 bytes) {
+    return door == DOOR_SHORT ? MIN_OF(bytes, 1000) : door == DOOR_PAGES ? MIN_OF(bytes, 8192) : bytes;
+}
+
+static bool door_takes(const void *at, i64 bytes, i64 place) {
+    bool whole = (size_t)at % 4096 == 0 && bytes % 4096 == 0 && place % 4096 == 0;
+    return whole && door != DOOR_REFUSES && door != DOOR_FAILS;
+}
 
 static i64 door_direct(i64 file) {
     i64 direct = door == DOOR_NONE ? -EINVAL : disk_system.direct(file);
@@ -652,15 +661,39 @@ static i64 door_write(i64 file, const void *from, i64 bytes, i64 at) {
     if (file != atomic_load(&door_file)) {
         return disk_system.write(file, from, bytes, at);
     }
-    bool whole = (size_t)from % 4096 == 0 && bytes % 4096 == 0 && at % 4096 == 0;
-    if (!whole || door == DOOR_REFUSES || door == DOOR_FAILS) {
+    if (!door_takes(from, bytes, at)) {
         return door == DOOR_FAILS ? -EIO : -EINVAL;
     }
     atomic_fetch_add(&door_bytes, bytes);
-    return disk_system.write(file, from, door == DOOR_SHORT ? MIN_OF(bytes, 1000) : bytes, at);
+    return disk_system.write(file, from, door_part(bytes), at);
 }
 
-static void test_loads_past_the_cache(void **state) {
+static i64 door_read(i64 file, void *to, i64 bytes, i64 at) {
+    if (file != atomic_load(&door_file)) {
+        return disk_system.read(file, to, bytes, at);
+    }
+    if (!door_takes(to, bytes, at)) {
+        return door == DOOR_FAILS ? -EIO : -EINVAL;
+    }
+    atomic_fetch_add(&door_read_bytes, bytes);
+    return disk_system.read(file, to, door_part(bytes), at);
+}
+
+static i64 door_cached(i64 file, i64 at, i64 bytes) {
+    UNUSED(file);
+    UNUSED(at);
+    UNUSED(bytes);
+    return 0;
+}
+
+static void ask(wf_connection *conn, const char *sql, char *text, size_t cap) {
+    wf_result *result = NULL;
+    assert_int_equal(wf_query(conn, sql, &result), WF_OK);
+    flatten(result, text, cap);
+    wf_result_close(result);
+}
+
+static void test_past_the_cache(void **state) {
     UNUSED(state);
     static const char sums[] = "select count(*), sum(a), sum(length(s)), max(s), sum(b) from t";
     static const char *const loads[] = {
@@ -671,11 +704,14 @@ static void test_loads_past_the_cache(void **state) {
     door_disk = disk_system;
     door_disk.direct = door_direct;
     door_disk.write = door_write;
+    door_disk.read = door_read;
+    door_disk.cached = door_cached;
     disk_now = &door_disk;
     char *right = NULL;
     for (door = DOOR_OPEN; door < DOORS; door++) {
         const char *path = in_scratch("door.wf");
         static char text[1000];
+        bool opens = door == DOOR_OPEN || door == DOOR_SHORT || door == DOOR_PAGES;
         atomic_store(&door_bytes, 0);
         struct fault_db f = must_open(path);
         run(f.conn, "set tablet_rows = 131072");
@@ -683,19 +719,86 @@ static void test_loads_past_the_cache(void **state) {
             run(f.conn, loads[i]);
         }
         close_both(f);
-        assert_true((atomic_load(&door_bytes) > 0) == (door == DOOR_OPEN || door == DOOR_SHORT));
+        assert_true((atomic_load(&door_bytes) > 0) == opens);
         f = must_open(path);
-        wf_result *result = NULL;
-        assert_int_equal(wf_query(f.conn, sums, &result), WF_OK);
-        flatten(result, text, sizeof text);
-        wf_result_close(result);
+        atomic_store(&door_read_bytes, 0);
+        ask(f.conn, sums, text, sizeof text);
+        i64 read = atomic_load(&door_read_bytes);
+        assert_true((read > 0) == opens);
         right = right ? right : strdup(text);
         assert_string_equal(text, right);
+        ask(f.conn, sums, text, sizeof text); /* from memory, or through the cache: it had to go */
+        assert_string_equal(text, right);
+        assert_true(atomic_load(&door_read_bytes) == read);
         check_clean(f.conn);
         close_both(f);
         assert_int_equal(unlink(path), 0);
     }
     free(right);
+    disk_now = &disk_system;
+}
+
+/* Sessions that share syncs of the log, until one fails: nobody waits for ever, and what was said to be
+ * durable is there. */
+enum { SHARING = 6, SHARED_MOST = 200 };
+static struct disk sync_disk;
+static _Atomic i64 syncs_left;
+static wf_database *shared;
+static _Atomic i64 kept;
+static _Atomic i32 ended;
+
+static i64 sync_fails(i64 file) {
+    return atomic_fetch_sub(&syncs_left, 1) > 0 ? disk_system.sync(file) : -EIO;
+}
+
+static void commit_until(void *arg) {
+    i64 who = (i64)(size_t)arg;
+    wf_connection *conn;
+    assert_int_equal(wf_connect(shared, &conn), WF_OK);
+    wf_status status = WF_OK;
+    for (i64 i = 0; i < SHARED_MOST && !status; i++) {
+        char sql[100];
+        (void)snprintf(sql, sizeof sql, "insert into t values (%lld)", (long long)(who * SHARED_MOST + i));
+        status = wf_query(conn, sql, NULL);
+        atomic_fetch_add(&kept, !status);
+    }
+    bool io = status && strcmp(wf_connection_error(conn)->sqlstate, "58030") == 0;
+    atomic_fetch_add(&ended, io);
+    wf_disconnect(conn);
+}
+
+static void test_shared_syncs(void **state) {
+    UNUSED(state);
+    sync_disk = disk_system;
+    sync_disk.sync = sync_fails;
+    disk_now = &sync_disk;
+    for (i64 good = 3; good < 60; good += 19) {
+        const char *path = in_scratch("shared.wf");
+        static char text[1000];
+        atomic_store(&syncs_left, I64_MAX);
+        atomic_store(&kept, 0);
+        atomic_store(&ended, 0);
+        struct fault_db f = must_open(path);
+        run(f.conn, "create table t (i bigint)");
+        shared = f.db;
+        atomic_store(&syncs_left, good);
+        struct thread *threads[SHARING];
+        for (size_t i = 0; i < SHARING; i++) {
+            threads[i] = thread_start(commit_until, (void *)i);
+            assert_non_null(threads[i]);
+        }
+        for (size_t i = 0; i < SHARING; i++) {
+            thread_join(threads[i]);
+        }
+        assert_int_equal(ended, SHARING);
+        close_both(f);
+        atomic_store(&syncs_left, I64_MAX);
+        f = must_open(path);
+        ask(f.conn, "select count(*) from t", text, sizeof text);
+        assert_true(strtoll(text, NULL, 10) >= kept);
+        close_both(f);
+        assert_int_equal(unlink(path), 0);
+    }
     disk_now = &disk_system;
 }
 
@@ -720,7 +823,7 @@ int main(void) {
         cmocka_unit_test(test_full_after_crash), cmocka_unit_test(test_lazy),
         cmocka_unit_test(test_vacuum_opened),
         cmocka_unit_test(test_vacuum),    cmocka_unit_test(test_copy_of_memory), cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_export), cmocka_unit_test(test_loads_past_the_cache),
+        cmocka_unit_test(test_export), cmocka_unit_test(test_past_the_cache), cmocka_unit_test(test_shared_syncs),
     };
     return cmocka_run_group_tests_name("care", tests, make_scratch, drop_scratch);
 }

@@ -14,10 +14,12 @@ enum { LIMIT = 8 << 20, BLOCK = 1 << 20 };
 struct space {
     struct memory mem;
     struct temp temp;
+    struct temp_exit out;
 };
 
 static void space_open(struct space *s, i64 limit) {
     memory_init(&s->mem, NULL, limit, "memory");
+    temp_exit_init(&s->out);
     temp_init(&s->temp, "/tmp", 0, limit / WARM_SHARE);
     s->mem.temp = &s->temp;
 }
@@ -25,7 +27,8 @@ static void space_open(struct space *s, i64 limit) {
 static void space_close(struct space *s) {
     assert_int_equal(atomic_load(&s->mem.used_bytes), 0);
     assert_int_equal(s->temp.used_bytes, 0);
-    temp_fini(&s->temp);
+    temp_fini(&s->temp, &s->out);
+    temp_exit_fini(&s->out);
 }
 
 static u8 byte_of(i64 i) {
@@ -138,12 +141,87 @@ static void test_buffers_rest(void **state) {
     space_close(&s);
 }
 
+/* No page between blocks is anybody's: what is never written would cut the file into pieces. Of a larger free block the
+ * rest stays free. */
+static void test_blocks_touch(void **state) {
+    (void)state;
+    static const i64 bytes[] = {1, 4096, 4097, 60000, 104 * 1024, 131073, 1000000, 5 << 20};
+    struct space s;
+    space_open(&s, LIMIT);
+    u8 *blocks[COUNT_OF(bytes)], *first = temp_alloc(&s.temp, 4096);
+    assert_non_null(first);
+    for (i64 i = 0, at = 4096; i < COUNT_OF(bytes); at += ALIGN_UP(bytes[i++], 4096)) {
+        blocks[i] = mem_alloc_aside(&s.mem, bytes[i]);
+        assert_ptr_equal(blocks[i], first + at);
+        fill(blocks[i], bytes[i]);
+    }
+    i64 end = s.temp.end;
+    for (i64 i = 0; i < COUNT_OF(bytes); i++) {
+        assert_filled(blocks[i], bytes[i]);
+        mem_free(&s.mem, blocks[i], bytes[i]);
+    }
+    for (i64 i = COUNT_OF(bytes); i-- > 0;) {
+        blocks[i] = temp_alloc(&s.temp, bytes[i]);
+        assert_non_null(blocks[i]);
+    }
+    assert_int_equal(s.temp.end, end); /* all of them were there */
+    u8 *large = blocks[COUNT_OF(bytes) - 1];
+    temp_free(&s.temp, large, 5 << 20);
+    u8 *most = temp_alloc(&s.temp, 4 << 20), *rest = temp_alloc(&s.temp, 1 << 20);
+    assert_ptr_equal(most, large);
+    assert_ptr_equal(rest, large + (4 << 20));
+    temp_free(&s.temp, most, 4 << 20);
+    temp_free(&s.temp, rest, 1 << 20);
+    for (i64 i = 0; i < COUNT_OF(bytes) - 1; i++) {
+        temp_free(&s.temp, blocks[i], bytes[i]);
+    }
+    temp_free(&s.temp, first, 4096);
+    space_close(&s);
+}
+
+/* A long file leaves behind the statement's back, and is gone when the database is. */
+static struct disk counting;
+static _Atomic i32 opened, closed;
+
+static i64 count_open(const char *folder) {
+    opened++;
+    return disk_system.open_unnamed(folder);
+}
+
+static void count_close(i64 file) {
+    closed++;
+    disk_system.close(file);
+}
+
+static void test_long_files_leave(void **state) {
+    (void)state;
+    struct space s;
+    struct temp other;
+    counting = disk_system;
+    counting.open_unnamed = count_open;
+    counting.close = count_close;
+    disk_now = &counting;
+    space_open(&s, LIMIT);
+    temp_init(&other, "/tmp", 0, LIMIT);
+    struct temp *both[] = {&s.temp, &other};
+    for (i64 i = 0; i < COUNT_OF(both); i++) {
+        u8 *block = temp_alloc(both[i], 65 << 20);
+        assert_non_null(block);
+        block[65 << 19] = 1;
+        temp_free(both[i], block, 65 << 20);
+    }
+    assert_int_equal(opened, 2);
+    temp_fini(&other, &s.out);
+    space_close(&s);
+    assert_int_equal(closed, 2);
+    disk_now = &disk_system;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_program_counts),
-        cmocka_unit_test(test_freed_blocks_give_way),
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_buffers_rest),
+        cmocka_unit_test(test_program_counts), cmocka_unit_test(test_freed_blocks_give_way),
+        cmocka_unit_test(test_copies),         cmocka_unit_test(test_buffers_rest),
+        cmocka_unit_test(test_blocks_touch),   cmocka_unit_test(test_long_files_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
