@@ -84,7 +84,7 @@ static void leave(void *arg) {
 /* A short one is gone at once. */
 static void let_go(const struct temp *temp, struct temp_exit *out) {
     struct leaving now = {disk_now, atomic_load(&temp->base), temp->span, temp->file};
-    struct leaving *later = temp->reserved > SHORT ? malloc(sizeof *later) : NULL;
+    struct leaving *later = out && temp->reserved > SHORT ? malloc(sizeof *later) : NULL;
     struct thread *thread = NULL;
     if (later) {
         *later = now;

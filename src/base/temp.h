@@ -61,7 +61,7 @@ void temp_exit_init(struct temp_exit *out);
 void temp_exit_fini(struct temp_exit *out);
 
 void temp_init(struct temp *temp, const char *folder, i64 limit_bytes, i64 warm_bytes);
-void temp_fini(struct temp *temp, struct temp_exit *out);
+void temp_fini(struct temp *temp, struct temp_exit *out); /* NULL: it is gone when this returns */
 /* At least TEMP_LEAST bytes, aligned to pages, not cleared; NULL when there is no room or no file:
  * temp_refused says which. Freed with the same size. */
 void *temp_alloc(struct temp *temp, i64 bytes);

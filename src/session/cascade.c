@@ -731,7 +731,7 @@ FALLIBLE referrers_after(struct wf_connection *conn, u32 oid, struct table_versi
     }
     status = status ? status : temp_check(&c.temp, &conn->err);
     arena_fini(&c.arena);
-    temp_fini(&c.temp);
+    temp_fini(&c.temp, &conn->db->temp_exit);
     edition_release(c.edition);
     return status;
 }

@@ -120,7 +120,7 @@ void frames_release(struct frames *frames) {
         idle->owner = NULL;
         idle->give_back = NULL;
     }
-    temp_fini(&frames->aside);
+    temp_fini(&frames->aside, NULL);
     cond_fini(&frames->wanted);
     cond_fini(&frames->filled);
     mutex_fini(&frames->lock);
@@ -227,7 +227,7 @@ struct frames *frames_open(struct memory *mem, struct db_file *file) {
 }
 
 void frames_set_aside(struct frames *frames, const char *folder, i64 limit_bytes) {
-    temp_fini(&frames->aside);
+    temp_fini(&frames->aside, NULL);
     temp_init(&frames->aside, folder, limit_bytes, frames->mem->limit_bytes / WARM_SHARE);
 }
 
