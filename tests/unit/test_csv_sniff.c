@@ -127,8 +127,10 @@ static wf_status scan_text(const struct csv_given *given, enum packing packing, 
     s.table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(s.file, s.table);
     wf_status status = scan_all(&s, bytes < 4096 ? 7 : 4099);
-    for (i64 i = 0; i < MOST_PARTS && s.texts[i]; i++) {
-        out += sprintf(out, "%s", s.texts[i]);
+    bool whole = true; /* a part that failed may have some behind it */
+    for (i64 i = 0; i < MOST_PARTS; i++) {
+        whole = whole && s.texts[i];
+        out += whole ? sprintf(out, "%s", s.texts[i]) : 0;
         free(s.texts[i]);
     }
     mutex_fini(&s.lock);
