@@ -104,6 +104,9 @@ struct buffer *gpu_host_buffer(struct gpu_host *h, struct memory *mem, struct po
 /* Where the card reaches such a block; 0 = nowhere. */
 u64 gpu_host_addr(struct gpu_host *h, const struct buffer *buf);
 void gpu_host_give_back(void *host, i64 bytes); /* idle memory, to the system */
+/* A statement's block is the database's from now on; its bytes, as the budget counts them. */
+i64 gpu_host_own(struct buffer *buf, struct memory *database);
+i64 gpu_host_size(const struct buffer *buf);
 
 /* --- cached segments and pinned buffers (gpu_cache.c) --- */
 
@@ -759,7 +762,8 @@ struct weave { /* what the text depends on besides the opcodes */
     i32 run_rows;        /* of struct agg_shape */
     b8 gone;             /* the source has deleted rows */
     b8 ranged;           /* which rows of it are read, the device knows: struct krange */
-    b8 lists;            /* there is shared memory for lists of rows */
+    b8 lists;            /* there is shared memory for lists of rows, */
+    b8 roomy;            /* and for what rows of several levels carry */
     b8 heavy;            /* rows may have so many matches that all blocks share them */
     u64 packed;          /* of the plan's first 64 columns of variables, those that indexes have */
     u64 pieces;          /* opcodes, by number, whose pattern is literals between %s: gpu_weave_pieces */
@@ -924,6 +928,7 @@ FALLIBLE gpu_var_take_sent(struct gpu *g, struct exec *x, u32 var, i64 rows, con
  * chunk is the variable's at once; its rows are there when the stream is done. */
 struct fetch_col {
     u64 data, nulls; /* nulls 0 = none */
+    struct buffer *data_here, *nulls_here; /* it lies in memory of the host, where it may stay; NULL = it is copied */
 };
 struct row_fetch {
     u32 var;

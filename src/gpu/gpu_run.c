@@ -391,6 +391,7 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.pieces = gpu_weave_pieces(j->x, j->pipe);
     sig->weave.lists =
         j->plan.sink->kind != SINK_AGG || j->g->card->shared_max >= LISTS_LEAST_SHARED;
+    sig->weave.roomy = j->g->card->shared_max >= LISTS_LEAST_SHARED;
     sig->weave.heavy = j->heavy_least && !j->aggs[0].shape.run_rows;
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         gpu_agg_weave(&j->aggs[k].shape, k, &sig->weave);
