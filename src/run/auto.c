@@ -54,6 +54,7 @@ struct placed {
     u8 *places;          /* by step */
     struct noted *notes; /* by step */
     i64 *rows;           /* by variable, as expected */
+    i64 *uncut;          /* the same, before a sort left the first of them only */
     struct expected *vars;
     b8 stale;
     u32 revisions;
@@ -97,6 +98,7 @@ static struct placed *placed_new(struct exec *x, const struct run_devices *devic
     p->places = NEW_ARRAY(arena, u8, p->step_count + 1);
     p->notes = NEW_ARRAY(arena, struct noted, p->step_count + 1);
     p->rows = NEW_ARRAY(arena, i64, program->var_count + 1);
+    p->uncut = NEW_ARRAY(arena, i64, program->var_count + 1);
     p->vars = NEW_ARRAY(arena, struct expected, program->var_count + 1);
     find_places(x, devices, p);
     return p;
@@ -130,21 +132,33 @@ static struct expected as_it_is(const struct exec *x, u32 var) {
     return (struct expected){v->rows, index->bytes, index->blocks ? array : index->bytes};
 }
 
+static void expect_output(void *arg, u32 var) {
+    struct placed *p = arg;
+    p->vars[var].rows = p->uncut[var] = p->rows[var];
+}
+
+static void expect_cut(void *arg, u32 var) {
+    struct placed *p = arg;
+    p->vars[var].rows = p->rows[var];
+}
+
+/* What a step leaves. Sorts cut what they read: until then a variable has as many rows as were made. */
+static void expect_step(const struct exec *x, struct placed *p, const struct step *step) {
+    step_makes_rows(x, step, step_reads_rows(x, step, p->rows), p->rows);
+    if (step->kind == STEP_BUILD) {
+        p->vars[step->dst] = index_guess(x, step, p->rows[step->src]);
+    }
+    step_outputs(step, step->kind == STEP_SORT ? expect_cut : expect_output, p);
+}
+
 /* Rows that variables have, or will have when the steps from `first` on run. */
 static void expect_rows(struct exec *x, struct placed *p, u32 first) {
     for (u32 v = 0; v < x->program->var_count; v++) {
         p->vars[v] = as_it_is(x, v);
-        p->rows[v] = x->vars[v].rows;
+        p->rows[v] = p->uncut[v] = x->vars[v].rows;
     }
     for (u32 s = first; s < p->step_count; s++) {
-        const struct step *step = p->steps[s];
-        step_makes_rows(x, step, step_reads_rows(x, step, p->rows), p->rows);
-        if (step->kind == STEP_BUILD) {
-            p->vars[step->dst] = index_guess(x, step, p->rows[step->src]);
-        }
-    }
-    for (u32 v = 0; v < x->program->var_count; v++) {
-        p->vars[v].rows = p->rows[v];
+        expect_step(x, p, p->steps[s]);
     }
 }
 
@@ -385,7 +399,8 @@ static void describe_step(struct describing *d, u32 s, struct place_step *out) {
         .x = x, .step = step, .vars = d->p->vars, .rates = &d->p->rates[d->p->place_count - 1]};
     describe_times(d, s, out);
     read_vars(&r);
-    for (u32 c = 0; columns_of(x, step) && c < step->pipeline->source.col_count; c++) {
+    bool may = d->p->notes[s].can != 1; /* the host lacks none */
+    for (u32 c = 0; may && columns_of(x, step) && c < step->pipeline->source.col_count; c++) {
         u32 thing = column_thing(d, step, step->pipeline->source.cols[c]);
         f64 up = d->columns.items[thing - x->program->var_count].up_ns;
         struct place_use use = {thing, up, 0};
@@ -570,7 +585,15 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
     u32 count = p->step_count - d.first;
     d.steps = NEW_ARRAY(x->arena, struct place_step, count + 1);
     for (u32 s = 0; s < count; s++) {
+        const struct step *step = p->steps[d.first + s];
+        bool cuts = step->kind == STEP_SORT;
+        if (!cuts) {
+            expect_step(x, p, step);
+        }
         describe_step(&d, d.first + s, &d.steps[s]);
+        if (cuts) {
+            expect_step(x, p, step);
+        }
     }
     u32 loop_count = 0;
     check_queues(&d);
@@ -675,6 +698,11 @@ struct looking {
     b8 makes;         /* the step makes them, rather than to change what another made */
 };
 
+static bool is_off(i64 rows, i64 expected) {
+    i64 most = MAX_OF(rows, expected);
+    return most >= ROWS_OFF_LEAST && most / ROWS_OFF > MIN_OF(rows, expected);
+}
+
 static void look_at_rows(void *arg, u32 var) {
     struct looking *l = arg;
     i64 rows = l->x->vars[var].rows;
@@ -682,11 +710,9 @@ static void look_at_rows(void *arg, u32 var) {
     if (l->makes) {
         past_made(l->x->past, var, rows);
     }
-    if (l->p) {
-        i64 expected = l->p->rows[var];
-        i64 most = MAX_OF(rows, expected);
-        bool off = most / ROWS_OFF > MIN_OF(rows, expected);
-        l->p->stale = l->p->stale || (off && most >= ROWS_OFF_LEAST);
+    if (l->p) { /* what was queued is looked at when it has been cut already */
+        bool other = is_off(rows, l->p->rows[var]) && is_off(rows, l->p->uncut[var]);
+        l->p->stale = l->p->stale || other;
     }
 }
 

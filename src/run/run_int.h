@@ -96,6 +96,7 @@ struct ways *past_ways(struct past *past); /* of a past that there is */
 f64 past_share(const struct past *past, u32 step_no, u32 place);
 void past_shared(struct past *past, u32 step_no, u32 place, f64 share);
 i64 past_rows(const struct past *past, u32 var); /* -1 = not known */
+i64 past_rows_uncut(const struct past *past, u32 var); /* before a sort left the first of them only */
 void past_had(struct past *past, u32 var, i64 rows);
 void past_made(struct past *past, u32 var, i64 rows); /* by a pipeline or a build: a sort may leave less */
 void past_indexed(struct past *past, u32 var, bool unique); /* the host made the index; false: nobody knows */

@@ -15,7 +15,9 @@
 
 enum {
     PLACED_LEAST = 2, /* runs, before anything else is tried: columns come, kernels are compiled */
-    NEAR = 2,         /* times the best: an estimate that is worth a try at once */
+    NEAR = 2,         /* times the best: an estimate that is worth a try at once, */
+    NEAR_SHORT = 8,   /* where the try is a matter of milliseconds */
+    SHORT_NS = 10000000,
     RENT = 32,        /* times an estimate spent: worth a try whatever it is */
     RETRY_FIRST = 8,  /* times a way's own time spent, until it is tried again; doubled each time */
     RETRY_MOST = 64,
@@ -50,17 +52,24 @@ static enum way best_way(const struct ways *ways) {
     return best;
 }
 
+/* Whether a time is worth a try: estimates may be wrong, and the first run is no measurement: there is room to be
+ * made, and what steps find out for the next time, they do not know yet. */
+static bool is_near(f64 ns, f64 best_ns, i32 count) {
+    bool is_short = ns <= best_ns + SHORT_NS;
+    return ns <= NEAR * best_ns || (is_short && (count == 1 || ns <= NEAR_SHORT * best_ns));
+}
+
 /* Whether a way that is not the best is to be tried. */
 static bool is_due(const struct ways *ways, enum way way, f64 estimate_ns, f64 best_ns) {
     const struct way_past *past = &ways->pasts[way];
     f64 spent = (f64)atomic_load(&ways->spent_ns);
     i32 count = atomic_load(&past->count);
     if (!count) {
-        return estimate_ns > 0 && (estimate_ns <= NEAR * best_ns || estimate_ns * RENT <= spent);
+        return estimate_ns > 0 && (is_near(estimate_ns, best_ns, 0) || estimate_ns * RENT <= spent);
     }
     f64 ns = (f64)ways_time(ways, way);
-    if (count < FIRST_TRIES && ns <= NEAR * best_ns) {
-        return true; /* the first is no measurement: what steps find out for the next time, they do not know yet */
+    if (count < FIRST_TRIES && is_near(ns, best_ns, count)) {
+        return true;
     }
     f64 behind = MIN_OF(MAX_OF(ns / best_ns / NEAR, 1), BEHIND_MOST); /* is less likely to catch up */
     f64 times = count < 4 ? RETRY_FIRST << (count - 1) : RETRY_MOST * behind;
