@@ -54,7 +54,8 @@ struct placed {
     u8 *places;          /* by step */
     struct noted *notes; /* by step */
     i64 *rows;           /* by variable, as expected */
-    i64 *uncut;          /* the same, before a sort left the first of them only */
+    b8 *on_host;         /* by variable, as expected */
+    i64 *uncut;          /* rows, before a sort left the first of them only */
     struct expected *vars;
     b8 stale;
     u32 revisions;
@@ -99,6 +100,7 @@ static struct placed *placed_new(struct exec *x, const struct run_devices *devic
     p->notes = NEW_ARRAY(arena, struct noted, p->step_count + 1);
     p->rows = NEW_ARRAY(arena, i64, program->var_count + 1);
     p->uncut = NEW_ARRAY(arena, i64, program->var_count + 1);
+    p->on_host = NEW_ARRAY(arena, b8, program->var_count + 1);
     p->vars = NEW_ARRAY(arena, struct expected, program->var_count + 1);
     find_places(x, devices, p);
     return p;
@@ -357,13 +359,44 @@ static struct placed_loop *queued_loop(struct describing *d, u32 s) {
     return NULL;
 }
 
-/* Which places can run it, and what it takes there. */
-static void describe_times(struct describing *d, u32 s, struct place_step *out) {
+static void expect_on_host(void *arg, u32 var) {
+    struct placed *p = arg;
+    p->on_host[var] = 1;
+}
+
+static void expect_away(void *arg, u32 var) {
+    struct placed *p = arg;
+    p->on_host[var] = 0;
+}
+
+struct reads_away {
+    const struct placed *p;
+    b8 away;
+};
+static void look_away(void *arg, u32 var) {
+    struct reads_away *r = arg;
+    r->away = r->away || !r->p->on_host[var];
+}
+
+/* Where lies what it makes: few rows of what is queued stay where that is (queue.c). */
+static void expect_where(const struct exec *x, struct placed *p, const struct step *step, u8 can) {
+    struct reads_away reads = {p, can != 1};
+    if (can == 1 && !choose_host_always(x, step)) {
+        step_inputs(x->program, step, look_away, &reads);
+    }
+    step_outputs(step, reads.away ? expect_away : expect_on_host, p);
+}
+
+/* Which places can run it, with the rows that it is expected to read. */
+static void describe_places(struct describing *d, u32 s) {
     struct exec *x = d->x;
     const struct step *step = d->p->steps[s];
     struct noted *note = &d->p->notes[s];
     *note = (struct noted){.can = 1};
-    bool host = choose_host_always(x, step) || choose_expects_few(x, step, d->p->rows);
+    if (step->kind != STEP_SORT) {
+        expect_step(x, d->p, step);
+    }
+    bool host = choose_expects_host(x, step, d->p->rows, d->p->on_host);
     for (u32 i = 1; i < d->p->place_count; i++) {
         struct device *device = d->devices->list[d->p->numbers[i]];
         const char *refusal = host || !device->refuses ? NULL : device->refuses(device, x, step);
@@ -374,6 +407,14 @@ static void describe_times(struct describing *d, u32 s, struct place_step *out) 
     if (stays(x, step)) {
         note->can = (u8)((1u << d->p->place_count) - 1);
     }
+    expect_where(x, d->p, step, note->can);
+}
+
+/* What it takes at those. */
+static void describe_times(struct describing *d, u32 s, struct place_step *out) {
+    struct exec *x = d->x;
+    const struct step *step = d->p->steps[s];
+    const struct noted *note = &d->p->notes[s];
     struct placed_loop *loop = queued_loop(d, s);
     bool works = step->kind != STEP_RESULT && step->kind != STEP_LIMIT && step->kind != STEP_FETCH;
     for (u32 i = 0; works && i < d->p->place_count; i++) {
@@ -397,6 +438,7 @@ static void describe_step(struct describing *d, u32 s, struct place_step *out) {
     struct makes makes = {.arena = x->arena};
     struct reading r = {
         .x = x, .step = step, .vars = d->p->vars, .rates = &d->p->rates[d->p->place_count - 1]};
+    describe_places(d, s);
     describe_times(d, s, out);
     read_vars(&r);
     bool may = d->p->notes[s].can != 1; /* the host lacks none */
@@ -407,6 +449,9 @@ static void describe_step(struct describing *d, u32 s, struct place_step *out) {
         VEC_PUSH(x->arena, &r.uses, use);
     }
     step_outputs(step, note_made, &makes);
+    if (step->kind == STEP_SORT) { /* behind it there are fewer */
+        expect_step(x, d->p, step);
+    }
     out->uses = r.uses.items;
     out->use_count = (u32)r.uses.count;
     out->made = makes.vars.items;
@@ -582,18 +627,13 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
     describe_loops(&d);
     d.first = place_from(&d, step_no);
     expect_rows(x, p, d.first);
+    for (u32 v = 0; v < x->program->var_count; v++) {
+        p->on_host[v] = where_is(x, devices, p, v) & 1;
+    }
     u32 count = p->step_count - d.first;
     d.steps = NEW_ARRAY(x->arena, struct place_step, count + 1);
     for (u32 s = 0; s < count; s++) {
-        const struct step *step = p->steps[d.first + s];
-        bool cuts = step->kind == STEP_SORT;
-        if (!cuts) {
-            expect_step(x, p, step);
-        }
         describe_step(&d, d.first + s, &d.steps[s]);
-        if (cuts) {
-            expect_step(x, p, step);
-        }
     }
     u32 loop_count = 0;
     check_queues(&d);

@@ -51,8 +51,9 @@ const char *why_printed(struct exec *x, u32 step_no, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Whether only the host ever runs it, wherever its rows lie. */
 bool choose_host_always(const struct exec *x, const struct step *step);
-/* Whether it will be the calling thread's, having few rows, where variables have `rows` of them. */
-bool choose_expects_few(const struct exec *x, const struct step *step, const i64 *rows);
+/* Whether it will be the host's, most likely the calling thread's for having few rows, where variables have `rows` of
+ * them and lie on the host or not. */
+bool choose_expects_host(const struct exec *x, const struct step *step, const i64 *rows, const b8 *on_host);
 
 /* auto.c: where steps run when the session names no device. */
 void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
