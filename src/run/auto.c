@@ -64,6 +64,7 @@ struct placed {
     f64 running_ns;             /* estimate of the step that was chosen last */
     u8 way;                     /* enum way */
     b8 measured;                /* the time of the whole tells something about it */
+    b8 settled;                 /* nothing was estimated */
     VEC(struct placed_loop) loops;
 };
 
@@ -151,6 +152,13 @@ static void expect_step(const struct exec *x, struct placed *p, const struct ste
         p->vars[step->dst] = index_guess(x, step, p->rows[step->src]);
     }
     step_outputs(step, step->kind == STEP_SORT ? expect_cut : expect_output, p);
+}
+
+/* Behind a sort there are fewer rows. */
+static void expect_cuts(const struct exec *x, struct placed *p, const struct step *step) {
+    if (step->kind == STEP_SORT) {
+        expect_step(x, p, step);
+    }
 }
 
 /* Rows that variables have, or will have when the steps from `first` on run. */
@@ -449,9 +457,7 @@ static void describe_step(struct describing *d, u32 s, struct place_step *out) {
         VEC_PUSH(x->arena, &r.uses, use);
     }
     step_outputs(step, note_made, &makes);
-    if (step->kind == STEP_SORT) { /* behind it there are fewer */
-        expect_step(x, d->p, step);
-    }
+    expect_cuts(x, d->p, step);
     out->uses = r.uses.items;
     out->use_count = (u32)r.uses.count;
     out->made = makes.vars.items;
@@ -602,9 +608,13 @@ static f64 place_as(struct arena *arena, const struct placing *placing, enum way
 
 /* The way that the program takes this time, by what it took before. Not where columns have to be brought, nor
  * under EXPLAIN ANALYZE, which waits for every step. */
+static bool may_choose_way(const struct exec *x) {
+    return x->past && !x->profiles && !x->counts_rows && x->settings->device == DEVICE_AUTO;
+}
+
 static void choose_way(struct exec *x, struct placed *p, const struct placing *placing, bool lacks) {
     f64 estimates[WAYS] = {0};
-    if (!x->past || lacks || x->profiles || x->counts_rows || x->settings->device != DEVICE_AUTO) {
+    if (lacks || !may_choose_way(x)) {
         return;
     }
     struct ways *ways = past_ways(x->past);
@@ -614,6 +624,39 @@ static void choose_way(struct exec *x, struct placed *p, const struct placing *p
     }
     p->measured = 1;
     p->way = (u8)ways_choose(ways, estimates);
+}
+
+static void expect_all(struct describing *d) {
+    expect_rows(d->x, d->p, d->first);
+    for (u32 v = 0; v < d->x->program->var_count; v++) {
+        d->p->on_host[v] = where_is(d->x, d->devices, d->p, v) & 1;
+    }
+}
+
+/* A program that has found its way goes it again, and estimates nothing. False: columns are missing. */
+static bool place_settled(struct describing *d, enum way way) {
+    struct exec *x = d->x;
+    struct placed *p = d->p;
+    for (u32 s = d->first; s < p->step_count; s++) {
+        const struct step *step = p->steps[s];
+        describe_places(d, s);
+        u8 can = way == WAY_CARD && p->notes[s].can & 2 ? 2 : way == WAY_HOST ? 1 : p->notes[s].can;
+        p->places[s] = (u8)__builtin_ctz(can);
+        for (u32 c = 0; can == 2 && columns_of(x, step) && c < step->pipeline->source.col_count; c++) {
+            struct column_place place = {0};
+            struct device *device = d->devices->list[p->numbers[1]];
+            if (device->column) {
+                device->column(device, x->versions[step->pipeline->source.ref], step->pipeline->source.cols[c], &place);
+            }
+            if (place.missing_bytes) {
+                return false;
+            }
+        }
+        expect_cuts(x, p, step);
+    }
+    p->way = (u8)way;
+    p->measured = p->settled = 1;
+    return true;
 }
 
 static void place(struct exec *x, const struct run_devices *devices, u32 step_no) {
@@ -626,9 +669,14 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
     p->revisions += again;
     describe_loops(&d);
     d.first = place_from(&d, step_no);
-    expect_rows(x, p, d.first);
-    for (u32 v = 0; v < x->program->var_count; v++) {
-        p->on_host[v] = where_is(x, devices, p, v) & 1;
+    enum way settled = again || d.loops.count || !may_choose_way(x) ? WAY_PLACED : ways_settled(past_ways(x->past));
+    p->settled = 0;
+    expect_all(&d);
+    if (settled != WAY_PLACED) {
+        if (place_settled(&d, settled)) {
+            return;
+        }
+        expect_all(&d);
     }
     u32 count = p->step_count - d.first;
     d.steps = NEW_ARRAY(x->arena, struct place_step, count + 1);
@@ -723,7 +771,7 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
         return;
     }
     struct device *device = devices->list[out->number];
-    p->running_ns = x->past ? device->estimate_ns(device, x, step, auto_expected(x)) : 0;
+    p->running_ns = x->past && !p->settled ? device->estimate_ns(device, x, step, auto_expected(x)) : 0;
     out->why = p->way == WAY_PLACED ? "estimated" : "measured: all of it was faster so";
     if (x->profiles) {
         put_why(x, devices, step_no, place, out);

@@ -47,7 +47,7 @@ static enum way best_way(const struct ways *ways) {
     enum way best = WAY_PLACED;
     for (enum way w = WAY_HOST; w < WAYS; w++) {
         i64 ns = ways_time(ways, w);
-        best = ns && ns < ways_time(ways, best) ? w : best;
+        best = ns && ns <= ways_time(ways, best) ? w : best; /* as long: that one needs no estimates */
     }
     return best;
 }
@@ -77,7 +77,7 @@ static bool is_due(const struct ways *ways, enum way way, f64 estimate_ns, f64 b
     return spent - (f64)atomic_load(&past->spent_ns) >= MAX_OF(times * ns, quiet);
 }
 
-enum way ways_choose(const struct ways *ways, const f64 estimates_ns[WAYS]) {
+static enum way choose(const struct ways *ways, const f64 estimates_ns[WAYS]) {
     if (atomic_load(&ways->pasts[WAY_PLACED].count) < PLACED_LEAST) {
         return WAY_PLACED;
     }
@@ -89,6 +89,26 @@ enum way ways_choose(const struct ways *ways, const f64 estimates_ns[WAYS]) {
         }
     }
     return best;
+}
+
+enum way ways_choose(struct ways *ways, const f64 estimates_ns[WAYS]) {
+    for (enum way w = WAY_PLACED; w < WAYS; w++) {
+        if (estimates_ns[w] > 0) {
+            atomic_store(&ways->estimates_ns[w], (i64)MIN_OF(estimates_ns[w], 9e18));
+        }
+    }
+    return choose(ways, estimates_ns);
+}
+
+enum way ways_settled(const struct ways *ways) {
+    f64 estimates_ns[WAYS] = {0};
+    bool known = true;
+    for (enum way w = WAY_HOST; w < WAYS; w++) {
+        estimates_ns[w] = (f64)atomic_load(&ways->estimates_ns[w]);
+        known = known && (estimates_ns[w] > 0 || atomic_load(&ways->pasts[w].count));
+    }
+    enum way way = known ? choose(ways, estimates_ns) : WAY_PLACED;
+    return atomic_load(&ways->pasts[way].count) >= WAY_LOOKS ? way : WAY_PLACED;
 }
 
 void ways_took(struct ways *ways, enum way way, i64 ns) {
