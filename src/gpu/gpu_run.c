@@ -1,7 +1,8 @@
 /* gpu_run.c: STEP_PIPELINE on the card: argument block, code, launches, what they report.
  *
  * Under auto a step starts on the virtual machine, or where there is none on a kernel woven in a
- * hurry, while its woven kernel is compiled in the background. It changes over between two launches:
+ * hurry, while its woven kernel is compiled in the background; where it reads few rows, once it ran some
+ * times (decision 0091). It changes over between two launches:
  * all take the same arguments and leave the same state.
  *
  * Batches of a cached source follow each other on one stream. Those of a streamed or mapped one

@@ -6,7 +6,8 @@
  * corrected by earlier runs (past.c). When a step leaves very different numbers of rows, or did not
  * run where it was meant to, the steps behind it are placed again. What the statement would gain if
  * its columns were on a device is told to the device, which may fetch them. A program that runs again
- * and again may take another way as a whole: see ways.c.
+ * and again may take another way as a whole, and once that is clear nothing is estimated any more: see ways.c
+ * and decision 0091.
  *
  * Places are memories: the host's is 0, each card's is one, however many workers it has. */
 #include <math.h>
@@ -606,15 +607,16 @@ static f64 place_as(struct arena *arena, const struct placing *placing, enum way
     return place_program(arena, &forced, out_places);
 }
 
-/* The way that the program takes this time, by what it took before. Not where columns have to be brought, nor
- * under EXPLAIN ANALYZE, which waits for every step. */
+/* The way that the program takes this time, by what it took before. Not where columns have to be brought for which
+ * one would wait long, nor under EXPLAIN ANALYZE, which waits for every step. */
 static bool may_choose_way(const struct exec *x) {
     return x->past && !x->profiles && !x->counts_rows && x->settings->device == DEVICE_AUTO;
 }
 
-static void choose_way(struct exec *x, struct placed *p, const struct placing *placing, bool lacks) {
+static void choose_way(struct exec *x, struct placed *p, const struct placing *placing, f64 missing_ns) {
+    enum { SHORT_NS = 1000000 };
     f64 estimates[WAYS] = {0};
-    if (lacks || !may_choose_way(x)) {
+    if (missing_ns > SHORT_NS || !may_choose_way(x)) {
         return;
     }
     struct ways *ways = past_ways(x->past);
@@ -695,6 +697,7 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
     }
     u32 vars = x->program->var_count;
     u8 *at = NEW_ARRAY(x->arena, u8, vars + d.columns.count + 1);
+    f64 missing_ns = 0; /* to bring all of them */
     bool lacks = false;
     for (u32 v = 0; v < vars; v++) {
         at[v] = where_is(x, devices, p, v);
@@ -702,6 +705,7 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
     for (i64 c = 0; c < d.columns.count; c++) {
         at[vars + c] = d.columns.items[c].at;
         lacks = lacks || d.columns.items[c].missing_bytes;
+        missing_ns += d.columns.items[c].missing_bytes ? d.columns.items[c].up_ns : 0;
     }
     struct placing placing = {.place_count = p->place_count,
                               .thing_count = vars + (u32)d.columns.count,
@@ -711,7 +715,7 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
                               .steps = d.steps,
                               .loops = d.loops.items};
     if (!again) {
-        choose_way(x, p, &placing, lacks);
+        choose_way(x, p, &placing, missing_ns);
     }
     f64 ns = place_as(x->arena, &placing, (enum way)p->way, p->places + d.first);
     if (lacks && !again) {

@@ -8,7 +8,7 @@
  * nobody took when its estimate is near, or is a small part of that; one that was slower after ever more
  * time, since it may have been measured badly, or other rows have come; and where all of them take next to
  * nothing, there is nothing to gain in a hurry: for so many milliseconds nobody looks again. So nothing
- * depends for good on what was measured first. See decision 0051.
+ * depends for good on what was measured first. See decision 0051, and decision 0091 for short statements.
  *
  * Statements that share a program write without a lock: what one of them saw may be lost. */
 #include "run/ways.h"
