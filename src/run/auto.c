@@ -146,7 +146,7 @@ static void expect_cut(void *arg, u32 var) {
     p->vars[var].rows = p->rows[var];
 }
 
-/* What a step leaves. Sorts cut what they read: until then a variable has as many rows as were made. */
+/* Rows that a step leaves. Sorts cut what they read: until then a variable has as many rows as were made. */
 static void expect_step(const struct exec *x, struct placed *p, const struct step *step) {
     step_makes_rows(x, step, step_reads_rows(x, step, p->rows), p->rows);
     if (step->kind == STEP_BUILD) {
@@ -159,17 +159,6 @@ static void expect_step(const struct exec *x, struct placed *p, const struct ste
 static void expect_cuts(const struct exec *x, struct placed *p, const struct step *step) {
     if (step->kind == STEP_SORT) {
         expect_step(x, p, step);
-    }
-}
-
-/* Rows that variables have, or will have when the steps from `first` on run. */
-static void expect_rows(struct exec *x, struct placed *p, u32 first) {
-    for (u32 v = 0; v < x->program->var_count; v++) {
-        p->vars[v] = as_it_is(x, v);
-        p->rows[v] = p->uncut[v] = x->vars[v].rows;
-    }
-    for (u32 s = first; s < p->step_count; s++) {
-        expect_step(x, p, p->steps[s]);
     }
 }
 
@@ -628,10 +617,13 @@ static void choose_way(struct exec *x, struct placed *p, const struct placing *p
     p->way = (u8)ways_choose(ways, estimates);
 }
 
-static void expect_all(struct describing *d) {
-    expect_rows(d->x, d->p, d->first);
+/* What variables have, and where. */
+static void expect_as_is(struct describing *d) {
+    struct placed *p = d->p;
     for (u32 v = 0; v < d->x->program->var_count; v++) {
-        d->p->on_host[v] = where_is(d->x, d->devices, d->p, v) & 1;
+        p->vars[v] = as_it_is(d->x, v);
+        p->rows[v] = p->uncut[v] = d->x->vars[v].rows;
+        p->on_host[v] = where_is(d->x, d->devices, p, v) & 1;
     }
 }
 
@@ -673,12 +665,15 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
     d.first = place_from(&d, step_no);
     enum way settled = again || d.loops.count || !may_choose_way(x) ? WAY_PLACED : ways_settled(past_ways(x->past));
     p->settled = 0;
-    expect_all(&d);
+    expect_as_is(&d);
     if (settled != WAY_PLACED) {
         if (place_settled(&d, settled)) {
             return;
         }
-        expect_all(&d);
+        expect_as_is(&d);
+    }
+    for (u32 s = d.first; s < p->step_count; s++) { /* a loop's steps read what those behind them make */
+        expect_step(x, p, p->steps[s]);
     }
     u32 count = p->step_count - d.first;
     d.steps = NEW_ARRAY(x->arena, struct place_step, count + 1);
