@@ -101,7 +101,7 @@ suite() { # language, device, scale factor: the suite's report in $tmp/out, its 
 
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (b > 0) printf "%.2f", a / b; else printf "-" }'; }
 
-medians() { awk '/^ *[0-9]+  .* (right|not checked|wrong)/ { for (i = NF; i > 0; i--) if ($i ~ /^[0-9]+\.[0-9]+$/) { print $1, $i; break } }' "$tmp/out" | sort; }
+medians() { awk '/^ *[0-9]+  .* (right|not checked|wrong)/ { for (i = NF; i > 0; i--) if ($i ~ /^[0-9]+\.[0-9]+$/) { print $1, $i; break } }' "$tmp/out" | sort -k 1,1; }
 
 if wants scripts; then
     list=$(find tests/sql -name '*.test' | grep -E "$pattern" | sort)

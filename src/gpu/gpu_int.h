@@ -728,7 +728,8 @@ void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out)
 
 /* --- the weaver (weave_text.c) --- */
 
-#define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
+#define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time, */
+#define WEAVE_LEAST_RUNS 4     /* unless it ran so often before */
 
 enum { WEAVE_FEW = 4 }; /* 0: many */
 /* Which field of a packed key a bitmap is of, where it is of one. */
@@ -828,6 +829,7 @@ struct gpu_step {
     _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
     _Atomic b8 elsewhere; /* it met a text that only the host reads */
     _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
+    _Atomic i64 small_runs; /* over few rows, under auto */
     _Atomic i64 made_bytes, made_rows; /* of strings that it made last, and of the source */
     struct {
         _Atomic i64 entries, bytes;
