@@ -5,7 +5,7 @@
  * host knows how many there are, and how many those under way may add: one for every row of theirs.
  * Before that could be too many it waits for them, and then
  *
- *   rows       move to larger columns, in memory of the host where the card has no more;
+ *   rows       move to larger columns, in memory of the host where the card has no more, once;
  *   a table    moves to one that is four times as large;
  *   groups     are put aside where the card has no room for that: by parts of their keys, in memory
  *              of the host, which kernels write and read in order. The table is empty again. In the

@@ -6,7 +6,7 @@
  * kernels work on one, the next is on its way, and the one before leaves: copies both ways have a stream each.
  * The card holds one number for every node, and five areas of a piece's words. Where it has no room for these, the
  * host none for the words, or one node's edges are more than a piece, the host sorts (run/trie.c).
- * See decision 0073. */
+ * See decisions 0073 and 0094. */
 #include "gpu/gpu_cliques.h"
 #include "prim/order.h"
 #include "run/trie.h"
@@ -360,7 +360,7 @@ static void list_ranges(struct maker *m) {
     }
     m->ranges = gpu_host_buffer(m->c->o.g->card->host, x->mem, x->pool, m->buckets.count * pieces * RANGE_BYTES);
     u64 *to = m->ranges ? (u64 *)(void *)m->ranges->data : NULL;
-    i64 *begins = NEW_ARRAY(x->arena, i64, pieces + 1); /* in every piece; the last bucket's end there is this one's beginning */
+    i64 *begins = NEW_ARRAY(x->arena, i64, pieces + 1); /* of the bucket, in every piece */
     for (i64 no = 0; to && no < m->buckets.count; no++) {
         const struct bucket *b = &m->buckets.items[no];
         u64 before = 0;
