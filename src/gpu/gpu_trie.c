@@ -6,7 +6,7 @@
  * kernels work on one, the next is on its way, and the one before leaves: copies both ways have a stream each.
  * The card holds one number for every node, and five areas of a piece's words. Where it has no room for these, the
  * host none for the words, or one node's edges are more than a piece, the host sorts (run/trie.c).
- * See decisions 0073 and 0094. */
+ * See decision 0073; what stays, decision 0094. */
 #include "gpu/gpu_cliques.h"
 #include "prim/order.h"
 #include "run/trie.h"
