@@ -20,6 +20,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/moment.h"
 #include "gpu/gpu_text.h"
 
 static const char *const module_texts[MODULE_COUNT] = {
@@ -82,6 +83,7 @@ static FALLIBLE code_load(struct gpu_card *card, struct code *code, const char *
     if (atomic_load(&code->state) != CODE_COMPILED) {
         return ERR_OK;
     }
+    i64 start = clock_ns();
     if (code->found && code->text && !takes_found(card, code, kernel)) {
         free(code->image);
         code->image = NULL;
@@ -95,6 +97,8 @@ static FALLIBLE code_load(struct gpu_card *card, struct code *code, const char *
     if (!code->module) {
         CARD(card->api->module_load(&code->module, code->image));
     }
+    moment("loaded %s %04x, %lld bytes, in %.1f ms", kernel, (u32)(code->key & 0xffff),
+           (long long)code->image_bytes, (f64)(clock_ns() - start) / 1e6);
     atomic_store(&code->state, CODE_LOADED);
     free(code->text);
     code->text = NULL;
@@ -196,6 +200,12 @@ wf_status gpu_kernel(struct gpu_card *card, enum kernel_no kernel, struct exec *
     return status;
 }
 
+void gpu_module_begin(struct gpu_card *card, enum module_no no) {
+    mutex_lock(&card->codes.lock);
+    (void)module_code(card, no); /* whoever needs it finds out that memory is short */
+    mutex_unlock(&card->codes.lock);
+}
+
 void gpu_codes_init(struct gpu_card *card) {
     struct gpu_codes *codes = &card->codes;
     memset(codes, 0, sizeof *codes);
@@ -212,11 +222,10 @@ void gpu_codes_init(struct gpu_card *card) {
     }
     codes->base_key = key;
     codes->has_machine = has_machine(card);
-    if (!codes->has_machine) { /* the first steps will ask for these */
-        mutex_lock(&codes->lock);
-        (void)module_code(card, MODULE_BUILD);
-        (void)module_code(card, MODULE_SCAN_U32);
-        mutex_unlock(&codes->lock);
+    if (!codes->has_machine) { /* while the context is made: nearly every statement asks for these */
+        gpu_module_begin(card, MODULE_AGG_STATE);
+        gpu_module_begin(card, MODULE_BUILD_BITS);
+        gpu_module_begin(card, MODULE_FETCH);
     }
 }
 

@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "base/moment.h"
 #include "cpu/cpu.h"
 #include "gpu/gpu.h"
 
@@ -79,6 +80,7 @@ static FALLIBLE database_init(struct wf_database *db, const char *path, const wf
 FALLIBLE database_open(const char *path, const wf_option *options, struct wf_database **out,
                        struct error *err) {
     *out = NULL;
+    moment("opens %s", path ? path : "a database in memory");
     struct wf_database *db = calloc(1, sizeof *db);
     if (!db) {
         FAIL(err, OUT_OF_MEMORY, "out of host memory");
@@ -93,6 +95,7 @@ FALLIBLE database_open(const char *path, const wf_option *options, struct wf_dat
     } else {
         *out = db;
     }
+    moment("the database is open");
     return status;
 }
 
@@ -130,6 +133,21 @@ void database_release(struct wf_database *db) {
     temp_exit_fini(&db->temp_exit);
     mutex_fini(&db->lock);
     free(db);
+}
+
+void database_leave(struct wf_database *db) {
+    moment("the process leaves");
+    if (db->catalog) {
+        struct error ignored; /* as above */
+        error_reset(&ignored);
+        (void)!catalog_detach(db->catalog, &ignored);
+    }
+    mutex_lock(&db->lock);
+    for (u32 i = 0; i < db->gpu_count; i++) {
+        db->gpus[i]->end(db->gpus[i]);
+    }
+    mutex_unlock(&db->lock);
+    moment("everything is written");
 }
 
 /* All cards that can be used, each as often as it has workers. */

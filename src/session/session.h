@@ -46,6 +46,8 @@ FALLIBLE database_open(const char *path, const wf_option *options, struct wf_dat
                        struct error *err);
 struct wf_database *database_retain(struct wf_database *db);
 void database_release(struct wf_database *db);
+/* The process is about to end: only what has to be written is. Nobody else may use the database. */
+void database_leave(struct wf_database *db);
 /* The devices a statement over `rows` source rows may use. Opens the GPUs on first need: when the
  * session asks for it, or when auto meets a statement large enough to pay for the start. Never
  * fails: a missing GPU is a reason in no_gpu, and the runtime decides what that means. `explains`:
