@@ -422,6 +422,7 @@ void gpu_woven_begin(struct gpu_card *card, const struct text *text) {
         fresh = !gpu_code_read(card, well);
     }
     if (fresh && !code->queued && atomic_load(&code->state) == CODE_QUEUED) {
+        moment("foresees %04x", (u32)(code->key & 0xffff));
         gpu_code_enqueue(card, code);
     }
     mutex_unlock(&card->codes.lock);

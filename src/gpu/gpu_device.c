@@ -348,11 +348,10 @@ static void foresee_modules(struct gpu *g, const struct exec *x, const struct st
     }
 }
 
-/* The text of a pipeline over a table, which looks into no index that has to be there before. */
+/* The text of a pipeline that looks into no index, which would have to be there before. */
 static FALLIBLE foresee_text(struct gpu *g, struct exec *x, const struct step *step) {
     struct gpu_plan plan;
-    if (step->kind != STEP_PIPELINE || step->pipeline->source.kind != SOURCE_TABLE ||
-        exec_provider(x, step->pipeline) ||
+    if (step->kind != STEP_PIPELINE || exec_provider(x, step->pipeline) ||
         gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan) ||
         plan.indexes.count) {
         return ERR_OK;
