@@ -329,6 +329,7 @@ static FALLIBLE find_chip(struct gpu_card *card, i32 number, struct error *err) 
 }
 
 static void card_close(struct gpu_card *card) {
+    atomic_store(&card->codes.stop, 1); /* compilers notice it meanwhile */
     close_context(card);
     gpu_moves_fini(card);
     gpu_codes_fini(card, false);

@@ -3,8 +3,9 @@
  * Fixed modules come from the list compiled ahead of time, else from NVRTC on first use. Woven text
  * is compiled in the background (gpu_compile.c) while the virtual machine serves, or while the
  * caller waits. Where no machine was compiled ahead for the chip nobody compiles it: it takes NVRTC
- * half a minute. Then a text is compiled twice, quickly while its first step waits, and well in the
- * background; steps change over between two launches.
+ * half a minute. There all that a program is known to ask for is compiled from its first step on
+ * (foresee of gpu_device.c, decision 0092), and a text is compiled twice, quickly while its first
+ * step waits, and well in the background; steps change over between two launches.
  *
  * Every cubin is kept in memory for the life of the device, and on disk. Its key is made of the
  * text, the embedded headers, the options, the chip and NVRTC's version. An image that was found,

@@ -199,6 +199,24 @@ static void open_behind(void *arg) {
     mutex_unlock(&db->lock);
 }
 
+static void open_soon(void *arg) {
+    struct wf_database *db = arg;
+    mutex_lock(&db->lock);
+    open_gpus(db, false);
+    mutex_unlock(&db->lock);
+}
+
+void database_begin_gpu(struct wf_database *db, const struct settings *settings) {
+    if (settings->device != DEVICE_GPU) {
+        return;
+    }
+    mutex_lock(&db->lock);
+    if (!db->gpu_tried && !db->gpu_opening && !db->opener) {
+        db->opener = thread_start(open_soon, db);
+    }
+    mutex_unlock(&db->lock);
+}
+
 void database_spent(struct wf_database *db, const struct settings *settings, i64 rows, i64 ns) {
     if (settings->device == DEVICE_CPU || rows < AUTO_LEAST_ROWS) {
         return;
@@ -274,6 +292,19 @@ static bool gpu_rests(struct wf_database *db) {
     return rests;
 }
 
+/* Under auto: whether a statement reads too few rows to open a card for. */
+static bool has_few(const struct settings *settings, i64 rows) {
+    bool given = settings->mix_devices || (setting_shares(settings) && settings->hybrid_share);
+    return settings->device != DEVICE_GPU && rows < AUTO_GPU_ROWS && !given;
+}
+
+bool database_starts_gpu(struct wf_database *db, const struct settings *settings, i64 rows) {
+    mutex_lock(&db->lock);
+    bool tried = db->gpu_tried;
+    mutex_unlock(&db->lock);
+    return settings->device != DEVICE_CPU && !tried && !has_few(settings, rows);
+}
+
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
                       bool explains, struct run_devices *out) {
     *out = (struct run_devices){
@@ -285,9 +316,7 @@ void database_devices(struct wf_database *db, const struct settings *settings, i
     bool tried = db->gpu_tried;
     bool opening = db->gpu_opening;
     mutex_unlock(&db->lock);
-    bool given = settings->mix_devices || (setting_shares(settings) && settings->hybrid_share);
-    bool few = rows < AUTO_GPU_ROWS && !given;
-    if (settings->device != DEVICE_GPU && !tried && few) {
+    if (!tried && has_few(settings, rows)) {
         out->alone = opening ? "the GPU is being started" : "too few rows to start the GPU for";
         if (!explains || gpu_rests(db)) {
             return;

@@ -54,6 +54,10 @@ void database_leave(struct wf_database *db);
  * the reason will be read, and is worth a look for a card. */
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
                       bool explains, struct run_devices *out);
+/* A session that asks for the GPU is about to compile a query: the card is opened meanwhile. */
+void database_begin_gpu(struct wf_database *db, const struct settings *settings);
+/* Whether that is about to start a card's driver, which takes a while. */
+bool database_starts_gpu(struct wf_database *db, const struct settings *settings, i64 rows);
 /* A statement that had no card to choose took so long. */
 void database_spent(struct wf_database *db, const struct settings *settings, i64 rows, i64 ns);
 /* Those that are open already. */
