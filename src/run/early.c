@@ -40,7 +40,7 @@ static bool is_excluded(const struct early *early, const struct pipeline *pipe,
         bool one = false;
         for (u32 i = 0; i < pipe->prune_count && !one; i++) {
             const struct prune *p = &pipe->prunes[i];
-            one = exec_zone_excluded(x, &tablet->cols[p->col], p, zone);
+            one = exec_zone_excluded(x, &tablet->cols[pipe->source.cols[p->col]], p, zone);
         }
         all = one;
     }
