@@ -285,8 +285,9 @@ static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
     }
 }
 
-/* Right where no index is looked into. */
-static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text *out) {
+/* Right where no index is looked into. card: whose text it is; NULL: nobody's. */
+static void likely_text(struct exec *x, const struct gpu_plan *plan, const struct gpu_card *card,
+                        struct text *out) {
     const struct pipeline *pipe = plan->pipe;
     struct weave_col *cols = NEW_ARRAY(x->arena, struct weave_col, pipe->source.col_count + 1);
     struct weave_index *indexes = NEW_ARRAY(x->arena, struct weave_index, plan->indexes.count + 1);
@@ -305,7 +306,8 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
                           .pieces = gpu_weave_pieces(x, pipe)};
     const struct agg_room room = {.rows = pipe->source.rows,
                                   .memory_bytes = I64_MAX,
-                                  .shared_max = EXPLAIN_SHARED_BYTES,
+                                  .shared_max = card ? card->shared_max : EXPLAIN_SHARED_BYTES,
+                                  .is_simt = card && card->api->is_simt,
                                   .sharers = plan->agg_count,
                                   .in_runs = plan->agg_count == 1};
     for (u32 k = 0; k < plan->agg_count; k++) {
@@ -358,7 +360,7 @@ static FALLIBLE foresee_text(struct gpu *g, struct exec *x, const struct step *s
     }
     struct text text;
     text_init(&text, x->arena);
-    likely_text(x, &plan, &text);
+    likely_text(x, &plan, g->card, &text);
     TRY(arena_check(x->arena, x->err));
     gpu_woven_begin(g->card, &text);
     return ERR_OK;
@@ -698,7 +700,7 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     if (refusal) {
         text_print(out, "/* not on the GPU: %s */\n", refusal);
     } else {
-        likely_text(x, &plan, out);
+        likely_text(x, &plan, NULL, out);
     }
 }
 
