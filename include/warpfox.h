@@ -94,10 +94,16 @@ typedef struct wf_option {
  * crash. One process may change a file (55006 otherwise); with the option readonly = on any number may
  * read it. XX001: the file is damaged; 42809: it is another kind of file; nothing is written then.
  * `options` may be NULL. `out_error` may be NULL. No GPU is touched until a statement needs one.
- * Closed by wf_close, which saves what is in the log. */
+ * Closed by wf_close, which saves what is in the log, or by wf_leave. */
 WF_API wf_status wf_open(const char *path, const wf_option *options, wf_database **out_db,
                          wf_error *out_error);
 WF_API void wf_close(wf_database *db);
+
+/* For a process that is about to end: saves what wf_close saves and lets go of the file, but leaves memory, threads,
+ * and the card to the operating system, which takes less time than giving them back. Background work is not waited
+ * for. Nothing of the library may be called afterwards; end the process by _Exit, so that no library's own
+ * cleaning up meets threads that still run. Connections and results have to be closed before. */
+WF_API void wf_leave(wf_database *db);
 /* Bytes reserved against the memory budget now. */
 WF_API int64_t wf_memory_used(const wf_database *db);
 

@@ -171,7 +171,12 @@ static void write_gpu_code(FILE *out) {
           "background. A NOTICE says so where that\n"
           "takes more than a second. Without NVRTC the driver makes the machine from PTX, which "
           "takes it half a minute, once.\n"
-          "`warpfox devices` says what there is.\n",
+          "`warpfox devices` says what there is.\n\n"
+          "The first statement of a process waits for the driver, a quarter of a second or more. The "
+          "card is opened while it is planned,\n"
+          "and what it reads of a database file comes from the disk meanwhile. `WARPFOX_MOMENTS=1` in "
+          "the environment tells on stderr\n"
+          "what happened when: the driver, columns, kernels, steps, the end.\n",
           out);
 }
 

@@ -1,4 +1,4 @@
-/* database.c: wf_open, wf_close. */
+/* database.c: wf_open, wf_close, wf_leave. */
 #include "api/api_int.h"
 
 wf_status wf_open(const char *path, const wf_option *options, wf_database **out_db,
@@ -17,6 +17,12 @@ wf_status wf_open(const char *path, const wf_option *options, wf_database **out_
 void wf_close(wf_database *db) {
     if (db) {
         database_release(db);
+    }
+}
+
+void wf_leave(wf_database *db) {
+    if (db) {
+        database_leave(db);
     }
 }
 

@@ -98,7 +98,7 @@ wf_status hold_begin(struct worker *w) {
     }
     hold_ahead(w, 0, 1);
     for (u32 i = run->loaded_count; i-- > 0;) { /* who came first began with the first of them */
-        column_help(tablet, run->loaded[i]);
+        column_help(tablet, run->loaded[i], false);
     }
     hold_ahead(w, 1, AHEAD);
     bool last = run->worker_count == 1 || run->alone; /* nobody lets go of a column while this one waits */

@@ -27,7 +27,16 @@ set(WF_EMBEDDED
   run_words.h=gpu/kernels/run_words.h
   agg_runs.h=gpu/kernels/agg_runs.h
   agg_list.h=gpu/kernels/agg_list.h
+  build_rows.h=gpu/kernels/build_rows.h
   build.h=gpu/kernels/build.h
+  build_runs.h=gpu/kernels/build_runs.h
+  build_bits.h=gpu/kernels/build_bits.h
+  grow.h=gpu/kernels/grow.h
+  agg_slots.h=gpu/kernels/agg_slots.h
+  agg_state.h=gpu/kernels/agg_state.h
+  agg_rows.h=gpu/kernels/agg_rows.h
+  fetch.h=gpu/kernels/fetch.h
+  turn.h=gpu/kernels/turn.h
   standalone.h=gpu/kernels/standalone.h
   probe.h=gpu/kernels/probe.h
   defs/kprim.h=defs/kprim.h
@@ -104,7 +113,9 @@ set(WF_EMBEDDED
   defs/window.def=defs/window.def
   defs/kwindow.h=defs/kwindow.h
   sort_value.h=gpu/kernels/sort_value.h
+  sort_word.h=gpu/kernels/sort_word.h
   sort.h=gpu/kernels/sort.h
+  sort_first.h=gpu/kernels/sort_first.h
   window.h=gpu/kernels/window.h
   defs/kcliques.h=defs/kcliques.h
   cliques.h=gpu/kernels/cliques.h

@@ -10,6 +10,7 @@
  * column is unpacked on the host. */
 #include "gpu/gpu_int.h"
 
+#include "base/moment.h"
 #include "defs/kpack.h"
 
 #define ROOM_SHARE 32 /* of the budget, for a stream's packed bytes */
@@ -113,7 +114,7 @@ static FALLIBLE unpack(struct gpu *g, const struct gpu_bring *b, const struct co
     return ERR_OK;
 }
 
-wf_status gpu_bring(struct gpu *g, const struct gpu_bring *b, i64 *moved, struct error *err) {
+static FALLIBLE bring(struct gpu *g, const struct gpu_bring *b, i64 *moved, struct error *err) {
     struct seg_bytes seg = gpu_segment_bytes(b->tablet, b->col, b->rows);
     struct column_packed packed;
     void *stream = g->streams[b->stream];
@@ -128,6 +129,17 @@ wf_status gpu_bring(struct gpu *g, const struct gpu_bring *b, i64 *moved, struct
     TRY(gpu_upload(g, b->text, seg.text, seg.text_bytes, seg.text_buffer, stream, err));
     *moved += seg.total_bytes;
     return ERR_OK;
+}
+
+wf_status gpu_bring(struct gpu *g, const struct gpu_bring *b, i64 *moved, struct error *err) {
+    i64 start = moments_on() ? clock_ns() : 0;
+    i64 before = *moved;
+    wf_status status = bring(g, b, moved, err);
+    if (start) {
+        moment("brought column %u, %lld bytes, in %.2f ms", b->col, (long long)(*moved - before),
+               (f64)(clock_ns() - start) / 1e6);
+    }
+    return status;
 }
 
 wf_status gpu_bring_check(struct gpu *g, struct error *err) {

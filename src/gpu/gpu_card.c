@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/moment.h"
 #include "base/stop.h"
 
 #define SLAB_BYTES (256LL << 20)
@@ -328,6 +329,7 @@ static FALLIBLE find_chip(struct gpu_card *card, i32 number, struct error *err) 
 }
 
 static void card_close(struct gpu_card *card) {
+    atomic_store(&card->codes.stop, 1); /* compilers notice it meanwhile */
     close_context(card);
     gpu_moves_fini(card);
     gpu_codes_fini(card, false);
@@ -444,6 +446,7 @@ struct gpu *gpu_worker_open(struct gpu_card *card, bool mover, char why[300]) {
 }
 
 struct gpu *gpu_card_open(struct memory *host_mem, i64 budget_bytes, i32 number, char why[300]) {
+    moment("the card is opened");
     const struct cu_api *api = cu_api_load(why);
     if (!api) {
         return NULL;
@@ -455,10 +458,13 @@ struct gpu *gpu_card_open(struct memory *host_mem, i64 budget_bytes, i32 number,
     wf_status status = card_open(host_mem, api, number, &card, &err);
     if (!status) {
         card->budget_asked = budget_bytes;
+        moment("the driver is there");
         status = open_context(card, &err);
+        moment("the context is there");
     }
     status = status ? status : worker_open(card, false, &g, &err);
     if (!status) {
+        moment("the card is open");
         return g;
     }
     snprintf(why, 300, "%.290s", err.message);

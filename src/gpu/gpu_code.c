@@ -3,8 +3,9 @@
  * Fixed modules come from the list compiled ahead of time, else from NVRTC on first use. Woven text
  * is compiled in the background (gpu_compile.c) while the virtual machine serves, or while the
  * caller waits. Where no machine was compiled ahead for the chip nobody compiles it: it takes NVRTC
- * half a minute. Then a text is compiled twice, quickly while its first step waits, and well in the
- * background; steps change over between two launches.
+ * half a minute. There all that a program is known to ask for is compiled from its first step on
+ * (foresee of gpu_device.c, decision 0092), and a text is compiled twice, quickly while its first
+ * step waits, and well in the background; steps change over between two launches.
  *
  * Every cubin is kept in memory for the life of the device, and on disk. Its key is made of the
  * text, the embedded headers, the options, the chip and NVRTC's version. An image that was found,
@@ -20,6 +21,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/moment.h"
 #include "gpu/gpu_text.h"
 
 static const char *const module_texts[MODULE_COUNT] = {
@@ -82,6 +84,7 @@ static FALLIBLE code_load(struct gpu_card *card, struct code *code, const char *
     if (atomic_load(&code->state) != CODE_COMPILED) {
         return ERR_OK;
     }
+    i64 start = clock_ns();
     if (code->found && code->text && !takes_found(card, code, kernel)) {
         free(code->image);
         code->image = NULL;
@@ -95,6 +98,8 @@ static FALLIBLE code_load(struct gpu_card *card, struct code *code, const char *
     if (!code->module) {
         CARD(card->api->module_load(&code->module, code->image));
     }
+    moment("loaded %s %04x, %lld bytes, in %.1f ms", kernel, (u32)(code->key & 0xffff),
+           (long long)code->image_bytes, (f64)(clock_ns() - start) / 1e6);
     atomic_store(&code->state, CODE_LOADED);
     free(code->text);
     code->text = NULL;
@@ -196,6 +201,12 @@ wf_status gpu_kernel(struct gpu_card *card, enum kernel_no kernel, struct exec *
     return status;
 }
 
+void gpu_module_begin(struct gpu_card *card, enum module_no no) {
+    mutex_lock(&card->codes.lock);
+    (void)module_code(card, no); /* whoever needs it finds out that memory is short */
+    mutex_unlock(&card->codes.lock);
+}
+
 void gpu_codes_init(struct gpu_card *card) {
     struct gpu_codes *codes = &card->codes;
     memset(codes, 0, sizeof *codes);
@@ -212,11 +223,10 @@ void gpu_codes_init(struct gpu_card *card) {
     }
     codes->base_key = key;
     codes->has_machine = has_machine(card);
-    if (!codes->has_machine) { /* the first steps will ask for these */
-        mutex_lock(&codes->lock);
-        (void)module_code(card, MODULE_BUILD);
-        (void)module_code(card, MODULE_SCAN_U32);
-        mutex_unlock(&codes->lock);
+    if (!codes->has_machine) { /* while the context is made: nearly every statement asks for these */
+        gpu_module_begin(card, MODULE_AGG_STATE);
+        gpu_module_begin(card, MODULE_BUILD_BITS);
+        gpu_module_begin(card, MODULE_FETCH);
     }
 }
 
@@ -413,6 +423,7 @@ void gpu_woven_begin(struct gpu_card *card, const struct text *text) {
         fresh = !gpu_code_read(card, well);
     }
     if (fresh && !code->queued && atomic_load(&code->state) == CODE_QUEUED) {
+        moment("foresees %04x", (u32)(code->key & 0xffff));
         gpu_code_enqueue(card, code);
     }
     mutex_unlock(&card->codes.lock);

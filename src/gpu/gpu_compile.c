@@ -18,6 +18,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "base/moment.h"
 #include "gpu/gpu_text.h"
 
 #define CACHE_MAGIC 0x324e494255434657ULL /* "WFCUBIN2" */
@@ -29,6 +30,7 @@ struct cache_head {
 };
 
 #define LOOK_NS 20000000   /* between looks at whether the statement is cancelled */
+#define WRITTEN_NS 1000000 /* between looks at whether a file is written */
 #define TELL_NS 1000000000 /* a statement that waits longer says so */
 #define RTC_INVALID_OPTION 5
 
@@ -161,7 +163,7 @@ bool gpu_code_read(struct gpu_card *card, struct code *code) {
     return code->image != NULL;
 }
 
-static void cache_write(struct gpu_card *card, const struct code *code) {
+static void write_code(struct gpu_card *card, const struct code *code) {
     char path[2048];
     char dir[2048];
     struct error err;
@@ -182,7 +184,25 @@ static void cache_write(struct gpu_card *card, const struct code *code) {
     }
 }
 
+/* A process that ends waits for a file that was begun, and for nothing else. */
+static void cache_write(struct gpu_card *card, const struct code *code) {
+    atomic_fetch_add(&card->codes.writing, 1);
+    if (!atomic_load(&card->codes.ending)) {
+        write_code(card, code);
+    }
+    atomic_fetch_sub(&card->codes.writing, 1);
+}
+
 /* --- codes --- */
+
+/* What whoever looks at moments calls it: a module's line, or the kernel. */
+static const char *moment_name(const struct code *code) {
+    return strstr(code->text, "k_woven") ? "woven" : code->text;
+}
+
+static f64 ms_since(i64 start) {
+    return (f64)(clock_ns() - start) / 1e6;
+}
 
 void gpu_code_compile(struct gpu_card *card, struct code *code) {
     char chip[40];
@@ -196,6 +216,8 @@ void gpu_code_compile(struct gpu_card *card, struct code *code) {
                               .stop = &card->codes.stop};
     code->found = 0;
     bool made = false;
+    const char *name = moment_name(code);
+    i64 start = clock_ns();
     if (card->api->has_rtc) {
         made = gpu_compile(card->api, &job, &code->image, &code->image_bytes, code->log);
     } else {
@@ -205,6 +227,8 @@ void gpu_code_compile(struct gpu_card *card, struct code *code) {
         atomic_store(&card->codes.slow_only, 1);
         code->quick = 0;
     }
+    moment("%s %.*s %04x %s in %.1f ms", made ? "compiled" : "did not compile", (int)strcspn(name, "\n"),
+           name, (u32)(code->key & 0xffff), code->quick ? "quickly" : "well", ms_since(start));
     if (made) {
         card->codes.compile_count++;
         cache_write(card, code);
@@ -328,6 +352,9 @@ wf_status gpu_code_wait(struct gpu_card *card, struct code *code, struct exec *x
     if (x) {
         x->compiling_ns += clock_ns() - start;
     }
+    if (ms_since(start) > 1) {
+        moment("waited %.1f ms for %04x", ms_since(start), (u32)(code->key & 0xffff));
+    }
     return status;
 }
 
@@ -340,4 +367,15 @@ void gpu_compilers_stop(struct gpu_card *card) {
     for (i32 i = 0; i < codes->thread_count; i++) { /* nobody starts another: the card is closed */
         thread_join(codes->threads[i]);
     }
+}
+
+void gpu_compilers_end(struct gpu_card *card) {
+    struct gpu_codes *codes = &card->codes;
+    mutex_lock(&codes->lock);
+    atomic_store(&codes->stop, 1);
+    atomic_store(&codes->ending, 1);
+    while (atomic_load(&codes->writing)) {
+        (void)cond_wait_ns(&codes->ready, &codes->lock, WRITTEN_NS);
+    }
+    mutex_unlock(&codes->lock);
 }

@@ -5,6 +5,9 @@
 #include "gpu/gpu_prim.h"
 
 #include <stdio.h>
+
+#include "base/moment.h"
+
 /* --- what the runtime calls --- */
 
 #define ROWS_NUMBERED 0xffffffffLL /* row numbers have 32 bits */
@@ -282,8 +285,9 @@ static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
     }
 }
 
-/* Right where no index is looked into. */
-static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text *out) {
+/* Right where no index is looked into. card: whose text it is; NULL: nobody's. */
+static void likely_text(struct exec *x, const struct gpu_plan *plan, const struct gpu_card *card,
+                        struct text *out) {
     const struct pipeline *pipe = plan->pipe;
     struct weave_col *cols = NEW_ARRAY(x->arena, struct weave_col, pipe->source.col_count + 1);
     struct weave_index *indexes = NEW_ARRAY(x->arena, struct weave_index, plan->indexes.count + 1);
@@ -303,7 +307,8 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
                           .pieces = gpu_weave_pieces(x, pipe)};
     const struct agg_room room = {.rows = pipe->source.rows,
                                   .memory_bytes = I64_MAX,
-                                  .shared_max = EXPLAIN_SHARED_BYTES,
+                                  .shared_max = card ? card->shared_max : EXPLAIN_SHARED_BYTES,
+                                  .is_simt = card && card->api->is_simt,
                                   .sharers = plan->agg_count,
                                   .in_runs = plan->agg_count == 1};
     for (u32 k = 0; k < plan->agg_count; k++) {
@@ -314,8 +319,56 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
     gpu_weave_text(&weave, out);
 }
 
-/* A program's first step on a chip without a virtual machine: whatever of its texts can be known is
- * compiled side by side. What looks into an index has to wait for it. */
+/* Modules that a step calls. */
+static void foresee_modules(struct gpu *g, const struct exec *x, const struct step *step) {
+    static const struct {
+        enum step_kind kind;
+        enum module_no module;
+    } calls[] = {{STEP_BUILD, MODULE_BUILD},       {STEP_BUILD, MODULE_SCAN_U32},
+                 {STEP_BUILD, MODULE_BUILD_RUNS},  {STEP_SORT, MODULE_SORT_FIRST},
+                 {STEP_SORT, MODULE_SORT},         {STEP_SORT, MODULE_SPLIT_WORDS},
+                 {STEP_WINDOW, MODULE_WINDOW},     {STEP_WINDOW, MODULE_SCAN_U64},
+                 {STEP_SPLIT, MODULE_SPLIT_ROWS},  {STEP_FOLD, MODULE_WINDOW},
+                 {STEP_CLIQUES, MODULE_CLIQUES}};
+    for (i32 i = 0; i < COUNT_OF(calls); i++) {
+        if (calls[i].kind == step->kind) {
+            gpu_module_begin(g->card, calls[i].module);
+        }
+    }
+    if (step->kind != STEP_PIPELINE) {
+        return;
+    }
+    for (u32 s = 0; s < step->pipeline->sink_count; s++) {
+        if (step->pipeline->sinks[s].in_runs) {
+            gpu_module_begin(g->card, MODULE_AGG_ROWS);
+        }
+    }
+    if (step->pipeline->source.kind == SOURCE_TABLE && !exec_provider(x, step->pipeline)) {
+        const struct table_version *version = x->versions[step->pipeline->source.ref];
+        if (version->tablet_count > 0 && version->tablets[0]->framed) {
+            gpu_module_begin(g->card, MODULE_UNPACK);
+        }
+    }
+}
+
+/* The text of a pipeline that looks into no index, which would have to be there before. */
+static FALLIBLE foresee_text(struct gpu *g, struct exec *x, const struct step *step) {
+    struct gpu_plan plan;
+    if (step->kind != STEP_PIPELINE || exec_provider(x, step->pipeline) ||
+        gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan) ||
+        plan.indexes.count) {
+        return ERR_OK;
+    }
+    struct text text;
+    text_init(&text, x->arena);
+    likely_text(x, &plan, g->card, &text);
+    TRY(arena_check(x->arena, x->err));
+    gpu_woven_begin(g->card, &text);
+    return ERR_OK;
+}
+
+/* A program's first step on a chip without a virtual machine: whatever its steps are known to need is
+ * compiled side by side, what comes first first. What looks into an index has to wait for it. */
 static FALLIBLE foresee(struct gpu *g, struct exec *x) {
     bool needs = !g->card->codes.has_machine && x->settings->gpu_code == CODE_AUTO;
     if (!needs || g->foreseen == x->program) {
@@ -325,18 +378,8 @@ static FALLIBLE foresee(struct gpu *g, struct exec *x) {
     for (u32 b = 0; b < x->program->block_count; b++) {
         for (u32 s = 0; s < x->program->blocks[b].step_count; s++) {
             const struct step *step = &x->program->blocks[b].steps[s];
-            struct gpu_plan plan;
-            if (step->kind != STEP_PIPELINE || step->pipeline->source.kind != SOURCE_TABLE ||
-                exec_provider(x, step->pipeline) ||
-                gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan) ||
-                plan.indexes.count) {
-                continue;
-            }
-            struct text text;
-            text_init(&text, x->arena);
-            likely_text(x, &plan, &text);
-            TRY(arena_check(x->arena, x->err));
-            gpu_woven_begin(g->card, &text);
+            foresee_modules(g, x, step);
+            TRY(foresee_text(g, x, step));
         }
     }
     return ERR_OK;
@@ -448,6 +491,7 @@ static void begin_again(struct step_metric *metric, const struct step_metric *un
 static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
     struct gpu *g = dev->self;
     struct step_metric untouched = x->metrics[step_no];
+    moment("step %u", step_no);
     TRY(gpu_enter(g, x->err));
     g->known = (struct gpu_known){0};
     g->may_spill = has_level(x, step, TIGHT_SPILL);
@@ -463,6 +507,7 @@ static FALLIBLE gpu_run(struct device *dev, struct exec *x, u32 step_no, const s
             company = gpu_leave(g) || company;
         }
     }
+    moment("step %u ends: %s", step_no, step->label ? step->label : "");
     return status;
 }
 
@@ -559,9 +604,15 @@ static void gpu_close(struct device *dev) {
     gpu_worker_close(dev->self);
 }
 
+static void gpu_end(struct device *dev) {
+    struct gpu *g = dev->self;
+    gpu_compilers_end(g->card);
+}
+
 /* --- opening --- */
 
 i32 gpu_count(char why[300]) {
+    moment("the driver is looked for");
     const struct cu_api *api = cu_api_load(why);
     if (!api) {
         return 0;
@@ -607,6 +658,7 @@ static struct device *device_of(struct gpu *g) {
                                 .fetch = gpu_fetch,
                                 .fetch_texts = gpu_fetch_texts,
                                 .rates = gpu_rates,
+                                .end = gpu_end,
                                 .close = gpu_close};
     return &g->device;
 }
@@ -649,7 +701,7 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     if (refusal) {
         text_print(out, "/* not on the GPU: %s */\n", refusal);
     } else {
-        likely_text(x, &plan, out);
+        likely_text(x, &plan, NULL, out);
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * It is a hash table whose keys have runs of row numbers, as gpu_build.c makes it, but runs have room to
  * spare, as those of cpu/index_grow.c: one of n rows has room for the next power of two, and one that is
- * full moves (kernels/build.h, k_grow_count). So a round costs what its own rows cost. Pipelines look keys
+ * full moves (kernels/grow.h, k_grow_count). So a round costs what its own rows cost. Pipelines look keys
  * up as in any other index.
  *
  * Room is the table's slots and the places of all runs. An index that lacks it is made anew, with more. With

@@ -268,6 +268,8 @@ struct gpu_codes {
     struct thread *threads[COMPILERS_MOST];
     i32 thread_count;
     _Atomic b8 stop;
+    _Atomic b8 ending;   /* the process ends: no file is begun any more */
+    _Atomic i32 writing; /* files of compiled kernels */
     b8 has_machine;       /* the virtual machine is there without being compiled */
     _Atomic b8 slow_only; /* this NVRTC does not know how to hurry */
     u64 base_key;         /* of everything that goes into a cubin besides its text */
@@ -287,6 +289,8 @@ const struct gpu_image *gpu_image_find(const struct gpu_card *card, const char *
 /* Waits for a compiler if need be; a statement (NULL: none) may be cancelled meanwhile. */
 FALLIBLE gpu_kernel(struct gpu_card *card, enum kernel_no kernel, struct exec *x, void **out,
                     struct error *err);
+/* Compiles it in the background, where it was not compiled ahead: a step of this statement is likely to ask. */
+void gpu_module_begin(struct gpu_card *card, enum module_no no);
 /* A kernel of kernels/<module>.h, compiled after the lines `defines`; kept like woven code. */
 FALLIBLE gpu_template_function(struct gpu_card *card, struct exec *x, const char *module,
                                const char *defines, const char *kernel, void **out);
@@ -330,6 +334,8 @@ void gpu_code_enqueue(struct gpu_card *card, struct code *code);
  * statement's session when that takes long. */
 FALLIBLE gpu_code_wait(struct gpu_card *card, struct code *code, struct exec *x);
 void gpu_compilers_stop(struct gpu_card *card); /* without finishing what is being compiled */
+/* Nothing is compiled or written any more; waits only for files that are half written. */
+void gpu_compilers_end(struct gpu_card *card);
 
 /* --- prepared steps (gpu_kept.c) --- */
 

@@ -344,6 +344,8 @@ struct device {
                             bool *out_done);
     /* Measured on first use, in a few milliseconds; NULL when the device does not know. */
     void (*rates)(struct device *dev, struct exec *x, struct device_rates *out);
+    /* The process is about to end: nothing is begun, and what is half written is finished. Nothing is freed. */
+    void (*end)(struct device *dev);
     void (*close)(struct device *dev);
 };
 

@@ -1,1 +1,1 @@
-set(WF_RUN_SOURCES variable.c index.c prune.c pair_map.c key_set.c choose.c auto.c place.c past.c ways.c queue.c share.c hybrid.c trie.c tries.c trie_chain.c levels.c boxes.c defer.c run.c answer.c shown.c fetch.c stream.c report.c rounds.c work.c)
+set(WF_RUN_SOURCES variable.c index.c prune.c early.c pair_map.c key_set.c choose.c auto.c place.c past.c ways.c queue.c share.c hybrid.c trie.c tries.c trie_chain.c levels.c boxes.c defer.c run.c answer.c shown.c fetch.c stream.c report.c rounds.c work.c)

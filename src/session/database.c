@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "base/moment.h"
 #include "cpu/cpu.h"
 #include "gpu/gpu.h"
 
@@ -79,6 +80,7 @@ static FALLIBLE database_init(struct wf_database *db, const char *path, const wf
 FALLIBLE database_open(const char *path, const wf_option *options, struct wf_database **out,
                        struct error *err) {
     *out = NULL;
+    moment("opens %s", path ? path : "a database in memory");
     struct wf_database *db = calloc(1, sizeof *db);
     if (!db) {
         FAIL(err, OUT_OF_MEMORY, "out of host memory");
@@ -93,6 +95,7 @@ FALLIBLE database_open(const char *path, const wf_option *options, struct wf_dat
     } else {
         *out = db;
     }
+    moment("the database is open");
     return status;
 }
 
@@ -130,6 +133,21 @@ void database_release(struct wf_database *db) {
     temp_exit_fini(&db->temp_exit);
     mutex_fini(&db->lock);
     free(db);
+}
+
+void database_leave(struct wf_database *db) {
+    moment("the process leaves");
+    if (db->catalog) {
+        struct error ignored; /* as above */
+        error_reset(&ignored);
+        (void)!catalog_detach(db->catalog, &ignored);
+    }
+    mutex_lock(&db->lock);
+    for (u32 i = 0; i < db->gpu_count; i++) {
+        db->gpus[i]->end(db->gpus[i]);
+    }
+    mutex_unlock(&db->lock);
+    moment("everything is written");
 }
 
 /* All cards that can be used, each as often as it has workers. */
@@ -178,6 +196,24 @@ static void open_behind(void *arg) {
     struct wf_database *db = arg;
     mutex_lock(&db->lock);
     open_gpus(db, true);
+    mutex_unlock(&db->lock);
+}
+
+static void open_soon(void *arg) {
+    struct wf_database *db = arg;
+    mutex_lock(&db->lock);
+    open_gpus(db, false);
+    mutex_unlock(&db->lock);
+}
+
+void database_begin_gpu(struct wf_database *db, const struct settings *settings) {
+    if (settings->device != DEVICE_GPU) {
+        return;
+    }
+    mutex_lock(&db->lock);
+    if (!db->gpu_tried && !db->gpu_opening && !db->opener) {
+        db->opener = thread_start(open_soon, db);
+    }
     mutex_unlock(&db->lock);
 }
 
@@ -256,6 +292,19 @@ static bool gpu_rests(struct wf_database *db) {
     return rests;
 }
 
+/* Under auto: whether a statement reads too few rows to open a card for. */
+static bool has_few(const struct settings *settings, i64 rows) {
+    bool given = settings->mix_devices || (setting_shares(settings) && settings->hybrid_share);
+    return settings->device != DEVICE_GPU && rows < AUTO_GPU_ROWS && !given;
+}
+
+bool database_starts_gpu(struct wf_database *db, const struct settings *settings, i64 rows) {
+    mutex_lock(&db->lock);
+    bool tried = db->gpu_tried;
+    mutex_unlock(&db->lock);
+    return settings->device != DEVICE_CPU && !tried && !has_few(settings, rows);
+}
+
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
                       bool explains, struct run_devices *out) {
     *out = (struct run_devices){
@@ -267,9 +316,7 @@ void database_devices(struct wf_database *db, const struct settings *settings, i
     bool tried = db->gpu_tried;
     bool opening = db->gpu_opening;
     mutex_unlock(&db->lock);
-    bool given = settings->mix_devices || (setting_shares(settings) && settings->hybrid_share);
-    bool few = rows < AUTO_GPU_ROWS && !given;
-    if (settings->device != DEVICE_GPU && !tried && few) {
+    if (!tried && has_few(settings, rows)) {
         out->alone = opening ? "the GPU is being started" : "too few rows to start the GPU for";
         if (!explains || gpu_rests(db)) {
             return;

@@ -11,6 +11,8 @@
 
 #include <stdio.h>
 
+#include "base/moment.h"
+#include "run/early.h"
 
 FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out) {
     struct wf_database *db = conn->db;
@@ -310,12 +312,28 @@ static FALLIBLE collect_columns(struct rowset *rows) {
     return ERR_OK;
 }
 
+/* What the program reads comes from the disk while a card is started. */
+static void find_devices(struct wf_database *db, struct rowset *rows, struct run_devices *out) {
+    struct exec *x = &rows->exec;
+    i64 source_rows = exec_source_rows(x);
+    bool starts = database_starts_gpu(db, &rows->settings, source_rows);
+    struct early early;
+    if (starts) {
+        early_begin(&early, x);
+    }
+    database_devices(db, &rows->settings, source_rows, rows->explains, out);
+    if (starts) {
+        early_end(&early);
+        moment("%lld columns were read meanwhile", (long long)early.count);
+    }
+}
+
 /* `all`: runs to the end; else until the first rows are there. */
 static FALLIBLE run_exec(struct wf_connection *conn, struct rowset *rows, bool all) {
     struct exec *x = &rows->exec;
     struct run_devices devices;
     bool end = true;
-    database_devices(conn->db, &rows->settings, exec_source_rows(x), rows->explains, &devices);
+    find_devices(conn->db, rows, &devices);
     watch_exec(&conn->watch, x);
     i64 start_ns = clock_ns();
     wf_status status = all ? exec_run(x, &devices) : exec_start(x, &devices, &rows->answer, &end);
@@ -498,6 +516,9 @@ static FALLIBLE run_inside(struct wf_connection *conn, const struct run_request 
                            struct rowset *rows) {
     connection_snapshot(conn, &rows->snap);
     TRY(connection_check(conn));
+    if (parsed_is_select(request->parsed)) {
+        database_begin_gpu(conn->db, &rows->settings);
+    }
     TRY(compile_for(conn, request, rows));
     if (!tx_allows(conn, &rows->compiled->stmt)) {
         return tx_refuse(conn);

@@ -46,12 +46,18 @@ FALLIBLE database_open(const char *path, const wf_option *options, struct wf_dat
                        struct error *err);
 struct wf_database *database_retain(struct wf_database *db);
 void database_release(struct wf_database *db);
+/* The process is about to end: only what has to be written is. Nobody else may use the database. */
+void database_leave(struct wf_database *db);
 /* The devices a statement over `rows` source rows may use. Opens the GPUs on first need: when the
  * session asks for it, or when auto meets a statement large enough to pay for the start. Never
  * fails: a missing GPU is a reason in no_gpu, and the runtime decides what that means. `explains`:
  * the reason will be read, and is worth a look for a card. */
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
                       bool explains, struct run_devices *out);
+/* A session that asks for the GPU is about to compile a query: the card is opened meanwhile. */
+void database_begin_gpu(struct wf_database *db, const struct settings *settings);
+/* Whether that is about to start a card's driver, which takes a while. */
+bool database_starts_gpu(struct wf_database *db, const struct settings *settings, i64 rows);
 /* A statement that had no card to choose took so long. */
 void database_spent(struct wf_database *db, const struct settings *settings, i64 rows, i64 ns);
 /* Those that are open already. */

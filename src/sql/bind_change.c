@@ -346,6 +346,10 @@ FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statem
     return unsupported(b, position, "%s", command_tag(b->arena, "TransactionStmt", body));
 }
 
+bool parsed_is_select(const struct parsed *parsed) {
+    return node_is(parsed->node, "SelectStmt");
+}
+
 bool parsed_is_transaction(const struct parsed *parsed) {
     return node_is(parsed->node, "TransactionStmt");
 }

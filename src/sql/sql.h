@@ -346,6 +346,8 @@ FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const 
                          struct snapshot *snap, struct statement *out, struct error *err);
 /* The statement that PREPARE prepares, in `arena`; it borrows the tree. */
 struct parsed *parsed_inner(struct arena *arena, const struct parsed *parsed, struct when when);
+/* A query, or VALUES. */
+bool parsed_is_select(const struct parsed *parsed);
 /* BEGIN, COMMIT and their kin. */
 bool parsed_is_transaction(const struct parsed *parsed);
 bool parsed_is_prepare(const struct parsed *parsed);

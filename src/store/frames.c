@@ -819,8 +819,8 @@ void column_expect(const struct tablet *tablet, u32 col, bool packed) {
     }
 }
 
-void column_help(const struct tablet *tablet, u32 col) {
-    struct buffer *buf = coming(tablet, col, false);
+void column_help(const struct tablet *tablet, u32 col, bool packed) {
+    struct buffer *buf = coming(tablet, col, packed);
     struct seg_frame *f = frame_of(buf);
     if (f) {
         mutex_lock(&f->frames->lock);

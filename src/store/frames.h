@@ -25,7 +25,7 @@ void column_ahead(const struct tablet *tablet, u32 col, bool packed);
 void column_expect(const struct tablet *tablet, u32 col, bool packed);
 /* The caller is about to hold this column and others: reads it now unless somebody does, or memory is short. Several
  * who wait for the same columns share them out in this way. */
-void column_help(const struct tablet *tablet, u32 col);
+void column_help(const struct tablet *tablet, u32 col, bool packed);
 /* Bytes that would have to be read. */
 i64 column_missing_bytes(const struct tablet *tablet, u32 col);
 

@@ -91,6 +91,7 @@ static void read_settings(void) {
     simt_settings.fail_code = (int)number("SIMT_FAIL_CODE", 0);
     simt_settings.chip = number("SIMT_CHIP", 90);
     simt_settings.slow_ms = number("SIMT_SLOW", 0);
+    simt_settings.start_ms = number("SIMT_START", 0);
     simt_settings.rtc = number("SIMT_RTC", 130);
     simt_settings.strict = number("SIMT_STRICT", 1) != 0;
     simt_settings.trace = number("SIMT_TRACE", 0) != 0;
@@ -197,6 +198,9 @@ int cuInit(unsigned flags) {
         return simt_leave(SIMT_INVALID_VALUE);
     }
     simtClearReport();
+    const struct timespec start = {(time_t)(simt_settings.start_ms / 1000),
+                                   (long)(simt_settings.start_ms % 1000) * 1000000};
+    (void)nanosleep(&start, NULL);
     if (!context.started) {
         /* Signal handlers and kernels point into this library: it stays. */
         Dl_info info;

@@ -97,6 +97,7 @@ struct simt_settings {
     int fail_code;
     u64 chip;    /* 10 * major + minor */
     u64 slow_ms; /* that a compilation takes at least */
+    u64 start_ms; /* that cuInit takes */
     u64 rtc;     /* NVRTC's version, 10 * major + minor */
     b8 strict;
     b8 trace;

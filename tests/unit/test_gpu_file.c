@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/mem.h"
+#include "session/session.h"
 #include "store/frames_int.h"
 
 /* Test builds let every column go; others keep small ones in memory, which then do not cross packed. */
@@ -192,6 +194,47 @@ static void test_ahead(void **state) {
     frames_go_at_once = was;
 }
 
+static _Atomic int64_t early_bytes;
+
+static i64 count_early(i64 file, void *to, i64 bytes, i64 at) {
+    atomic_fetch_add(&early_bytes, database_has_gpu(db) ? 0 : bytes);
+    return disk_system.read(file, to, bytes, at);
+}
+
+/* While the driver starts, what the first statement reads comes from the disk; of a table of which a key's index or
+ * zones leave little, no more than that. */
+static void test_early(void **state) {
+    (void)state;
+    static struct disk counting;
+    bool was = frames_go_at_once;
+    frames_go_at_once = false;
+    counting = disk_system;
+    counting.read = count_early;
+    static const char *const few[] = {"select sum(r)::bigint from t where k < 50", "select r from t where k = 77"};
+    const char *most[] = {asks[0].sql, "select sum(k)::bigint from t where wide < -1"};
+    int64_t whole = 0;
+    for (int i = 0; i < 4; i++) {
+        setenv("SIMT_START", "700", 1);
+        open_again(NULL, "64MB", "vm", "cached");
+        disk_now = &counting;
+        early_bytes = 0;
+        if (i < 2) {
+            int64_t packed = metric(most[i], "bytes_packed");
+            whole = i == 0 ? packed : whole;
+            assert_true(packed > 0);
+            assert_true(early_bytes >= packed / 10 * 9); /* where blocks begin goes along, and is not on the disk */
+        } else {
+            (void)metric(few[i - 2], "bytes_packed");
+            assert_true(early_bytes < whole / 2);
+        }
+        unsetenv("SIMT_START");
+        ask_all();
+        disk_now = &disk_system;
+        close_db();
+    }
+    frames_go_at_once = was;
+}
+
 /* Changes, and files that were written anew: what was packed before is forgotten. */
 static void test_changed(void **state) {
     (void)state;
@@ -331,6 +374,7 @@ static void test_damage(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_placements), cmocka_unit_test(test_packed),  cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_early),
         cmocka_unit_test(test_changed),    cmocka_unit_test(test_refused), cmocka_unit_test(test_damage)};
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

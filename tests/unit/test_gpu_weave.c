@@ -73,8 +73,14 @@ static void test_fixed(void **state) {
     if (!api.has_rtc) {
         skip();
     }
-    compile("#include \"build.h\"\n", "build");
+    static const char *const whole[] = {"build",     "build_runs", "build_bits", "grow",
+                                        "agg_state", "agg_rows",   "fetch",      "turn"};
     static const char *const modules[] = {"vm_rows", "vm_rows_small", "vm_agg", "probe"};
+    for (i64 i = 0; i < COUNT_OF(whole); i++) {
+        char text[80];
+        snprintf(text, sizeof text, "#include \"%s.h\"\n", whole[i]);
+        compile(text, whole[i]);
+    }
     for (i64 i = 0; i < COUNT_OF(modules); i++) {
         char text[80];
         snprintf(text, sizeof text, "#include \"%s.h\"\n", modules[i]);
