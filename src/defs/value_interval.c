@@ -366,9 +366,11 @@ static u8 read_words(const struct words *w, i32 fields, struct interval_sum *sum
         }
         given |= now;
     }
+    if (ago && sum->us == I64_MIN) {
+        return FAULT_INTERVAL_FIELD;
+    }
     if (ago) {
-        *sum = (struct interval_sum){-sum->years, -sum->months, -sum->days, 0 - sum->us,
-                                     sum->us == I64_MIN ? FAULT_INTERVAL_FIELD : FAULT_NONE};
+        *sum = (struct interval_sum){-sum->years, -sum->months, -sum->days, -sum->us, sum->fault};
     }
     return given ? sum->fault : FAULT_TEXT_INTERVAL;
 }
