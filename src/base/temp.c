@@ -10,7 +10,7 @@
  * memory until it lets go of them, so whoever works asks now and then how many there are and lets
  * all go: what is still needed comes back from the system's cache with a fault. A thread asks, too: one that
  * reads in no order takes in pages faster than it comes to ask. It also looks at the other pages: what the
- * allocator keeps of blocks that were given back is counted by nobody. */
+ * allocator keeps of blocks that were given back is counted by nobody (decision 0093). */
 #include "base/temp.h"
 
 #include "base/file.h"

@@ -5,7 +5,7 @@
  * UPDATE they become a small table `excluded`, whose last columns are where they come in the source
  * and the number of the row in conflict, and the SET clause runs as an ordinary UPDATE of the target
  * from it. What it changes and what is simply inserted make one new version, in the order of the
- * source. */
+ * source. What several keys leave out of very many rows: see decision 0095. */
 #include "session/session_int.h"
 
 #include <stdlib.h>

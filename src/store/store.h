@@ -241,7 +241,7 @@ struct key_finder {
 void key_finder_open(struct key_finder *finder, struct table *table, struct table_version *version,
                      u32 key);
 void key_finder_close(struct key_finder *finder);
-/* The same for very many rows that are given, NULLs among them. Memory that `mem` has no room for is temporary space. */
+/* The same for very many rows that are given, NULLs among them. What `mem` has no room for is temporary space. */
 struct key_meets { /* by row given */
     b8 *twin;   /* one that was given before has the key, too */
     i64 *row;   /* the version's live row with it; -1 = none, or the row is a twin */
