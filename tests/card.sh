@@ -101,7 +101,7 @@ suite() { # language, device, scale factor: the suite's report in $tmp/out, its 
 
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (b > 0) printf "%.2f", a / b; else printf "-" }'; }
 
-medians() { awk '/^ *[0-9]+  .* (right|not checked|wrong)/ { for (i = NF; i > 0; i--) if ($i ~ /^[0-9]+\.[0-9]+$/) { print $1, $i; break } }' "$tmp/out" | sort; }
+medians() { awk '/^ *[0-9]+  .* (right|not checked|wrong)/ { for (i = NF; i > 0; i--) if ($i ~ /^[0-9]+\.[0-9]+$/) { print $1, $i; break } }' "$tmp/out" | sort -k 1,1; }
 
 if wants scripts; then
     list=$(find tests/sql -name '*.test' | grep -E "$pattern" | sort)
@@ -201,12 +201,42 @@ triangles_of() { echo "select $2 from $1 x, $1 y, $1 z where x.b = y.a and x.a =
 on_both() { # statements, options of the card...
     local file=$1
     shift
-    "$fox" -d cpu --format csv -f "$file" 2>"$tmp/err" >"$tmp/right"
-    "$fox" -d gpu --gpu-code woven "$@" --format csv --timer -f "$file" 2>"$tmp/times" >"$tmp/there"
+    timeout 60 "$fox" -d cpu --format csv -f "$file" 2>"$tmp/err" >"$tmp/right"
+    timeout "$(small 600 60)" "$fox" -d gpu --gpu-code woven "$@" --format csv --timer -f "$file" 2>"$tmp/times" >"$tmp/there"
     [ -s "$tmp/right" ] && cmp -s "$tmp/right" "$tmp/there"
 }
 timed() { # the nth last
     awk -v n="$1" '/^time / { unit = $3 == "s" ? 1000 : $3 == "min" ? 60000 : 1; ms[++k] = $2 * unit } END { printf "%.2f", ms[k + 1 - n] }' "$tmp/times"
+}
+
+# A tenth of the data: with nothing kept, and with the sorted graph kept; beside it the same with all memory. What crosses the
+# bus at least is every edge, 8 bytes, up as it is, down sorted, up again, and 4 bytes down and up.
+budgets_tenth() {
+    local memory cold="" kept="" took least more
+    {
+        skewed e "$wide" "$nodes"
+        echo "set host_rows = 0; set multiway = on; set tries = computed;"
+        for _ in 1 2 3; do triangles_of e "count(*)"; done
+        echo "set tries = kept;"
+        for _ in 1 2 3; do triangles_of e "count(*)"; done
+    } >"$tmp/tenth.sql"
+    for memory in all "$((wide * 16 / 10000))kB"; do
+        if [ "$memory" = all ]; then on_both "$tmp/tenth.sql"; else on_both "$tmp/tenth.sql" --gpu-memory "$memory"; fi
+        row $? budgets "triangles of $wide edges, memory: $memory" "sorted $(timed 6) and $(timed 5) ms, kept $(timed 2) and $(timed 1) ms"
+        cold="$cold $(timed 5)" kept="$kept $(timed 1)"
+    done
+    within() { # in one piece, in parts, bytes of an edge over the bus at 53 GB/s: what is allowed, and whether it is
+        least=$(awk -v whole="$1" -v bytes="$3" -v e="$wide" 'BEGIN { printf "%.1f", 3 * whole + bytes * e / 53e6 }')
+        took=$2
+        at_most "$took" "$least"
+        more=$?
+    }
+    # shellcheck disable=SC2086
+    within $cold 32
+    figure "triangles of $wide edges in a tenth of the data as memory, sorted anew" "3 times and the bus: $least ms" "$took ms" "$more"
+    # shellcheck disable=SC2086
+    within $kept 4
+    figure "the same, sorted before" "3 times and the bus: $least ms" "$took ms" "$more"
 }
 
 # What was sorted is kept on the card: asked once, again, and when the kernels are there but the rows have changed.
@@ -273,6 +303,7 @@ if wants budgets; then
     floor=$(awk '$4 == "gpu" && $7 == "10%" { printf "%.1f", $3 * 16 / 50e9 * 1e3; exit }' "$tmp/out")
     row $status budgets "triangles of rmat, $wide edges, little memory" \
         "${took}in one piece ${whole:-?} ms; 10 %: $(ratio "${tenth:-0}" "${whole:-0}") times, the bus at 50 GB/s ${floor:-?} ms"
+    budgets_tenth
     budgets_kept
     budgets_lists
     budgets_workers

@@ -54,6 +54,10 @@ struct kcliques {
     u32 *classes; /* CLIQUE_CLASSES: nodes of each, then where the next one goes */
     u32 *rank;
     u64 *words;
+    /* Words that are to be put one behind the other, in memory of the host: of each of `range_count` ranges the
+     * first one, then how many come before it. */
+    const u64 *source, *ranges;
+    u32 range_count;
     u32 *blocks; /* or 0: edges that begin in each block of 1 << shift nodes */
     u32 shift;
     u32 *offsets; /* nodes + 1 */

@@ -371,11 +371,21 @@ wf_status boxes_count(struct cliques *c, u32 step_no) {
     struct boxes *b = exec_boxes(x);
     struct trie made;
     bool has = false;
-    if (!b) {
+    const struct trie *kept = gpu_kept_boxes(&x->vars[c->step->src]);
+    if (!b && kept) {
+        made = *kept;
+        made.kept = 1;
+        buffer_retain(made.starts_buffer);
+        buffer_retain(made.to_buffer);
+        TRY(boxes_open(x, step_no, c->step, &made, &b));
+    } else if (!b) {
         TRY(gpu_var_fetch(c->o.g, x, c->step->src));
         x->vars[c->step->src].on_host = 1;
         variable_drop_copy(&x->vars[c->step->src]);
         TRY(cliques_make_trie(c, &made, &has));
+        if (has) {
+            gpu_keep_boxes(c->o.g, x, c->step->src, &made);
+        }
         TRY(boxes_open(x, step_no, c->step, has ? &made : NULL, &b));
     }
     return count_in(c, b);

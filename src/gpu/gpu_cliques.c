@@ -439,8 +439,12 @@ static FALLIBLE give_graph_back(struct exec *x, struct variable *v) {
 wf_status gpu_run_cliques(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
     struct cliques c = {.o = {.g = g, .x = x, .metric = &x->metrics[step_no]}, .step = step};
     i64 rows = x->vars[step->src].rows;
-    bool parts = rows > 0 && (g->tight >= TIGHT_STREAM || exec_boxes(x) || boxes_forced(x));
-    if (parts || NO_ROOM(rows) || !gpu_kept_graph(g, &x->vars[step->src])) {
+    bool in_boxes = gpu_kept_boxes(&x->vars[step->src]) != NULL;
+    bool parts = rows > 0 && (g->tight >= TIGHT_STREAM || in_boxes || exec_boxes(x) || boxes_forced(x));
+    bool failed = in_boxes && (g->tight >= TIGHT_STREAM || boxes_are_open(x)); /* for want of room: once is enough */
+    if (in_boxes) {
+        TRY(failed || NO_ROOM(rows) ? give_graph_back(x, &x->vars[step->src]) : ERR_OK);
+    } else if (parts || NO_ROOM(rows) || !gpu_kept_graph(g, &x->vars[step->src])) {
         TRY(give_graph_back(x, &x->vars[step->src]));
     }
     wf_status status = rows == 0 ? ERR_OK

@@ -25,6 +25,9 @@ struct card_graph {
     i64 heavy; /* of struct cliques */
 };
 /* gpu_tries.c: the graph that is kept of a variable's rows; NULL: none is on this card. */
+/* A graph for which the card has no room stays in the memory of the host, sorted, and is counted in boxes again. */
+void gpu_keep_boxes(struct gpu *g, struct exec *x, u32 var, const struct trie *trie);
+const struct trie *gpu_kept_boxes(const struct variable *v); /* NULL: that is not what is kept */
 const struct card_graph *gpu_kept_graph(const struct gpu *g, const struct variable *v);
 /* Keeps it for later statements, and for this one; false: its blocks are still the caller's. */
 bool gpu_keep_graph(struct gpu *g, struct exec *x, u32 var, const struct card_graph *graph);

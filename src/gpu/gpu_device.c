@@ -299,6 +299,7 @@ static void likely_text(struct exec *x, const struct gpu_plan *plan, struct text
                           .cols = cols,
                           .indexes = indexes,
                           .lists = 1,
+                          .roomy = 1,
                           .pieces = gpu_weave_pieces(x, pipe)};
     const struct agg_room room = {.rows = pipe->source.rows,
                                   .memory_bytes = I64_MAX,

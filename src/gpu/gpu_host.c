@@ -254,6 +254,17 @@ static void free_data(struct buffer *buf) {
     unlock(h);
 }
 
+i64 gpu_host_size(const struct buffer *buf) {
+    return block_bytes(buf->bytes);
+}
+
+i64 gpu_host_own(struct buffer *buf, struct memory *database) {
+    ASSERT(!database->parent);
+    memory_lift(buf->mem, block_bytes(buf->bytes));
+    buf->mem = database;
+    return block_bytes(buf->bytes);
+}
+
 u64 gpu_host_addr(struct gpu_host *h, const struct buffer *buf) {
     mutex_lock(&h->lock);
     const struct host_slab *slab = slab_of(h, buf->data);

@@ -104,6 +104,9 @@ struct buffer *gpu_host_buffer(struct gpu_host *h, struct memory *mem, struct po
 /* Where the card reaches such a block; 0 = nowhere. */
 u64 gpu_host_addr(struct gpu_host *h, const struct buffer *buf);
 void gpu_host_give_back(void *host, i64 bytes); /* idle memory, to the system */
+/* A statement's block is the database's from now on; its bytes, as the budget counts them. */
+i64 gpu_host_own(struct buffer *buf, struct memory *database);
+i64 gpu_host_size(const struct buffer *buf);
 
 /* --- cached segments and pinned buffers (gpu_cache.c) --- */
 
@@ -725,7 +728,8 @@ void gpu_agg_weave(const struct agg_shape *shape, u32 number, struct weave *out)
 
 /* --- the weaver (weave_text.c) --- */
 
-#define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
+#define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time, */
+#define WEAVE_LEAST_RUNS 4     /* unless it ran so often before */
 
 enum { WEAVE_FEW = 4 }; /* 0: many */
 /* Which field of a packed key a bitmap is of, where it is of one. */
@@ -759,7 +763,8 @@ struct weave { /* what the text depends on besides the opcodes */
     i32 run_rows;        /* of struct agg_shape */
     b8 gone;             /* the source has deleted rows */
     b8 ranged;           /* which rows of it are read, the device knows: struct krange */
-    b8 lists;            /* there is shared memory for lists of rows */
+    b8 lists;            /* there is shared memory for lists of rows, */
+    b8 roomy;            /* and for what rows of several levels carry */
     b8 heavy;            /* rows may have so many matches that all blocks share them */
     u64 packed;          /* of the plan's first 64 columns of variables, those that indexes have */
     u64 pieces;          /* opcodes, by number, whose pattern is literals between %s: gpu_weave_pieces */
@@ -824,6 +829,7 @@ struct gpu_step {
     _Atomic b8 has_code; /* a kernel was woven for it, well or in a hurry */
     _Atomic b8 elsewhere; /* it met a text that only the host reads */
     _Atomic i64 asked;   /* how often somebody wanted to know what it would cost */
+    _Atomic i64 small_runs; /* over few rows, under auto */
     _Atomic i64 made_bytes, made_rows; /* of strings that it made last, and of the source */
     struct {
         _Atomic i64 entries, bytes;
@@ -924,6 +930,7 @@ FALLIBLE gpu_var_take_sent(struct gpu *g, struct exec *x, u32 var, i64 rows, con
  * chunk is the variable's at once; its rows are there when the stream is done. */
 struct fetch_col {
     u64 data, nulls; /* nulls 0 = none */
+    struct buffer *data_here, *nulls_here; /* it lies in memory of the host, where it may stay; NULL = it is copied */
 };
 struct row_fetch {
     u32 var;

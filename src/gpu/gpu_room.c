@@ -5,7 +5,7 @@
  * host knows how many there are, and how many those under way may add: one for every row of theirs.
  * Before that could be too many it waits for them, and then
  *
- *   rows       move to larger columns, in memory of the host where the card has no more;
+ *   rows       move to larger columns, in memory of the host where the card has no more, once;
  *   a table    moves to one that is four times as large;
  *   groups     are put aside where the card has no room for that: by parts of their keys, in memory
  *              of the host, which kernels write and read in order. The table is empty again. In the
@@ -145,6 +145,16 @@ static FALLIBLE send_outs(struct job *j) {
     return ERR_OK;
 }
 
+/* As many rows as there will be if batches go on to give as many as those before `next`, and a bit more. */
+static i64 expected_rows(const struct job *j, i64 rows, i64 next) {
+    i64 read = 0;
+    for (i64 b = 0; b < next; b++) {
+        read += j->batches[b].rows;
+    }
+    f64 all = (f64)rows / (f64)MAX_OF(read, 1) * (f64)j->source_rows;
+    return all < (f64)(I64_MAX / 4) ? (i64)all + (i64)all / 8 : I64_MAX / 4;
+}
+
 static FALLIBLE rows_grow(struct job *j, struct gpu_var *out, i64 next) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -156,7 +166,12 @@ static FALLIBLE rows_grow(struct job *j, struct gpu_var *out, i64 next) {
     i64 width = is_rows ? gpu_job_row_bytes(j) : 8LL * out->col_count;
     i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
     i64 capacity = MAX_OF(MIN_OF(most, 2 * j->capacity), least);
-    capacity = capacity * width > room / 2 ? least : capacity;
+    if (capacity * width > room / 2) {
+        capacity = least;
+    }
+    if (least * width > room && j->g->may_spill) { /* to the host, and at once: there every move crosses the bus */
+        capacity = MAX_OF(MIN_OF(most, expected_rows(j, rows, next)), least);
+    }
     j->g->known.capacity = capacity;
     for (u32 c = 0; c < out->col_count; c++) {
         struct gpu_col *col = &out->cols[c];

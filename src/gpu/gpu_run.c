@@ -1,7 +1,8 @@
 /* gpu_run.c: STEP_PIPELINE on the card: argument block, code, launches, what they report.
  *
  * Under auto a step starts on the virtual machine, or where there is none on a kernel woven in a
- * hurry, while its woven kernel is compiled in the background. It changes over between two launches:
+ * hurry, while its woven kernel is compiled in the background; where it reads few rows, once it ran some
+ * times (decision 0091). It changes over between two launches:
  * all take the same arguments and leave the same state.
  *
  * Batches of a cached source follow each other on one stream. Those of a streamed or mapped one
@@ -391,19 +392,23 @@ static void describe_weave(struct job *j, struct sig *sig) {
     sig->weave.pieces = gpu_weave_pieces(j->x, j->pipe);
     sig->weave.lists =
         j->plan.sink->kind != SINK_AGG || j->g->card->shared_max >= LISTS_LEAST_SHARED;
+    sig->weave.roomy = j->g->card->shared_max >= LISTS_LEAST_SHARED;
     sig->weave.heavy = j->heavy_least && !j->aggs[0].shape.run_rows;
     for (u32 k = 0; k < j->plan.agg_count; k++) {
         gpu_agg_weave(&j->aggs[k].shape, k, &sig->weave);
     }
 }
 
-/* Under auto: whether the step is worth a compiler's time. */
+/* Under auto: whether the step is worth a compiler's time: for its rows, or since the program runs again and again;
+ * rounds of one recursion do not tell that. */
 static bool is_worth_weaving(const struct job *j) {
 #ifdef WF_HARD
     UNUSED(j);
     return true;
 #else
-    return MAX_OF(j->source_rows, j->range_rows) >= WEAVE_LEAST_ROWS;
+    bool many = MAX_OF(j->source_rows, j->range_rows) >= WEAVE_LEAST_ROWS;
+    i64 runs = atomic_fetch_add(&j->kept->small_runs, !many && !j->x->rounds);
+    return many || runs >= WEAVE_LEAST_RUNS;
 #endif
 }
 
@@ -418,7 +423,7 @@ wf_status gpu_job_woven(struct job *j, struct sig *sig, void **out) {
         bool machine = j->g->card->codes.has_machine && !j->plan.woven_op && !j->heavy_least;
         ask.how = machine ? WOVEN_LATER : WOVEN_QUICKLY;
         i64 rows = MAX_OF(j->source_rows, j->range_rows);
-        ask.gain = is_worth_weaving(j) ? rows * j->pipe->op_count : 0;
+        ask.gain = is_worth_weaving(j) ? MAX_OF(rows, 1) * j->pipe->op_count : 0;
     }
     if (sig->function || j->vm_only || (code == CODE_VM && !j->plan.woven_op) ||
         (ask.how == WOVEN_LATER && !ask.gain)) {

@@ -6,7 +6,7 @@
  * kernels work on one, the next is on its way, and the one before leaves: copies both ways have a stream each.
  * The card holds one number for every node, and five areas of a piece's words. Where it has no room for these, the
  * host none for the words, or one node's edges are more than a piece, the host sorts (run/trie.c).
- * See decision 0073. */
+ * See decision 0073; what stays, decision 0094. */
 #include "gpu/gpu_cliques.h"
 #include "prim/order.h"
 #include "run/trie.h"
@@ -14,6 +14,7 @@
 enum {
     EVENTS_FROM = 2,
     AREAS = 5,        /* of a piece: two that come, one between, two that go */
+    RANGE_BYTES = 16,
     WORD_ROOM = 48,   /* bytes for every word of a piece, with what sorting takes: to begin with */
     PIECES_FEW = 4,   /* so many at least, so that copies and kernels overlap */
     PIECE_LEAST = 64,
@@ -21,8 +22,10 @@ enum {
     BLOCKS_PART = 32       /* of all room, for their counts */
 };
 #ifdef WF_HARD
+#define NO_RANGES(pieces) ((pieces) % 3 == 0) /* are listed, at times */
 enum { GROUP_ROWS = 128 };
 #else
+#define NO_RANGES(pieces) false
 enum { GROUP_ROWS = 1 << 14 }; /* neighbouring edges that a sample takes together */
 #endif
 
@@ -53,6 +56,10 @@ struct maker {
     void *came[2], *left[2], *gone[2]; /* events: it is there, kernels have read it, what they made is on the host */
     void *made[2];
     struct buffer *words; /* of all pieces, each sorted */
+    u64 words_addr;       /* where the card reads them; 0 = it cannot */
+    struct buffer *ranges; /* of the pieces, by bucket: as in struct kcliques */
+    u64 ranges_at[2];      /* on the card, of a bucket */
+    i64 range_room;        /* ranges */
     u32 *blocks;          /* edges that begin in each block of nodes */
     u64 blocks_at;
     i64 block_count;
@@ -76,14 +83,16 @@ static FALLIBLE find_room(struct maker *m) {
     struct order_step *o = &m->c->o;
     struct gpu_block *block = NULL;
     wf_status status = ERR_OK;
-    i64 area = 0, work = 0;
+    i64 area = 0, work = 0, ranges = 0;
     m->cap = MIN_OF(o->g->card->heap.budget_bytes / WORD_ROOM,
                     m->c->args.rows / PIECES_FEW + PIECE_LEAST);
     for (; m->cap >= PIECE_LEAST && !block && !o->g->card->broken; m->cap -= block ? 0 : m->cap / 8 + 1) {
         area = ALIGN_UP(m->cap * 8, PRIM_ALIGN);
         work = sort_bytes(m, m->cap, &status);
         TRY(status);
-        block = gpu_alloc_try(o->g, AREAS * area + work);
+        m->range_room = m->t->rows / m->cap + o->x->vars[m->c->step->src].chunks.count + 1;
+        ranges = ALIGN_UP(m->range_room * RANGE_BYTES, PRIM_ALIGN);
+        block = gpu_alloc_try(o->g, AREAS * area + 2 * ranges + work);
     }
     m->cannot = !block;
     if (!block) {
@@ -96,7 +105,9 @@ static FALLIBLE find_room(struct maker *m) {
         m->out[k] = at + (u64)area;
     }
     m->between = at;
-    o->work = at + (u64)area;
+    m->ranges_at[0] = at + (u64)area;
+    m->ranges_at[1] = m->ranges_at[0] + (u64)ranges;
+    o->work = m->ranges_at[1] + (u64)ranges;
     o->work_bytes = work;
     return ERR_OK;
 }
@@ -109,6 +120,7 @@ static FALLIBLE take_host(struct maker *m) {
     t->starts_buffer = m->words ? gpu_host_buffer(g->card->host, x->mem, x->pool, (t->nodes + 1) * 4) : NULL;
     t->to_buffer = t->starts_buffer ? gpu_host_buffer(g->card->host, x->mem, x->pool, t->rows * 4) : NULL;
     m->cannot = !t->to_buffer;
+    m->words_addr = m->words ? gpu_host_addr(g->card->host, m->words) : 0;
     if (t->to_buffer) {
         t->starts = (u32 *)(void *)t->starts_buffer->data;
         t->to = (u32 *)(void *)t->to_buffer->data;
@@ -337,10 +349,64 @@ static i64 find_node(const struct maker *m, const struct edges *p, i64 node) {
     return lo;
 }
 
+/* Where the buckets' words lie in the pieces, in memory that copies read; without, they are copied range by range. */
+static void list_ranges(struct maker *m) {
+    struct exec *x = m->c->o.x;
+    i64 pieces = m->pieces.count;
+    buffer_release(m->ranges);
+    m->ranges = NULL;
+    if (!m->words_addr || pieces > m->range_room || NO_RANGES(pieces)) {
+        return;
+    }
+    m->ranges = gpu_host_buffer(m->c->o.g->card->host, x->mem, x->pool, m->buckets.count * pieces * RANGE_BYTES);
+    u64 *to = m->ranges ? (u64 *)(void *)m->ranges->data : NULL;
+    i64 *begins = NEW_ARRAY(x->arena, i64, pieces + 1); /* of the bucket, in every piece */
+    for (i64 no = 0; to && no < m->buckets.count; no++) {
+        const struct bucket *b = &m->buckets.items[no];
+        u64 before = 0;
+        for (i64 i = 0; i < pieces; i++) {
+            const struct edges *p = &m->pieces.items[i];
+            i64 end = find_node(m, p, b->node + b->nodes);
+            *to++ = (u64)(p->at + begins[i]);
+            *to++ = before;
+            before += (u64)(end - begins[i]);
+            begins[i] = end;
+        }
+        ASSERT(before == (u64)b->words);
+    }
+}
+
+/* All of its ranges at once, by a kernel that reads them over the bus. */
+static FALLIBLE gather_bucket(struct maker *m, i64 no) {
+    struct cliques *c = m->c;
+    struct gpu *g = c->o.g;
+    struct error *err = c->o.x->err;
+    void *function = NULL;
+    const struct bucket *b = &m->buckets.items[no];
+    i64 bytes = m->pieces.count * RANGE_BYTES;
+    u64 at = m->ranges_at[no & 1];
+    struct kcliques args = c->args;
+    TRY(gpu_kernel(g->card, KERNEL_CLIQUE_BRING, c->o.x, &function, err));
+    TRY(gpu_upload(g, at, m->ranges->data + no * bytes, bytes, m->ranges, g->streams[1], err));
+    args.rows = b->words;
+    args.words = DEV(u64 *, m->in[no & 1]);
+    args.source = DEV(const u64 *, m->words_addr);
+    args.ranges = DEV(const u64 *, at);
+    args.range_count = (u32)m->pieces.count;
+    c->o.launches++;
+    c->o.metric->bytes_moved += bytes;
+    struct gpu_grid grid = {order_blocks(&c->o, b->words), CLIQUE_THREADS, 0};
+    return gpu_launch(g, function, grid, g->streams[1], &args, err);
+}
+
 static FALLIBLE bring_bucket(struct maker *m, i64 no) {
     struct cliques *c = m->c;
     const struct bucket *b = &m->buckets.items[no];
     u64 to = m->in[no & 1];
+    c->o.metric->bytes_moved += b->words * 8;
+    if (m->ranges) {
+        return b->words ? gather_bucket(m, no) : ERR_OK;
+    }
     for (i64 i = 0; i < m->pieces.count; i++) {
         const struct edges *p = &m->pieces.items[i];
         i64 first = find_node(m, p, b->node);
@@ -350,7 +416,6 @@ static FALLIBLE bring_bucket(struct maker *m, i64 no) {
         to += (u64)bytes;
     }
     ASSERT(to == m->in[no & 1] + (u64)b->words * 8);
-    c->o.metric->bytes_moved += b->words * 8;
     return ERR_OK;
 }
 
@@ -407,6 +472,7 @@ static FALLIBLE sort_edges(struct maker *m) {
         m->cannot = 1;
         return ERR_OK;
     }
+    list_ranges(m);
     struct course buckets = {m->buckets.count, bring_bucket, sort_bucket};
     TRY(follow(m, &buckets));
     TRY(cliques_look(c));
@@ -496,6 +562,7 @@ wf_status cliques_make_trie(struct cliques *c, struct trie *out, bool *out_has) 
     c->o.work = 0;
     c->o.work_bytes = 0;
     buffer_release(m->words);
+    buffer_release(m->ranges);
     c->args = (struct kcliques){0};
     *out_has = !status && !m->cannot;
     if (!*out_has) {

@@ -5,11 +5,17 @@
  * index, whose blocks are lent: only pipelines read what a chain makes, so nobody changes them, and any number of
  * sessions and workers read at once. When memory on the card is short what nobody uses goes, least recently used
  * first, before columns of tables do; all together have at most a share of the card. After a reset of the
- * context what was there is only forgotten. See decision 0090. */
+ * context what was there is only forgotten. A graph that the card has no room for, and has sorted for boxes, stays
+ * in the memory of the host, which may have it back. See decisions 0090 and 0094. */
 #include "gpu/gpu_cliques.h"
+#include "run/trie.h"
 #include "run/tries.h"
 
-enum { KEPT_SHARE = 4 }; /* of the card's memory, at most */
+enum {
+    KEPT_SHARE = 4,     /* of the card's memory, at most */
+    GRAPH_BYTES = 28    /* for each edge, of a graph that is made on the card */
+};
+#define IN_BOXES (1u << 31) /* the space of what lies in the memory of the host, for boxes of any card */
 
 struct card_trie {
     struct kept_far far; /* the first */
@@ -17,6 +23,7 @@ struct card_trie {
     u64 epoch;
     struct gpu_var *rows, *index; /* whose blocks these are; NULL: a graph */
     struct card_graph graph;
+    struct trie in_boxes; /* or this, in the memory of the host */
 };
 
 /* --- blocks of a record --- */
@@ -121,6 +128,7 @@ static void free_trie(struct card_trie *trie) {
     }
     gpu_heap_free(card, trie->graph.to);
     gpu_heap_free(card, trie->graph.offsets);
+    trie_fini(&trie->in_boxes);
     mem_free(card->mem, trie, (i64)sizeof *trie);
 }
 
@@ -228,7 +236,50 @@ bool gpu_keep_graph(struct gpu *g, struct exec *x, u32 var, const struct card_gr
     return true;
 }
 
+void gpu_keep_boxes(struct gpu *g, struct exec *x, u32 var, const struct trie *made) {
+    struct variable *v = &x->vars[var];
+    struct gpu_card *card = g->card;
+    bool may = v->chain && x->tries && !v->kept && !card->broken && made->by_card && !boxes_forced(x);
+    struct card_trie *trie = may ? mem_alloc(card->mem, (i64)sizeof *trie) : NULL;
+    if (!trie) {
+        return;
+    }
+    i64 bytes = gpu_host_size(made->starts_buffer) + gpu_host_size(made->to_buffer);
+    *trie = (struct card_trie){
+        .far = {.space = IN_BOXES, .bytes = bytes, .in_host = 1, .rows = v->rows, .free = free_far},
+        .card = card,
+        .in_boxes = *made};
+    v->kept = tries_keep_far(x, v->chain, &trie->far, 1);
+    if (!v->kept) {
+        mem_free(card->mem, trie, (i64)sizeof *trie);
+        return;
+    }
+    (void)gpu_host_own(buffer_retain(made->starts_buffer), card->mem);
+    (void)gpu_host_own(buffer_retain(made->to_buffer), card->mem);
+}
+
 /* --- taking --- */
+
+/* Whether so many edges have no room on the card, so that they would be counted in boxes. */
+static bool is_large(struct gpu *g, i64 rows) {
+    i64 room = gpu_heap_available(g->card) + gpu_cache_evictable(g) + gpu_tries_idle(g->card);
+    return rows > room / GRAPH_BYTES;
+}
+
+static bool take_boxes(struct gpu *g, struct exec *x, const struct trie_chain *chain) {
+    struct kept_trie *kept = tries_take_far(x, chain, IN_BOXES, 1);
+    if (!kept) {
+        return false;
+    }
+    const struct card_trie *trie = (const struct card_trie *)(const void *)kept_trie_far(kept);
+    if (!is_large(g, trie->far.rows)) {
+        kept_trie_release(kept);
+        return false;
+    }
+    x->vars[chain->rows].kept = kept;
+    x->vars[chain->rows].rows = trie->far.rows;
+    return true;
+}
 
 static void lend(struct device *dev, struct variable *v, struct gpu_var *gv, struct kept_trie *kept,
                  struct gpu_var *lender) {
@@ -265,7 +316,7 @@ bool gpu_take_kept(struct device *dev, struct exec *x, const struct trie_chain *
     }
     struct kept_trie *kept = tries_take_far(x, chain, dev->space, users);
     if (!kept) {
-        return false;
+        return graph && !g->card->broken && take_boxes(g, x, chain);
     }
     struct card_trie *trie = (struct card_trie *)(void *)kept_trie_far(kept);
     bool there = trie->epoch == g->card->epoch && !g->card->broken;
@@ -284,6 +335,11 @@ bool gpu_take_kept(struct device *dev, struct exec *x, const struct trie_chain *
         kept_trie_release(kept);
     }
     return false;
+}
+
+const struct trie *gpu_kept_boxes(const struct variable *v) {
+    const struct card_trie *trie = (const struct card_trie *)(const void *)kept_trie_far(v->kept);
+    return trie && trie->far.in_host ? &trie->in_boxes : NULL;
 }
 
 const struct card_graph *gpu_kept_graph(const struct gpu *g, const struct variable *v) {

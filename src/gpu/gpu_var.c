@@ -338,16 +338,23 @@ void gpu_var_replace(struct gpu_card *card, struct variable *v, struct gpu_var *
     gv->parts = (struct gpu_parts){0};
 }
 
-/* A chunk in one block of the result pool: columns one after the other, each padded. */
+/* A column of a chunk that lies where kernels wrote it. */
+static void view(struct buffer **buffer, struct buffer *here) {
+    buffer_release(*buffer);
+    *buffer = buffer_retain(here);
+}
+
+/* A chunk in one block of the result pool: columns one after the other, each padded; without those that lie in
+ * memory of the host. */
 static struct chunk *pinned_chunk(struct gpu *g, struct exec *x, const struct var *def, i64 rows,
                                   const struct fetch_col *cols, i64 *out_bytes) {
     i64 *data_at = NEW_ARRAY(x->arena, i64, 2 * def->col_count + 1);
     i64 at = 0;
     for (u32 c = 0; c < def->col_count; c++) {
         data_at[2 * c] = at;
-        at += ALIGN_UP(rows * kind_bytes[def->kinds[c]] + COLUMN_PAD, COLUMN_ALIGN);
+        at += cols[c].data_here ? 0 : ALIGN_UP(rows * kind_bytes[def->kinds[c]] + COLUMN_PAD, COLUMN_ALIGN);
         data_at[2 * c + 1] = at;
-        at += cols[c].nulls ? ALIGN_UP(rows + COLUMN_PAD, COLUMN_ALIGN) : 0;
+        at += cols[c].nulls && !cols[c].nulls_here ? ALIGN_UP(rows + COLUMN_PAD, COLUMN_ALIGN) : 0;
     }
     *out_bytes = at;
     struct chunk *chunk = chunk_view_new(x, def->col_count);
@@ -365,6 +372,14 @@ static struct chunk *pinned_chunk(struct gpu *g, struct exec *x, const struct va
             chunk->cols[c].nulls = all->data + data_at[2 * c + 1];
             chunk->buffers[2 * c + 1] = buffer_retain(all);
         }
+        if (cols[c].data_here) {
+            chunk->cols[c].data = cols[c].data_here->data;
+            view(&chunk->buffers[2 * c], cols[c].data_here);
+        }
+        if (cols[c].nulls_here) {
+            chunk->cols[c].nulls = cols[c].nulls_here->data;
+            view(&chunk->buffers[2 * c + 1], cols[c].nulls_here);
+        }
     }
     buffer_release(all);
     return chunk;
@@ -378,12 +393,15 @@ static FALLIBLE fill_chunk(struct gpu *g, struct exec *x, const struct chunk *ch
         if (!cols[c].data) { /* a sort dropped it */
             continue;
         }
-        i64 bytes = chunk->rows * kind_bytes[to->kind];
-        CU(g->api->copy_to_host(to->data, cols[c].data, (size_t)bytes, stream));
-        if (to->nulls) {
-            CU(g->api->copy_to_host(to->nulls, cols[c].nulls, (size_t)chunk->rows, stream));
+        i64 bytes = cols[c].data_here ? 0 : chunk->rows * kind_bytes[to->kind];
+        if (bytes) {
+            CU(g->api->copy_to_host(to->data, cols[c].data, (size_t)bytes, stream));
         }
-        *moved += bytes + (to->nulls ? chunk->rows : 0);
+        *moved += bytes;
+        if (to->nulls && !cols[c].nulls_here) {
+            CU(g->api->copy_to_host(to->nulls, cols[c].nulls, (size_t)chunk->rows, stream));
+            *moved += chunk->rows;
+        }
     }
     return ERR_OK;
 }
@@ -513,7 +531,7 @@ static FALLIBLE fetch_few(struct gpu *g, struct exec *x, const struct row_fetch 
 static struct fetch_col *fetch_cols(struct exec *x, const struct gpu_var *gv) {
     struct fetch_col *cols = NEW_ARRAY(x->arena, struct fetch_col, gv->col_count + 1);
     for (u32 c = 0; c < gv->col_count; c++) {
-        cols[c] = (struct fetch_col){gv->cols[c].addr, gv->cols[c].nulls_addr};
+        cols[c] = (struct fetch_col){.data = gv->cols[c].addr, .nulls = gv->cols[c].nulls_addr};
     }
     return cols;
 }
@@ -614,6 +632,11 @@ static FALLIBLE fetch_lut(struct gpu *g, struct exec *x, struct variable *v,
     return ERR_OK;
 }
 
+/* Memory of the host that a column has to itself. */
+static struct buffer *lies_here(const struct gpu_block *block, u64 addr) {
+    return block && block->addr == addr ? block->host : NULL;
+}
+
 wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->copy;
@@ -649,6 +672,10 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
         wf_status status = fetch_few(g, x, &fetch, &few);
         v->rows = rows;
         return status;
+    }
+    for (u32 c = 0; c < gv->col_count; c++) {
+        cols[c].data_here = lies_here(gv->cols[c].data, gv->cols[c].addr);
+        cols[c].nulls_here = lies_here(gv->cols[c].nulls, gv->cols[c].nulls_addr);
     }
     wf_status status = gpu_rows_to_chunk(g, x, &fetch, &moved);
     v->rows = rows;

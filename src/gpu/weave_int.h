@@ -40,6 +40,8 @@ struct weaver {
     b8 near;       /* the first of them that has bits for shared memory, near_at, asks those first */
     u32 near_at;
     b8 rare;       /* very few */
+    b8 spread_far; /* what rows with several matches carry lies behind other dynamic shared memory, from */
+    i64 spread_at; /* there on; where the next array goes */
     b8 list;       /* from ask_at on rows come from a list; */
     b8 listed;     /* now they do, one a thread */
     b8 heavy_done; /* the first lookup with several matches shares them with other blocks */
@@ -113,6 +115,8 @@ void weave_spread(struct weaver *v, u32 at);
 void weave_spread_end(struct weaver *v);
 
 /* weave_meet.c */
+/* An array in shared memory for what the rows of a block carry, one element each. */
+void weave_carry(struct weaver *v, const char *type, i64 width, const char *name);
 i64 weave_meet_bytes(const struct weaver *v, u32 at); /* of shared memory, of a MEET that spreads */
 void weave_meet_setup(struct weaver *v, u32 at);      /* before the tiles */
 bool weave_meets(const struct weaver *v); /* whether any runs do */

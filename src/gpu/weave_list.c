@@ -18,7 +18,15 @@
 
 #include "codes/loop.h"
 
-enum { CARRY_MOST_BYTES = GPU_CARRIED_MOST * WOVEN_BLOCK, MEET_MOST_BYTES = 30720 };
+#ifdef WF_HARD
+enum { MEET_MOST_BYTES = 20480 };
+#else
+enum { MEET_MOST_BYTES = 30720 }; /* as arrays of the kernel; */
+#endif
+enum {
+    CARRY_MOST_BYTES = GPU_CARRIED_MOST * WOVEN_BLOCK,
+    MEET_FAR_BYTES = 112 << 10 /* as memory that a launch asks for, where a block may have so much */
+};
 
 /* --- what there is to do --- */
 
@@ -263,7 +271,9 @@ void weave_list_plan(struct weaver *v) {
     for (u32 i = v->ask_at; i < pipe->op_count; i++) {
         several |= has_several(v, i);
         bytes += has_several(v, i) ? carried_bytes(v, i) : 0;
-        most = pipe->ops[i].code == OP_MEET ? MEET_MOST_BYTES : most;
+        most = pipe->ops[i].code != OP_MEET     ? most
+               : v->w->roomy && !v->w->run_rows ? MEET_FAR_BYTES
+                                                : MEET_MOST_BYTES;
     }
     bool wanted = v->w->lists && (v->few || several);
     struct trace t = {v, v->again, 0, wanted && bytes <= most};
@@ -284,9 +294,21 @@ void weave_list_plan(struct weaver *v) {
         }
     }
     v->w->shared_bytes = v->near ? NEAR_BITS / 8 : 0;
+    v->spread_far = v->list && several && bytes > MEET_MOST_BYTES;
+    v->spread_at = v->w->shared_bytes;
+    v->w->shared_bytes += v->spread_far ? bytes : 0;
 }
 
 /* --- before the tiles --- */
+
+void weave_carry(struct weaver *v, const char *type, i64 width, const char *name) {
+    if (!v->spread_far) {
+        line(v, "SHARED(%s, %s, %d);", type, name, WOVEN_BLOCK);
+        return;
+    }
+    line(v, "%s *const %s = (%s *)(s_bytes + %lld);", type, name, type, v->spread_at);
+    v->spread_at += width * WOVEN_BLOCK;
+}
 
 static const char *shared_type(const struct weaver *v, u32 reg) {
     return kind_names[v->pipe->regs[reg].kind];
@@ -333,12 +355,16 @@ void weave_list_setup(struct weaver *v) {
         if (!has_several(v, i)) {
             continue;
         }
-        line(v, "SHARED(u32, s_first%u, %d);", i, WOVEN_BLOCK);
-        line(v, "SHARED(u32, s_at%u, %d);", i, WOVEN_BLOCK);
-        line(v, "SHARED(u32, s_row%u, %d);", i, WOVEN_BLOCK);
+        static const char *const always[] = {"s_first", "s_at", "s_row"};
+        char name[40];
+        for (i32 k = 0; k < COUNT_OF(always); k++) {
+            snprintf(name, sizeof name, "%s%u", always[k], i);
+            weave_carry(v, "u32", (i64)sizeof(u32), name);
+        }
         for (u32 r = 0; r < v->pipe->reg_count; r++) {
             if (is_carried(v, r, i)) {
-                line(v, "SHARED(%s, s_r%u_%u, %d);", shared_type(v, r), i, r, WOVEN_BLOCK);
+                snprintf(name, sizeof name, "s_r%u_%u", i, r);
+                weave_carry(v, shared_type(v, r), kind_bytes[v->pipe->regs[r].kind], name);
             }
         }
         weave_meet_setup(v, i);

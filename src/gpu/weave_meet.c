@@ -44,11 +44,14 @@ void weave_meet_setup(struct weaver *v, u32 at) {
         return;
     }
     struct lists lists = lists_of(v, at);
+    char name[40];
     for (u32 k = 0; k < lists.count; k++) {
-        line(v, "SHARED(u64, s_run%u_%u, %d);", at, k, WOVEN_BLOCK);
+        snprintf(name, sizeof name, "s_run%u_%u", at, k);
+        weave_carry(v, "u64", (i64)sizeof(u64), name);
     }
     if (lists.apart) {
-        line(v, "SHARED(u32, s_lead%u, %d);", at, WOVEN_BLOCK);
+        snprintf(name, sizeof name, "s_lead%u", at);
+        weave_carry(v, "u32", (i64)sizeof(u32), name);
     }
 }
 

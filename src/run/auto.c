@@ -6,7 +6,8 @@
  * corrected by earlier runs (past.c). When a step leaves very different numbers of rows, or did not
  * run where it was meant to, the steps behind it are placed again. What the statement would gain if
  * its columns were on a device is told to the device, which may fetch them. A program that runs again
- * and again may take another way as a whole: see ways.c.
+ * and again may take another way as a whole, and once that is clear nothing is estimated any more: see ways.c
+ * and decision 0091.
  *
  * Places are memories: the host's is 0, each card's is one, however many workers it has. */
 #include <math.h>
@@ -54,6 +55,8 @@ struct placed {
     u8 *places;          /* by step */
     struct noted *notes; /* by step */
     i64 *rows;           /* by variable, as expected */
+    b8 *on_host;         /* by variable, as expected */
+    i64 *uncut;          /* rows, before a sort left the first of them only */
     struct expected *vars;
     b8 stale;
     u32 revisions;
@@ -62,6 +65,7 @@ struct placed {
     f64 running_ns;             /* estimate of the step that was chosen last */
     u8 way;                     /* enum way */
     b8 measured;                /* the time of the whole tells something about it */
+    b8 settled;                 /* nothing was estimated */
     VEC(struct placed_loop) loops;
 };
 
@@ -97,6 +101,8 @@ static struct placed *placed_new(struct exec *x, const struct run_devices *devic
     p->places = NEW_ARRAY(arena, u8, p->step_count + 1);
     p->notes = NEW_ARRAY(arena, struct noted, p->step_count + 1);
     p->rows = NEW_ARRAY(arena, i64, program->var_count + 1);
+    p->uncut = NEW_ARRAY(arena, i64, program->var_count + 1);
+    p->on_host = NEW_ARRAY(arena, b8, program->var_count + 1);
     p->vars = NEW_ARRAY(arena, struct expected, program->var_count + 1);
     find_places(x, devices, p);
     return p;
@@ -130,21 +136,29 @@ static struct expected as_it_is(const struct exec *x, u32 var) {
     return (struct expected){v->rows, index->bytes, index->blocks ? array : index->bytes};
 }
 
-/* Rows that variables have, or will have when the steps from `first` on run. */
-static void expect_rows(struct exec *x, struct placed *p, u32 first) {
-    for (u32 v = 0; v < x->program->var_count; v++) {
-        p->vars[v] = as_it_is(x, v);
-        p->rows[v] = x->vars[v].rows;
+static void expect_output(void *arg, u32 var) {
+    struct placed *p = arg;
+    p->vars[var].rows = p->uncut[var] = p->rows[var];
+}
+
+static void expect_cut(void *arg, u32 var) {
+    struct placed *p = arg;
+    p->vars[var].rows = p->rows[var];
+}
+
+/* Rows that a step leaves. Sorts cut what they read: until then a variable has as many rows as were made. */
+static void expect_step(const struct exec *x, struct placed *p, const struct step *step) {
+    step_makes_rows(x, step, step_reads_rows(x, step, p->rows), p->rows);
+    if (step->kind == STEP_BUILD) {
+        p->vars[step->dst] = index_guess(x, step, p->rows[step->src]);
     }
-    for (u32 s = first; s < p->step_count; s++) {
-        const struct step *step = p->steps[s];
-        step_makes_rows(x, step, step_reads_rows(x, step, p->rows), p->rows);
-        if (step->kind == STEP_BUILD) {
-            p->vars[step->dst] = index_guess(x, step, p->rows[step->src]);
-        }
-    }
-    for (u32 v = 0; v < x->program->var_count; v++) {
-        p->vars[v].rows = p->rows[v];
+    step_outputs(step, step->kind == STEP_SORT ? expect_cut : expect_output, p);
+}
+
+/* Behind a sort there are fewer rows. */
+static void expect_cuts(const struct exec *x, struct placed *p, const struct step *step) {
+    if (step->kind == STEP_SORT) {
+        expect_step(x, p, step);
     }
 }
 
@@ -343,13 +357,44 @@ static struct placed_loop *queued_loop(struct describing *d, u32 s) {
     return NULL;
 }
 
-/* Which places can run it, and what it takes there. */
-static void describe_times(struct describing *d, u32 s, struct place_step *out) {
+static void expect_on_host(void *arg, u32 var) {
+    struct placed *p = arg;
+    p->on_host[var] = 1;
+}
+
+static void expect_away(void *arg, u32 var) {
+    struct placed *p = arg;
+    p->on_host[var] = 0;
+}
+
+struct reads_away {
+    const struct placed *p;
+    b8 away;
+};
+static void look_away(void *arg, u32 var) {
+    struct reads_away *r = arg;
+    r->away = r->away || !r->p->on_host[var];
+}
+
+/* Where lies what it makes: few rows of what is queued stay where that is (queue.c). */
+static void expect_where(const struct exec *x, struct placed *p, const struct step *step, u8 can) {
+    struct reads_away reads = {p, can != 1};
+    if (can == 1 && !choose_host_always(x, step)) {
+        step_inputs(x->program, step, look_away, &reads);
+    }
+    step_outputs(step, reads.away ? expect_away : expect_on_host, p);
+}
+
+/* Which places can run it, with the rows that it is expected to read. */
+static void describe_places(struct describing *d, u32 s) {
     struct exec *x = d->x;
     const struct step *step = d->p->steps[s];
     struct noted *note = &d->p->notes[s];
     *note = (struct noted){.can = 1};
-    bool host = choose_host_always(x, step) || choose_expects_few(x, step, d->p->rows);
+    if (step->kind != STEP_SORT) {
+        expect_step(x, d->p, step);
+    }
+    bool host = choose_expects_host(x, step, d->p->rows, d->p->on_host);
     for (u32 i = 1; i < d->p->place_count; i++) {
         struct device *device = d->devices->list[d->p->numbers[i]];
         const char *refusal = host || !device->refuses ? NULL : device->refuses(device, x, step);
@@ -360,6 +405,14 @@ static void describe_times(struct describing *d, u32 s, struct place_step *out) 
     if (stays(x, step)) {
         note->can = (u8)((1u << d->p->place_count) - 1);
     }
+    expect_where(x, d->p, step, note->can);
+}
+
+/* What it takes at those. */
+static void describe_times(struct describing *d, u32 s, struct place_step *out) {
+    struct exec *x = d->x;
+    const struct step *step = d->p->steps[s];
+    const struct noted *note = &d->p->notes[s];
     struct placed_loop *loop = queued_loop(d, s);
     bool works = step->kind != STEP_RESULT && step->kind != STEP_LIMIT && step->kind != STEP_FETCH;
     for (u32 i = 0; works && i < d->p->place_count; i++) {
@@ -383,15 +436,18 @@ static void describe_step(struct describing *d, u32 s, struct place_step *out) {
     struct makes makes = {.arena = x->arena};
     struct reading r = {
         .x = x, .step = step, .vars = d->p->vars, .rates = &d->p->rates[d->p->place_count - 1]};
+    describe_places(d, s);
     describe_times(d, s, out);
     read_vars(&r);
-    for (u32 c = 0; columns_of(x, step) && c < step->pipeline->source.col_count; c++) {
+    bool may = d->p->notes[s].can != 1; /* the host lacks none */
+    for (u32 c = 0; may && columns_of(x, step) && c < step->pipeline->source.col_count; c++) {
         u32 thing = column_thing(d, step, step->pipeline->source.cols[c]);
         f64 up = d->columns.items[thing - x->program->var_count].up_ns;
         struct place_use use = {thing, up, 0};
         VEC_PUSH(x->arena, &r.uses, use);
     }
     step_outputs(step, note_made, &makes);
+    expect_cuts(x, d->p, step);
     out->uses = r.uses.items;
     out->use_count = (u32)r.uses.count;
     out->made = makes.vars.items;
@@ -540,11 +596,16 @@ static f64 place_as(struct arena *arena, const struct placing *placing, enum way
     return place_program(arena, &forced, out_places);
 }
 
-/* The way that the program takes this time, by what it took before. Not where columns have to be brought, nor
- * under EXPLAIN ANALYZE, which waits for every step. */
-static void choose_way(struct exec *x, struct placed *p, const struct placing *placing, bool lacks) {
+/* The way that the program takes this time, by what it took before. Not where columns have to be brought for which
+ * one would wait long, nor under EXPLAIN ANALYZE, which waits for every step. */
+static bool may_choose_way(const struct exec *x) {
+    return x->past && !x->profiles && !x->counts_rows && x->settings->device == DEVICE_AUTO;
+}
+
+static void choose_way(struct exec *x, struct placed *p, const struct placing *placing, f64 missing_ns) {
+    enum { SHORT_NS = 1000000 };
     f64 estimates[WAYS] = {0};
-    if (!x->past || lacks || x->profiles || x->counts_rows || x->settings->device != DEVICE_AUTO) {
+    if (missing_ns > SHORT_NS || !may_choose_way(x)) {
         return;
     }
     struct ways *ways = past_ways(x->past);
@@ -554,6 +615,42 @@ static void choose_way(struct exec *x, struct placed *p, const struct placing *p
     }
     p->measured = 1;
     p->way = (u8)ways_choose(ways, estimates);
+}
+
+/* What variables have, and where. */
+static void expect_as_is(struct describing *d) {
+    struct placed *p = d->p;
+    for (u32 v = 0; v < d->x->program->var_count; v++) {
+        p->vars[v] = as_it_is(d->x, v);
+        p->rows[v] = p->uncut[v] = d->x->vars[v].rows;
+        p->on_host[v] = where_is(d->x, d->devices, p, v) & 1;
+    }
+}
+
+/* A program that has found its way goes it again, and estimates nothing. False: columns are missing. */
+static bool place_settled(struct describing *d, enum way way) {
+    struct exec *x = d->x;
+    struct placed *p = d->p;
+    for (u32 s = d->first; s < p->step_count; s++) {
+        const struct step *step = p->steps[s];
+        describe_places(d, s);
+        u8 can = way == WAY_CARD && p->notes[s].can & 2 ? 2 : way == WAY_HOST ? 1 : p->notes[s].can;
+        p->places[s] = (u8)__builtin_ctz(can);
+        for (u32 c = 0; can == 2 && columns_of(x, step) && c < step->pipeline->source.col_count; c++) {
+            struct column_place place = {0};
+            struct device *device = d->devices->list[p->numbers[1]];
+            if (device->column) {
+                device->column(device, x->versions[step->pipeline->source.ref], step->pipeline->source.cols[c], &place);
+            }
+            if (place.missing_bytes) {
+                return false;
+            }
+        }
+        expect_cuts(x, p, step);
+    }
+    p->way = (u8)way;
+    p->measured = p->settled = 1;
+    return true;
 }
 
 static void place(struct exec *x, const struct run_devices *devices, u32 step_no) {
@@ -566,7 +663,18 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
     p->revisions += again;
     describe_loops(&d);
     d.first = place_from(&d, step_no);
-    expect_rows(x, p, d.first);
+    enum way settled = again || d.loops.count || !may_choose_way(x) ? WAY_PLACED : ways_settled(past_ways(x->past));
+    p->settled = 0;
+    expect_as_is(&d);
+    if (settled != WAY_PLACED) {
+        if (place_settled(&d, settled)) {
+            return;
+        }
+        expect_as_is(&d);
+    }
+    for (u32 s = d.first; s < p->step_count; s++) { /* a loop's steps read what those behind them make */
+        expect_step(x, p, p->steps[s]);
+    }
     u32 count = p->step_count - d.first;
     d.steps = NEW_ARRAY(x->arena, struct place_step, count + 1);
     for (u32 s = 0; s < count; s++) {
@@ -584,6 +692,7 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
     }
     u32 vars = x->program->var_count;
     u8 *at = NEW_ARRAY(x->arena, u8, vars + d.columns.count + 1);
+    f64 missing_ns = 0; /* to bring all of them */
     bool lacks = false;
     for (u32 v = 0; v < vars; v++) {
         at[v] = where_is(x, devices, p, v);
@@ -591,6 +700,7 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
     for (i64 c = 0; c < d.columns.count; c++) {
         at[vars + c] = d.columns.items[c].at;
         lacks = lacks || d.columns.items[c].missing_bytes;
+        missing_ns += d.columns.items[c].missing_bytes ? d.columns.items[c].up_ns : 0;
     }
     struct placing placing = {.place_count = p->place_count,
                               .thing_count = vars + (u32)d.columns.count,
@@ -600,7 +710,7 @@ static void place(struct exec *x, const struct run_devices *devices, u32 step_no
                               .steps = d.steps,
                               .loops = d.loops.items};
     if (!again) {
-        choose_way(x, p, &placing, lacks);
+        choose_way(x, p, &placing, missing_ns);
     }
     f64 ns = place_as(x->arena, &placing, (enum way)p->way, p->places + d.first);
     if (lacks && !again) {
@@ -660,7 +770,7 @@ void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
         return;
     }
     struct device *device = devices->list[out->number];
-    p->running_ns = x->past ? device->estimate_ns(device, x, step, auto_expected(x)) : 0;
+    p->running_ns = x->past && !p->settled ? device->estimate_ns(device, x, step, auto_expected(x)) : 0;
     out->why = p->way == WAY_PLACED ? "estimated" : "measured: all of it was faster so";
     if (x->profiles) {
         put_why(x, devices, step_no, place, out);
@@ -675,6 +785,11 @@ struct looking {
     b8 makes;         /* the step makes them, rather than to change what another made */
 };
 
+static bool is_off(i64 rows, i64 expected) {
+    i64 most = MAX_OF(rows, expected);
+    return most >= ROWS_OFF_LEAST && most / ROWS_OFF > MIN_OF(rows, expected);
+}
+
 static void look_at_rows(void *arg, u32 var) {
     struct looking *l = arg;
     i64 rows = l->x->vars[var].rows;
@@ -682,11 +797,9 @@ static void look_at_rows(void *arg, u32 var) {
     if (l->makes) {
         past_made(l->x->past, var, rows);
     }
-    if (l->p) {
-        i64 expected = l->p->rows[var];
-        i64 most = MAX_OF(rows, expected);
-        bool off = most / ROWS_OFF > MIN_OF(rows, expected);
-        l->p->stale = l->p->stale || (off && most >= ROWS_OFF_LEAST);
+    if (l->p) { /* what was queued is looked at when it has been cut already */
+        bool other = is_off(rows, l->p->rows[var]) && is_off(rows, l->p->uncut[var]);
+        l->p->stale = l->p->stale || other;
     }
 }
 

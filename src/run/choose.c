@@ -101,25 +101,38 @@ static bool has_few(const struct exec *x, const struct step *step) {
 struct few_expected {
     const struct exec *x;
     const i64 *rows;
+    const b8 *on_host;
     bool few;
 };
-static void expects_few(void *arg, u32 var) {
-    struct few_expected *f = arg;
-    bool seen = past_rows(f->x->past, var) >= 0;
-    f->few = f->few && seen && f->rows[var] < f->x->settings->host_rows;
+static bool is_expected_few(const struct few_expected *f, u32 var) {
+    return past_rows(f->x->past, var) >= 0 && f->rows[var] < f->x->settings->host_rows;
 }
 
-bool choose_expects_few(const struct exec *x, const struct step *step, const i64 *rows) {
-    struct few_expected few = {x, rows, step->kind != STEP_BUILD && step->kind != STEP_RANK};
-    const struct pipeline *pipe = step->pipeline;
-    if (few.few && step->kind == STEP_PIPELINE) {
-        bool table = pipe->source.kind == SOURCE_TABLE;
-        few.few = table ? x->versions[pipe->source.ref]->rows < x->settings->host_rows
-                        : pipe->source.kind == SOURCE_VAR;
+static void expects_few(void *arg, u32 var) {
+    struct few_expected *f = arg;
+    f->few = f->few && (f->on_host[var] || is_expected_few(f, var));
+}
+
+static bool reads_few(const struct few_expected *f, const struct step *step) {
+    const struct source *source = step->kind == STEP_PIPELINE ? &step->pipeline->source : NULL;
+    if (source && source->kind == SOURCE_TABLE) {
+        return f->x->versions[source->ref]->rows < f->x->settings->host_rows;
     }
+    bool rows = source ? source->kind == SOURCE_VAR : step->kind != STEP_RANK;
+    return rows && is_expected_few(f, source ? source->ref : step->src);
+}
+
+bool choose_expects_host(const struct exec *x, const struct step *step, const i64 *rows, const b8 *on_host) {
+    struct few_expected few = {x, rows, on_host, false};
+    const struct pipeline *pipe = step->pipeline;
+    bool stays = step->kind == STEP_LIMIT && on_host[step->src];
+    if (stays || choose_host_always(x, step)) {
+        return true;
+    }
+    few.few = reads_few(&few, step) && (step->kind != STEP_BUILD || on_host[step->src]);
     for (u32 i = 0; few.few && step->kind == STEP_PIPELINE && i < pipe->sink_count; i++) {
         if (pipe->sinks[i].kind == SINK_MARK) {
-            expects_few(&few, pipe->sinks[i].rows_var);
+            few.few = is_expected_few(&few, pipe->sinks[i].rows_var);
         }
     }
     if (few.few) {

@@ -677,6 +677,10 @@ struct boxes *exec_boxes(const struct exec *x) {
     return x->whole && x->whole->shares ? x->whole->shares->boxes : NULL;
 }
 
+bool boxes_are_open(const struct exec *x) {
+    return !x->whole && x->shares && x->shares->boxes;
+}
+
 void boxes_allow(struct exec *x, const struct run_devices *devices) {
     x->shares = x->shares ? x->shares : NEW(exec_arena(x), struct shares);
     x->shares->devices = devices;
@@ -730,8 +734,10 @@ static void report_boxes(struct exec *x, u32 step_no, const struct boxes *b) {
     struct step_metric *metric = &x->metrics[step_no];
     struct text how;
     text_init(&how, exec_arena(x));
-    text_print(&how, "%lld boxes of %lld slabs, sorted by the %s", b->boxes, b->slabs,
-               b->trie.by_card ? "card" : "host");
+    text_print(&how, "%lld boxes of %lld slabs, %s", b->boxes, b->slabs,
+               b->trie.kept      ? "sorted before, and kept"
+               : b->trie.by_card ? "sorted by the card"
+                                 : "sorted by the host");
     if (b->takers > 1) {
         text_print(&how, ", %s took %lld", s->devices->list[metric->device_no]->name, boxes_slabs_of(b, x));
     }

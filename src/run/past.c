@@ -38,6 +38,7 @@ struct past {
     _Atomic i64 *rows;         /* by variable, at last; -1 = not seen */
     _Atomic b8 *unique;        /* by index: keys of the one that the host made last were not repeated */
     _Atomic i64 *made;         /* the same, as the pipeline that makes it left it */
+    b8 *cut;                   /* by variable: a sort leaves the first of its rows only */
     _Atomic i64 *rounds;       /* by block; 0 = not seen */
     struct ways ways;          /* of the whole */
     struct past_note **notes;  /* by step; NULL = it needs none */
@@ -64,6 +65,12 @@ static void notes_new(struct arena *arena, const struct program *program, struct
     }
 }
 
+static void note_cut(struct past *past, const struct step *step) {
+    if (past->cut && step->kind == STEP_SORT && step->limit >= 0) {
+        past->cut[step->src] = 1;
+    }
+}
+
 struct past *past_new(struct arena *arena, const struct program *program) {
     struct past *past = NEW(arena, struct past);
     for (u32 b = 0; b < program->block_count; b++) {
@@ -76,7 +83,13 @@ struct past *past_new(struct arena *arena, const struct program *program) {
     past->rounds = NEW_ARRAY(arena, _Atomic i64, past->block_count + 1);
     past->made = NEW_ARRAY(arena, _Atomic i64, past->var_count + 1);
     past->unique = NEW_ARRAY(arena, _Atomic b8, past->var_count + 1);
+    past->cut = NEW_ARRAY(arena, b8, past->var_count + 1);
     notes_new(arena, program, past);
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++) {
+            note_cut(past, &program->blocks[b].steps[s]);
+        }
+    }
     for (u32 v = 0; v < past->var_count; v++) {
         atomic_init(&past->rows[v], -1);
         atomic_init(&past->made[v], -1);
@@ -136,6 +149,11 @@ void past_shared(struct past *past, u32 step_no, u32 place, f64 share) {
 i64 past_rows(const struct past *past, u32 var) {
     ASSERT(!past || var < past->var_count);
     return past ? atomic_load(&past->rows[var]) : -1;
+}
+
+i64 past_rows_uncut(const struct past *past, u32 var) {
+    ASSERT(!past || var < past->var_count);
+    return past && past->cut[var] ? atomic_load(&past->made[var]) : past_rows(past, var);
 }
 
 void past_had(struct past *past, u32 var, i64 rows) {

@@ -375,7 +375,7 @@ static FALLIBLE run_whole(struct exec *x, const struct run_devices *devices, u32
         boxes_allow(x, devices);
     }
     struct kept_far *far = boxes ? kept_trie_far(x->vars[step->src].kept) : NULL;
-    bool there = !far || far->space == devices->list[number]->space;
+    bool there = !far || far->in_host || far->space == devices->list[number]->space;
     wf_status status = there ? run_here(x, devices, number, step_no, step, streams)
                              : error_set(x->err, ERR_DEVICE_MEMORY, -1, "out of GPU memory");
     status = boxes ? boxes_settle(x, step_no, step, status) : status;

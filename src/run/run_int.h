@@ -51,8 +51,9 @@ const char *why_printed(struct exec *x, u32 step_no, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Whether only the host ever runs it, wherever its rows lie. */
 bool choose_host_always(const struct exec *x, const struct step *step);
-/* Whether it will be the calling thread's, having few rows, where variables have `rows` of them. */
-bool choose_expects_few(const struct exec *x, const struct step *step, const i64 *rows);
+/* Whether it will be the host's, most likely the calling thread's for having few rows, where variables have `rows` of
+ * them and lie on the host or not. */
+bool choose_expects_host(const struct exec *x, const struct step *step, const i64 *rows, const b8 *on_host);
 
 /* auto.c: where steps run when the session names no device. */
 void auto_choose(struct exec *x, const struct run_devices *devices, u32 step_no,
@@ -96,6 +97,7 @@ struct ways *past_ways(struct past *past); /* of a past that there is */
 f64 past_share(const struct past *past, u32 step_no, u32 place);
 void past_shared(struct past *past, u32 step_no, u32 place, f64 share);
 i64 past_rows(const struct past *past, u32 var); /* -1 = not known */
+i64 past_rows_uncut(const struct past *past, u32 var); /* before a sort left the first of them only */
 void past_had(struct past *past, u32 var, i64 rows);
 void past_made(struct past *past, u32 var, i64 rows); /* by a pipeline or a build: a sort may leave less */
 void past_indexed(struct past *past, u32 var, bool unique); /* the host made the index; false: nobody knows */

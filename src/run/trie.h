@@ -21,6 +21,7 @@ struct trie {
     u32 *to;
     struct buffer *starts_buffer, *to_buffer;
     i64 rows; /* that it was made of */
+    b8 kept;    /* an earlier statement made it */
     b8 by_card; /* sorted by one, the words of both arrays in memory that cards copy from */
 };
 
@@ -91,6 +92,7 @@ static inline bool boxes_forced(const struct exec *x) {
 }
 /* Those that an execution helps with: a share of another one; NULL = it does not. */
 struct boxes *exec_boxes(const struct exec *x);
+bool boxes_are_open(const struct exec *x); /* its own */
 FALLIBLE boxes_init(struct boxes *b, struct exec *x, const struct step *step, const struct trie *made);
 void boxes_fini(struct boxes *b);
 /* Another one takes from now on, or the same once more: its number. */

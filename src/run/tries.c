@@ -52,6 +52,11 @@ static u32 space_of(const struct kept_trie *k) {
     return k->far ? k->far->space : 0;
 }
 
+/* Whose bytes these are. */
+static u32 memory_of(const struct kept_trie *k) {
+    return k->far && k->far->in_host ? 0 : space_of(k);
+}
+
 static struct kept_trie *find(const struct table_version *version, struct sv key, u32 space) {
     struct kept_trie *k = version->kept;
     while (k && (space_of(k) != space || !sv_eq(k->key, key))) {
@@ -79,7 +84,7 @@ static void unlink_kept(struct kept_trie *k) {
 /* The least recently used of a memory that nobody uses, out of all lists; NULL: all are used. */
 static struct kept_trie *take_oldest(struct tries *t, u32 space) {
     struct kept_trie *k = t->oldest;
-    while (k && (k->users > 0 || space_of(k) != space)) {
+    while (k && (k->users > 0 || memory_of(k) != space)) {
         k = k->newer;
     }
     if (k) {
@@ -487,12 +492,13 @@ struct kept_trie *tries_take_far(struct exec *x, const struct trie_chain *chain,
 struct kept_trie *tries_keep_far(struct exec *x, const struct trie_chain *chain, struct kept_far *far,
                                  i32 users) {
     struct table_version *version = x->versions[chain->table];
-    struct kept_trie *k =
-        x->tries && !version->is_delta ? kept_new(x->tries, chain->key, 0) : NULL;
+    bool may = x->tries && !version->is_delta && (!far->in_host || make_room(x->tries, far->bytes));
+    struct kept_trie *k = may ? kept_new(x->tries, chain->key, 0) : NULL;
     if (!k) {
         return NULL;
     }
-    k->bytes = 0; /* its own are few, and not idle: they do not go when the host needs memory */
+    /* Its own are few, and not idle unless others are. */
+    k->bytes = far->in_host ? k->bytes + far->bytes : 0;
     k->far = far;
     k->rows = far->rows;
     if (!publish(k, version, users)) {
@@ -525,7 +531,7 @@ void tries_far_bytes(struct tries *t, u32 space, i64 *out_all, i64 *out_idle) {
     *out_all = *out_idle = 0;
     mutex_lock(&t->lock);
     for (const struct kept_trie *k = t->oldest; k; k = k->newer) {
-        bool there = space && space_of(k) == space;
+        bool there = space && memory_of(k) == space;
         *out_all += there ? k->far->bytes : 0;
         *out_idle += there && k->users == 0 ? k->far->bytes : 0;
     }

@@ -54,8 +54,9 @@ void kept_trie_release(struct kept_trie *kept); /* by a variable or an index; NU
 /* What a device with memory of its own made of a chain, and keeps there. Found by the device's space beside the
  * version and the key; how much of it there may be, and when room is needed, the device knows. See decision 0090. */
 struct kept_far {
-    u32 space;
-    i64 bytes; /* there */
+    u32 space; /* by which it is found */
+    i64 bytes;
+    b8 in_host; /* they are blocks of the database's after all: they go when the host needs memory */
     i64 rows;
     void (*free)(struct kept_far *far); /* from any thread: its version has gone, or nobody needs it */
 };

@@ -8,14 +8,16 @@
  * nobody took when its estimate is near, or is a small part of that; one that was slower after ever more
  * time, since it may have been measured badly, or other rows have come; and where all of them take next to
  * nothing, there is nothing to gain in a hurry: for so many milliseconds nobody looks again. So nothing
- * depends for good on what was measured first. See decision 0051.
+ * depends for good on what was measured first. See decision 0051, and decision 0091 for short statements.
  *
  * Statements that share a program write without a lock: what one of them saw may be lost. */
 #include "run/ways.h"
 
 enum {
     PLACED_LEAST = 2, /* runs, before anything else is tried: columns come, kernels are compiled */
-    NEAR = 2,         /* times the best: an estimate that is worth a try at once */
+    NEAR = 2,         /* times the best: an estimate that is worth a try at once, */
+    NEAR_SHORT = 8,   /* where the try is a matter of milliseconds */
+    SHORT_NS = 10000000,
     RENT = 32,        /* times an estimate spent: worth a try whatever it is */
     RETRY_FIRST = 8,  /* times a way's own time spent, until it is tried again; doubled each time */
     RETRY_MOST = 64,
@@ -45,9 +47,16 @@ static enum way best_way(const struct ways *ways) {
     enum way best = WAY_PLACED;
     for (enum way w = WAY_HOST; w < WAYS; w++) {
         i64 ns = ways_time(ways, w);
-        best = ns && ns < ways_time(ways, best) ? w : best;
+        best = ns && ns <= ways_time(ways, best) ? w : best; /* as long: that one needs no estimates */
     }
     return best;
+}
+
+/* Whether a time is worth a try: estimates may be wrong, and the first run is no measurement: there is room to be
+ * made, and what steps find out for the next time, they do not know yet. */
+static bool is_near(f64 ns, f64 best_ns, i32 count) {
+    bool is_short = ns <= best_ns + SHORT_NS;
+    return ns <= NEAR * best_ns || (is_short && (count == 1 || ns <= NEAR_SHORT * best_ns));
 }
 
 /* Whether a way that is not the best is to be tried. */
@@ -56,11 +65,11 @@ static bool is_due(const struct ways *ways, enum way way, f64 estimate_ns, f64 b
     f64 spent = (f64)atomic_load(&ways->spent_ns);
     i32 count = atomic_load(&past->count);
     if (!count) {
-        return estimate_ns > 0 && (estimate_ns <= NEAR * best_ns || estimate_ns * RENT <= spent);
+        return estimate_ns > 0 && (is_near(estimate_ns, best_ns, 0) || estimate_ns * RENT <= spent);
     }
     f64 ns = (f64)ways_time(ways, way);
-    if (count < FIRST_TRIES && ns <= NEAR * best_ns) {
-        return true; /* the first is no measurement: what steps find out for the next time, they do not know yet */
+    if (count < FIRST_TRIES && is_near(ns, best_ns, count)) {
+        return true;
     }
     f64 behind = MIN_OF(MAX_OF(ns / best_ns / NEAR, 1), BEHIND_MOST); /* is less likely to catch up */
     f64 times = count < 4 ? RETRY_FIRST << (count - 1) : RETRY_MOST * behind;
@@ -68,7 +77,7 @@ static bool is_due(const struct ways *ways, enum way way, f64 estimate_ns, f64 b
     return spent - (f64)atomic_load(&past->spent_ns) >= MAX_OF(times * ns, quiet);
 }
 
-enum way ways_choose(const struct ways *ways, const f64 estimates_ns[WAYS]) {
+static enum way choose(const struct ways *ways, const f64 estimates_ns[WAYS]) {
     if (atomic_load(&ways->pasts[WAY_PLACED].count) < PLACED_LEAST) {
         return WAY_PLACED;
     }
@@ -80,6 +89,26 @@ enum way ways_choose(const struct ways *ways, const f64 estimates_ns[WAYS]) {
         }
     }
     return best;
+}
+
+enum way ways_choose(struct ways *ways, const f64 estimates_ns[WAYS]) {
+    for (enum way w = WAY_PLACED; w < WAYS; w++) {
+        if (estimates_ns[w] > 0) {
+            atomic_store(&ways->estimates_ns[w], (i64)MIN_OF(estimates_ns[w], 9e18));
+        }
+    }
+    return choose(ways, estimates_ns);
+}
+
+enum way ways_settled(const struct ways *ways) {
+    f64 estimates_ns[WAYS] = {0};
+    bool known = true;
+    for (enum way w = WAY_HOST; w < WAYS; w++) {
+        estimates_ns[w] = (f64)atomic_load(&ways->estimates_ns[w]);
+        known = known && (estimates_ns[w] > 0 || atomic_load(&ways->pasts[w].count));
+    }
+    enum way way = known ? choose(ways, estimates_ns) : WAY_PLACED;
+    return atomic_load(&ways->pasts[way].count) >= WAY_LOOKS ? way : WAY_PLACED;
 }
 
 void ways_took(struct ways *ways, enum way way, i64 ns) {

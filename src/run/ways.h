@@ -17,12 +17,16 @@ struct way_past {
 struct ways {
     _Atomic i64 spent_ns;
     struct way_past pasts[WAYS];
+    _Atomic i64 estimates_ns[WAYS]; /* that were given last; 0 = none */
 };
 
 /* Whether way_choose would like to know what ways take that nobody took yet. */
 bool ways_ask(const struct ways *ways);
 /* The way to take. estimates_ns of ways that were never taken; 0 = that way is not to be tried. */
-enum way ways_choose(const struct ways *ways, const f64 estimates_ns[WAYS]);
+enum way ways_choose(struct ways *ways, const f64 estimates_ns[WAYS]);
+/* The same where it is clear without estimates, since the way was taken often and another one is not to be tried.
+ * WAY_PLACED: it is not clear, or that one. */
+enum way ways_settled(const struct ways *ways);
 void ways_took(struct ways *ways, enum way way, i64 ns);
 /* The best of the last times, 0 = it was never taken. */
 i64 ways_time(const struct ways *ways, enum way way);

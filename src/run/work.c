@@ -55,7 +55,7 @@ static i64 cost_of(const struct exec *x, const struct step *step, i64 rows) {
 
 /* As many as an earlier run left, or as lowering estimated; else those of `read`. */
 static i64 rows_made(const struct exec *x, u32 var, i64 read, bool multiplies) {
-    i64 before = past_rows(x->past, var);
+    i64 before = past_rows_uncut(x->past, var);
     i64 estimate = x->program->vars[var].rows;
     return before >= 0                       ? before
            : estimate > 0 && estimate < read ? estimate
@@ -79,7 +79,10 @@ void step_makes_rows(const struct exec *x, const struct step *step, i64 read, i6
             rows[sink->var] = rows_made(x, sink->var, most, joins && !groups && !few);
         }
     }
-    if (!pipe && step->dst < x->program->var_count) {
+    if (step->kind == STEP_SORT && step->limit >= 0) {
+        i64 before = past_rows(x->past, step->src);
+        rows[step->src] = MIN_OF(read, before >= 0 ? before : step->limit);
+    } else if (!pipe && step->dst < x->program->var_count) {
         i64 most = step->kind == STEP_LIMIT && step->limit >= 0 ? MIN_OF(read, step->limit) : read;
         rows[step->dst] = rows_made(x, step->dst, most, false);
     }

@@ -288,6 +288,27 @@ static void test_ready_at_once(void **state) {
     close_db();
 }
 
+/* Few rows are not worth a compiler's time until they come again and again. */
+static void test_few_again(void **state) {
+    UNUSED(state);
+    static const char sql[] = "select count(*) from few where i * (i % 7) > 40";
+    set_driver("80", "130", "0");
+    open_db("0", "auto");
+    run("set device = cpu");
+    run("create table few as select i from generate_series(1, 500) s(i)");
+    run("set device = gpu");
+    int64_t expected = number("select count(*) from generate_series(1, 500) s(i) where i * (i % 7) > 40");
+#ifndef WF_HARD /* where all rows are many */
+    for (i32 i = 0; i < WEAVE_LEAST_RUNS; i++) {
+        assert_non_null(strstr(place(sql, expected), "gpu quick"));
+    }
+    usleep(500000);
+    assert_non_null(strstr(place(sql, expected), "gpu quick")); /* whose compiler begins now */
+#endif
+    assert_true(becomes(sql, expected, "gpu woven"));
+    close_db();
+}
+
 static i32 file_count(void) {
     DIR *dir = opendir(folder);
     i32 count = 0;
@@ -400,7 +421,7 @@ int main(void) {
         cmocka_unit_test(test_failing),        cmocka_unit_test(test_closing),
         cmocka_unit_test(test_ready_at_once),  cmocka_unit_test(test_foreseen),
         cmocka_unit_test(test_older_compiler), cmocka_unit_test(test_told),
-        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_cancelled),      cmocka_unit_test(test_few_again),
     };
     return cmocka_run_group_tests(tests, find_folder, drop_folder);
 }

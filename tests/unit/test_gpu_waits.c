@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_int.h"
 #include "cpu/cpu.h"
 #include "gpu/gpu_int.h"
+#include "run/run_int.h"
 #include "session/session.h"
 
 static const struct {
@@ -446,11 +448,108 @@ static void test_auto(void **state) {
     close_db();
 }
 
+struct counts {
+    int64_t waits, launches;
+};
+
+static struct counts counts_of(wf_statement *statement) {
+    wf_result *result = NULL;
+    const wf_batch *batch = NULL;
+    assert_int_equal(wf_execute(statement, &result), WF_OK);
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+    }
+    assert_int_equal(wf_result_error(result)->status, WF_OK);
+    struct counts counts = {wf_result_metric(result, "waits"), wf_result_metric(result, "launches")};
+    wf_result_close(result);
+    return counts;
+}
+
+/* Whatever its runs took, all on the card was fastest. */
+static void tell_card(wf_statement *statement) {
+    struct ways *ways = past_ways(statement->compiled->past);
+    memset(ways, 0, sizeof *ways);
+    for (int k = 0; k < WAY_LOOKS; k++) {
+        for (enum way way = 0; way < WAYS; way++) {
+            ways_took(ways, way, way == WAY_CARD ? 1 : 1000000000000);
+        }
+    }
+}
+
+/* A statement that has run several times. */
+static struct counts counts_settled(const char *sql, bool tells) {
+    wf_statement *statement = NULL;
+    struct counts counts = {0, 0};
+    assert_int_equal(wf_prepare(conn, sql, &statement), WF_OK);
+    for (int i = 0; i < 8; i++) {
+        counts = counts_of(statement);
+        if (tells) {
+            tell_card(statement);
+        }
+    }
+    wf_statement_close(statement);
+    return counts;
+}
+
+static void tell_bus(f64 bytes_per_ns) {
+    gpu_rates_tell(0, &(struct device_rates){.bytes_per_ns = 1000,
+                                             .probes_per_ns = 10,
+                                             .bus_bytes_per_ns = bytes_per_ns,
+                                             .bus_down_bytes_per_ns = 10,
+                                             .launch_ns = 1000});
+}
+
+/* Where auto has found that a statement is fastest on the card, it goes the way that it goes there when the session
+ * asks for the card: as many launches, and no more waits. What is sorted has many rows before the first of them are
+ * all that is left; columns of tables with few rows, which the host reads, need not be on the card, and others come
+ * there where that takes little. */
+static void test_settled(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "select t.k, sum(t.a)::bigint from t join few on t.g = few.k group by t.k order by 2 desc limit 3",
+        "select few.v, count(*) from t join few on t.g = few.k where t.a > 50 group by few.v order by 1",
+        "select count(*) from t where k in (select k from t group by k order by max(a) desc, k limit 20) and g < 9",
+        "select t.a, few.v from t join few on t.g = few.k order by t.k desc, t.a limit 7",
+        "select few.v, count(*) from t join (select k, max(a) m from t group by k) w on t.a = w.m "
+        "join few on t.g = few.k where few.v <> 2 group by few.v",
+        "select x.v, count(*) from t join (select k, v from few where v <> 6) x on t.g = x.k group by x.v"};
+    enum { OWN = sizeof texts / sizeof *texts, ALL = OWN + sizeof queries / sizeof *queries };
+    open_db("0", "vm");
+    run("set device = cpu");
+    run("create table t as select i a, i * 7 % 101 k, i % 13 g, case when i % 9 > 0 then 'a text of ' || i % 17 end s "
+        "from generate_series(0::bigint, 999) s(i)");
+    run("create table u as select i k, i * 3 v from generate_series(0::bigint, 100) s(i)");
+    run("create table l as select i a, i % 2 g, 'https://www.example.org/' || repeat('x', (i % 3)::int * 10) || "
+        "lpad((i * 37 % 1000)::text, 8, '0') s from generate_series(0::bigint, 999) s(i)");
+    run("create table few as select i * 7 % 11 k, i * i % 7 v from generate_series(0::bigint, 9) s(i)");
+    run("set host_rows = 50");
+    run("set device = gpu"); /* which auto would not start for so few rows */
+    run("select 1 from few where k > 0");
+    for (int i = 0; i < ALL; i++) {
+        const char *sql = i < OWN ? texts[i] : queries[i - OWN].sql;
+        struct counts settled[2];
+        run("set device = auto");
+        tell_bus(10); /* columns that are not there yet come soon */
+        settled[0] = counts_settled(sql, true);
+        run("set device = gpu");
+        struct counts gpu = counts_settled(sql, false);
+        run("set device = auto");
+        tell_bus(1e-6); /* or not at all */
+        settled[1] = counts_settled(sql, true);
+        for (int k = 0; k < 2; k++) {
+            if (settled[k].launches != gpu.launches || settled[k].waits > gpu.waits) {
+                fail_msg("%s: %lld launches for %lld, %lld waits for %lld", sql, (long long)settled[k].launches,
+                         (long long)gpu.launches, (long long)settled[k].waits, (long long)gpu.waits);
+            }
+        }
+    }
+    close_db();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps), cmocka_unit_test(test_repeats),
                                        cmocka_unit_test(test_surprises), cmocka_unit_test(test_orders),
                                        cmocka_unit_test(test_windows), cmocka_unit_test(test_texts),
                                        cmocka_unit_test(test_few), cmocka_unit_test(test_chip),
-                                       cmocka_unit_test(test_auto)};
+                                       cmocka_unit_test(test_auto), cmocka_unit_test(test_settled)};
     return cmocka_run_group_tests(tests, find_gpu, NULL);
 }

@@ -137,6 +137,21 @@ KERNEL(k_clique_turn, struct kcliques, 256) {
     }
 }
 
+/* Ranges of words over the bus, one behind the other: hundreds of them in a launch. */
+KERNEL(k_clique_bring, struct kcliques, 256) {
+    CLIQUE_EACH(i, args.rows) {
+        u32 from = 0;
+        u32 end = args.range_count;
+        NO_UNROLL while (from + 1u < end) { /* the last that begins here or before */
+            const u32 middle = from + (end - from) / 2u;
+            const u32 before = args.ranges[2u * middle + 1u] <= (u64)i;
+            from = before ? middle : from;
+            end = before ? end : middle;
+        }
+        args.words[i] = args.source[args.ranges[2u * from] + (u64)i - args.ranges[2u * from + 1u]];
+    }
+}
+
 FN u64 clique_word(const struct kcliques *a, u64 edge) {
     return a->form == CLIQUE_BOTH ? a->words[2 * edge] >> 1 : a->words[edge];
 }
@@ -228,17 +243,19 @@ KERNEL(k_clique_matrix, struct kcliques, 256) {
 FN u32 clique_is_here(const struct kcliques *a, u32 v) {
     return v - a->second < a->second_count;
 }
-/* Whether w is among the neighbours of v, which are here: how often, where edges may be repeated. */
-FN u32 clique_seek(const struct kcliques *a, u32 v, u32 w) {
-    u32 from = a->second_offsets[v - a->second];
-    u32 end = a->second_offsets[v - a->second + 1u];
+/* The first neighbour that is not less than w. */
+FN u32 clique_seek_in(const u32 *to, u32 from, u32 end, u32 w) {
     NO_UNROLL while (from < end) {
         const u32 middle = from + (end - from) / 2u;
-        const u32 less = a->second_to[middle] < w;
+        const u32 less = to[middle] < w;
         from = less ? middle + 1u : from;
         end = less ? end : middle;
     }
     return from;
+}
+/* Whether w is among the neighbours of v, which are here: how often, where edges may be repeated. */
+FN u32 clique_seek(const struct kcliques *a, u32 v, u32 w) {
+    return clique_seek_in(a->second_to, a->second_offsets[v - a->second], a->second_offsets[v - a->second + 1u], w);
 }
 FN u32 clique_has(const struct kcliques *a, u32 v, u32 w) {
     const u32 at = clique_seek(a, v, w);
@@ -878,8 +895,8 @@ KERNEL(k_clique_box, struct kcliques, 256) {
 
 /* --- any graph ------------------------------------------------------------------------------- */
 
-/* Edges as they come: a thread takes an edge, and goes through the neighbours of its first node for
- * all further ones. Equal edges count as often as they are there. */
+/* Edges as they come: a thread takes an edge, and goes through the neighbours of its first node, or of its
+ * second where these are fewer, for all further ones. Equal edges count as often as they are there. */
 KERNEL(k_clique_plain, struct kcliques, 256) {
     u64 found = 0;
     u64 over = 0; /* what a word cannot hold */
@@ -895,16 +912,28 @@ KERNEL(k_clique_plain, struct kcliques, 256) {
         if (!clique_is_here(&args, node[0])) { /* of a box of triangles: its turn comes */
             continue;
         }
+        const u32 start = args.offsets[u];
+        const u32 other = args.second_offsets[node[0] - args.second];
+        const u32 other_end = args.second_offsets[node[0] - args.second + 1u];
+        const u32 fewer = other_end - other < end - start;
+        const u32 *list = fewer ? args.second_to : args.to;
+        const u32 list_start = fewer ? other : start;
+        const u32 list_end = fewer ? other_end : end;
         weight[0] = 1;
-        at[1] = args.offsets[u];
+        at[1] = list_start;
         NO_UNROLL while (depth > 0) {
-            if (at[depth] >= end) {
+            if (at[depth] >= list_end) {
                 depth--;
                 continue;
             }
-            const u32 w = args.to[at[depth]++];
+            const u32 w = list[at[depth]++];
+            const u32 *in = fewer ? args.to : args.second_to;
+            const u32 first = clique_seek_in(in, fewer ? start : other, fewer ? end : other_end, w);
+            const u64 both = clique_seek_in(in, first, fewer ? end : other_end, w + 1u) - first;
             u64 times = weight[depth - 1u];
-            NO_UNROLL for (u32 k = 0; k < depth && times; k++) {
+            over += mul_high_u64(times, both) != 0;
+            times *= both;
+            NO_UNROLL for (u32 k = 1; k < depth && times; k++) {
                 const u64 more = clique_times(&args, node[k], w);
                 over += mul_high_u64(times, more) != 0;
                 times *= more;
@@ -916,7 +945,7 @@ KERNEL(k_clique_plain, struct kcliques, 256) {
                 node[depth] = w;
                 weight[depth] = times;
                 depth++;
-                at[depth] = args.offsets[u];
+                at[depth] = list_start;
             }
         }
     }
