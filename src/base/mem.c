@@ -394,7 +394,9 @@ void *mem_alloc(struct memory *mem, i64 bytes) {
 }
 
 void mem_copy(const struct memory *mem, void *to, const void *from, i64 bytes) {
-    if (mem->temp && temp_owns(mem->temp, to)) {
+    if (mem->temp && temp_owns(mem->temp, to) && temp_owns(mem->temp, from)) {
+        temp_fill(mem->temp, to, from, bytes);
+    } else if (mem->temp && temp_owns(mem->temp, to)) {
         temp_write(mem->temp, to, from, bytes);
     } else if (mem->temp && temp_owns(mem->temp, from)) {
         temp_read(mem->temp, to, from, bytes);
@@ -523,7 +525,7 @@ static bool arena_add_block(struct arena *arena, i64 bytes, bool may_refuse) {
     if (arena_spills(arena->mem, size)) {
         struct arena_block *spilled = mem_alloc_aside(arena->mem, size);
         if (spilled) {
-            memset(spilled, 0, (size_t)size);
+            temp_fill(arena->mem->temp, spilled, NULL, size);
             spilled->in_temp = 1;
             arena_put_block(arena, spilled, size, 0);
             return true;
@@ -631,7 +633,7 @@ void *vec_grow(struct arena *arena, const void *items, i64 *cap, i64 count, i64 
     i64 grown = MAX_OF(*cap * 2, 8);
     void *out = arena_alloc(arena, grown * item_bytes);
     if (count) {
-        memcpy(out, items, (size_t)(count * item_bytes));
+        mem_copy(arena->mem, out, items, count * item_bytes);
     }
     *cap = grown;
     return out;

@@ -9,10 +9,12 @@
  * Pages are the system's to write and to drop. But pages that a process looked at count as its
  * memory until it lets go of them, so whoever works asks now and then how many there are and lets
  * all go: what is still needed comes back from the system's cache with a fault. A thread asks, too: one that
- * reads in no order takes in pages faster than it comes to ask. */
+ * reads in no order takes in pages faster than it comes to ask. It also looks at the other pages: what the
+ * allocator keeps of blocks that were given back is counted by nobody (decision 0093). */
 #include "base/temp.h"
 
 #include "base/file.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,8 +23,13 @@ enum {
     GROW_BYTES = 16 << 20,
     LOOK_NS = 500000, /* between looks while there are new pages */
     IDLE_LOOK_NS = 64000000, /* ... while there are none */
-    RANDOM_LOOK_NS = 16000000, /* ... while they are read in no order */
+    RANDOM_COOL_NS = 16000000, /* pages that are read in no order stay so long, */
+    RANDOM_MOST = 16,  /* ... or until they are so many times those that are no harm */
     COOLED_OFTEN = 64,
+    TRIM_MORE = 8, /* of a budget, how much the allocator has to keep anew before it is asked again */
+    TRIM_PAUSE = 32, /* times what asking took */
+    ZERO_BYTES = 64 << 10, /* that are written at once */
+    COPY_BYTES = 16 << 10,
     FREE_SHARE = 2,
     AROUND = 2 << 20,
     WRITE_LEAST = 512, /* fewer bytes are not worth a call */
@@ -153,24 +160,39 @@ static void cool_shown(struct temp *temp) {
     mutex_unlock(&temp->lock);
 }
 
+/* Pages that always come back at once are read in no order: letting them go as often would be all that
+ * is done. Too many go all the same. */
+static bool stay_warm(const struct temp *temp, i64 bytes) {
+    i32 cooled = atomic_load_explicit(&temp->cooled, memory_order_relaxed);
+    i64 since = clock_ns() - atomic_load_explicit(&temp->cooled_ns, memory_order_relaxed);
+    return cooled >= COOLED_OFTEN && since < RANDOM_COOL_NS && bytes <= RANDOM_MOST * temp->warm_bytes;
+}
+
 /* How many bytes of pages there are, or were: many leave. */
-static i64 cool(struct temp *temp) {
-    i64 bytes = process_shared_bytes() - temp->shared_before;
-    if (bytes > temp->warm_bytes) {
+static i64 cool(struct temp *temp, i64 shared) {
+    i64 bytes = shared - temp->shared_before;
+    if (bytes <= temp->warm_bytes) {
+        atomic_store_explicit(&temp->cooled, 0, memory_order_relaxed);
+    } else if (!stay_warm(temp, bytes)) {
         disk_cool(atomic_load(&temp->base), temp->span);
         cool_shown(temp);
         atomic_fetch_add_explicit(&temp->cooled, 1, memory_order_relaxed);
-    } else {
-        atomic_store_explicit(&temp->cooled, 0, memory_order_relaxed);
+        atomic_store_explicit(&temp->cooled_ns, clock_ns(), memory_order_relaxed);
     }
     return bytes;
 }
 
-/* Pages that always come back at once are read in no order: letting them go as often would be all that
- * is done. */
-static i64 pause_ns(const struct temp *temp) {
-    i32 cooled = atomic_load_explicit(&temp->cooled, memory_order_relaxed);
-    return cooled < COOLED_OFTEN ? LOOK_NS : RANDOM_LOOK_NS;
+/* What the allocator keeps between blocks of others, once it would be more than the budget and grows. */
+static void trim(struct temp *temp, i64 own) {
+    i64 began = clock_ns();
+    if (own <= temp->own_most || began < temp->trim_again_ns) {
+        return;
+    }
+    mem_trim();
+    i64 budget = temp->warm_bytes * WARM_SHARE;
+    i64 ended = clock_ns();
+    temp->own_most = MAX_OF(budget, process_pages().own_bytes + budget / TRIM_MORE);
+    temp->trim_again_ns = ended + TRIM_PAUSE * (ended - began);
 }
 
 /* Looks less often while nobody looks at pages: rows of an answer may wait long for their reader. */
@@ -181,8 +203,10 @@ static void cooler_run(void *arg) {
     while (!temp->ends) {
         cond_wait_ns(&temp->ended, &temp->lock, pause);
         mutex_unlock(&temp->lock);
-        i64 now = cool(temp);
-        pause = now != before ? pause_ns(temp) : MIN_OF(2 * pause, (i64)IDLE_LOOK_NS);
+        struct process_pages pages = process_pages();
+        i64 now = cool(temp, pages.shared_bytes) + pages.own_bytes;
+        trim(temp, pages.own_bytes);
+        pause = now != before ? (i64)LOOK_NS : MIN_OF(2 * pause, (i64)IDLE_LOOK_NS);
         before = now;
         mutex_lock(&temp->lock);
     }
@@ -213,7 +237,8 @@ static bool open_file(struct temp *temp, i64 bytes) {
     temp->span = span;
     temp->limit_bytes = temp->limit_bytes ? temp->limit_bytes : span;
     temp->guard = file_guard_open(base, span);
-    temp->shared_before = process_shared_bytes();
+    temp->shared_before = process_pages().shared_bytes;
+    temp->own_most = temp->warm_bytes * WARM_SHARE;
     atomic_store_explicit(&temp->base, base, memory_order_release);
     temp->cooler = thread_start(cooler_run, temp); /* NULL: then those who work ask alone */
     return true;
@@ -349,6 +374,20 @@ void temp_read(struct temp *temp, void *to, const void *from, i64 bytes) {
     }
 }
 
+/* From one block to another, or zeros where `from` is NULL: by way of memory that is there already. */
+void temp_fill(struct temp *temp, void *to, const void *from, i64 bytes) {
+    static const u8 zeros[ZERO_BYTES];
+    u8 between[COPY_BYTES];
+    for (i64 at = 0; at < bytes;) {
+        i64 n = MIN_OF(bytes - at, from ? (i64)COPY_BYTES : (i64)ZERO_BYTES);
+        if (from) {
+            temp_read(temp, between, (const u8 *)from + at, n);
+        }
+        temp_write(temp, (u8 *)to + at, from ? between : zeros, n);
+        at += n;
+    }
+}
+
 /* The system takes in what it keeps together with a page that is looked at: that goes, too. */
 void temp_pass(struct temp *temp, const void *at, i64 bytes) {
     u8 *base = atomic_load_explicit(&temp->base, memory_order_acquire);
@@ -362,11 +401,11 @@ void temp_cool(struct temp *temp) {
     u8 *base = atomic_load_explicit(&temp->base, memory_order_acquire);
     i64 now = base ? clock_ns() : 0;
     i64 looked = atomic_load_explicit(&temp->looked_ns, memory_order_relaxed);
-    if (!base || now - looked < pause_ns(temp) ||
+    if (!base || now - looked < LOOK_NS ||
         !atomic_compare_exchange_strong(&temp->looked_ns, &looked, now)) {
         return;
     }
-    (void)cool(temp);
+    (void)cool(temp, process_pages().shared_bytes);
 }
 
 bool temp_failed(const struct temp *temp) {

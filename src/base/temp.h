@@ -43,6 +43,9 @@ struct temp {
     i64 shown_count, shown_cap;
     _Atomic i64 looked_ns;            /* when somebody last looked how many pages are in memory */
     _Atomic i32 cooled;               /* how many looks in a row found too many */
+    _Atomic i64 cooled_ns;            /* when pages last left */
+    i64 own_most;                     /* bytes of other pages beyond which the allocator is asked for what it keeps */
+    i64 trim_again_ns;                /* ... not before */
     struct thread *cooler;            /* looks, too, since whoever works may be long at it */
     struct cond ended;
     b8 ends;
@@ -77,6 +80,8 @@ static inline bool temp_owns(const struct temp *temp, const void *ptr) {
 /* Bytes to or from a block, without a page of it in memory. */
 void temp_write(struct temp *temp, void *to, const void *from, i64 bytes);
 void temp_read(struct temp *temp, void *to, const void *from, i64 bytes);
+/* From one block to another; NULL: zeros. */
+void temp_fill(struct temp *temp, void *to, const void *from, i64 bytes);
 /* Pages of a range that nobody looks at soon leave memory. */
 void temp_pass(struct temp *temp, const void *at, i64 bytes);
 /* Many pages in memory leave it. Asked as often as one likes. */

@@ -327,14 +327,15 @@ i64 machine_memory_bytes(void) {
     return (i64)sysconf(_SC_PHYS_PAGES) * (i64)sysconf(_SC_PAGESIZE);
 }
 
-i64 process_shared_bytes(void) {
+struct process_pages process_pages(void) {
     FILE *file = fopen("/proc/self/statm", "re");
     long long size = 0, resident = 0, shared = 0;
     bool known = file && fscanf(file, "%lld %lld %lld", &size, &resident, &shared) == 3;
     if (file) {
         fclose(file);
     }
-    return known ? (i64)shared * (i64)sysconf(_SC_PAGESIZE) : 0;
+    i64 page = known ? (i64)sysconf(_SC_PAGESIZE) : 0;
+    return (struct process_pages){(i64)shared * page, (i64)(resident - shared) * page};
 }
 
 static enum cpu_level cpu_level_found(void) {

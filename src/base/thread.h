@@ -50,8 +50,11 @@ void *thread_memory(i64 bytes);
 
 i32 cpu_count(void);
 i64 machine_memory_bytes(void);
-/* Of the pages in this process's memory, those that mappings of files brought there; 0 = unknown. */
-i64 process_shared_bytes(void);
+/* Of the pages in this process's memory, those that mappings of files brought there, and the others; 0 = unknown. */
+struct process_pages {
+    i64 shared_bytes, own_bytes;
+};
+struct process_pages process_pages(void);
 enum cpu_level { CPU_BASELINE, CPU_AVX2, CPU_AVX512 };
 enum cpu_level cpu_level(void); /* WARPFOX_CPU=baseline|avx2|avx512 lowers it */
 i64 clock_ns(void);             /* monotonic */

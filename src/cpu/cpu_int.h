@@ -102,6 +102,13 @@ struct pipe_run;
 struct top;
 struct top_worker;
 
+/* A block of rows in memory. */
+struct row_room {
+    u8 *data;
+    i64 bytes;
+    struct chunk chunk; /* of its rows */
+};
+
 struct worker {
     struct pipe_run *run;
     i32 number;
@@ -148,9 +155,7 @@ struct worker {
     i64 *marks;          /* rows that came by, per mark */
     void **sinks;        /* this worker's state of every sink */
     const void **part_cols; /* columns of a vector that go to partitions */
-    u8 *block; /* of a partition, whose rows are the source */
-    i64 block_bytes;
-    struct chunk block_chunk;
+    struct row_room block; /* of a partition, whose rows are the source */
 };
 
 struct meeting; /* meet.c */
@@ -195,6 +200,7 @@ struct pipe_run {
     i64 window_first; /* the rows of the source that run now: all of them, or a slice */
     i64 window_end;
     i64 part_count;    /* tablets, chunks, or 1 */
+    i64 part_room;     /* parts that the arrays have room for */
     i64 *part_morsels; /* number of the first morsel of each part; part_count + 1 */
     i64 *part_starts;  /* number of the first row of each part; part_count + 1 */
     i64 *part_firsts;  /* first row of the window within each part */
@@ -242,7 +248,8 @@ struct pipe_run {
     wf_status status;
     u32 finishing;
     /* A piece of a pipeline that was cut (cut.h). */
-    const struct row_part *rows; /* source.ref is NO_VAR: rows of the partition at hand */
+    const struct row_parts *from; /* source.ref is NO_VAR: rows that the piece before put aside, */
+    const struct row_part *rows;  /* ... and those of the partition at hand */
     i64 rows_all;                /* ... of all of them */
     struct row_parts *into;      /* where the one sink puts rows; NULL = it is the last piece */
     u32 mark_first;              /* its first mark, as the whole numbers them */

@@ -34,9 +34,16 @@ struct stage *cut_stages(struct exec *x, const struct pipeline *pipe, const b8 *
 /* Whether the pipeline can be cut where it makes numbers of `var`, and be run again for that. */
 bool cut_possible(struct exec *x, const struct pipeline *pipe, u32 var);
 
-/* sink_parts.c: rows set aside by partition. */
+/* sink_parts.c: rows set aside by partition. There are many blocks where memory is short, and what says where each of
+ * them is lies in memory: no chunk, whose columns and buffers would take a fifth of a small block. */
+struct row_block {
+    u8 *data; /* columns, each from a multiple of 16 bytes on, then texts */
+    i64 bytes, rows;
+    struct buffer *extra; /* a text that blocks have no room for; NULL = there is none */
+};
 struct row_part {
-    VEC(struct chunk *) chunks;
+    struct row_block *blocks; /* from mem_alloc */
+    i64 count, cap;
     i64 rows;
 };
 struct row_parts {
@@ -54,9 +61,11 @@ struct row_parts {
 bool row_parts_fit(struct exec *x, const struct cut *cut);
 struct row_parts *row_parts_new(struct exec *x, const struct cut *cut, i32 level, i32 workers);
 void row_parts_release(struct row_parts *parts);
-void row_part_release(struct row_part *part);
-/* Rows of a partition, in the worker's memory until it loads others. */
-FALLIBLE row_part_load(struct worker *w, const struct chunk *from, const struct chunk **out);
+void row_part_release(struct row_parts *parts, i64 part);
+/* Rows of a block, in `room` until it gets others. */
+FALLIBLE row_block_load(const struct row_parts *parts, const struct row_block *from, struct row_room *room,
+                        struct error *err);
+void row_room_fini(struct row_room *room, struct memory *mem);
 /* The rows of a partition by the next bits of their hash; the partition is empty afterwards. */
 FALLIBLE row_part_split(struct row_parts *from, i64 part, struct row_parts **out);
 extern const struct sink_class sink_parts;

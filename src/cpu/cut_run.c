@@ -93,11 +93,12 @@ struct part_run {
     const struct cut *cut;
 };
 
-static FALLIBLE run_rows(const struct part_run *r, struct row_part *part) {
+static FALLIBLE run_rows(const struct part_run *r, struct row_parts *parts, i64 p) {
     struct pipe_run *run = r->run;
-    run->rows = part;
+    run->from = parts;
+    run->rows = &parts->parts[p];
     TRY(pipe_part(run));
-    row_part_release(part);
+    row_part_release(parts, p);
     return r->cut->groups && !run->into ? pipe_turn(run) : ERR_OK;
 }
 
@@ -125,7 +126,7 @@ static FALLIBLE run_adding(const struct part_run *r, struct row_parts *parts, i6
     }
     i64 first = interner_len(v);
     TRY(leaf_open(x, v, true, first, first));
-    wf_status status = run_rows(r, &parts->parts[p]);
+    wf_status status = run_rows(r, parts, p);
     status = status ? status : leaf_absorb(x, v);
     leaf_close(v);
     struct leaf leaf = {prefix, parts->level, first, interner_len(v)};
@@ -141,7 +142,7 @@ static FALLIBLE run_finding(const struct part_run *r, struct row_parts *parts, i
         return run_split(r, parts, p, prefix);
     }
     TRY(leaf_open(x, v, false, leaf.first, leaf.end));
-    wf_status status = run_rows(r, &parts->parts[p]);
+    wf_status status = run_rows(r, parts, p);
     leaf_close(v);
     return status;
 }
@@ -154,7 +155,7 @@ static FALLIBLE run_part(const struct part_run *r, struct row_parts *parts, i64 
     TRY(exec_check(x));
     if (r->cut->by == CUT_KEY) {
         TRY(class_open(x, r->cut->var, (u32)p));
-        return run_rows(r, &parts->parts[p]);
+        return run_rows(r, parts, p);
     }
     return r->cut->adds ? run_adding(r, parts, p, prefix) : run_finding(r, parts, p, prefix);
 }

@@ -34,25 +34,20 @@ static void tasks_run_until(struct exec *x, i64 count, const _Atomic i64 *end,
     }
 }
 
-/* The chunks of a source that is a variable, or a partition of rows. */
-static struct chunk **source_chunks(const struct pipe_run *run, i64 *out_count) {
+/* Chunks of a source that is a variable, blocks of one that is a partition of rows. */
+static i64 source_pieces(const struct pipe_run *run) {
     u32 ref = run->pipe.pipe->source.ref;
-    if (ref == NO_VAR) {
-        *out_count = run->rows ? run->rows->chunks.count : 0;
-        return run->rows ? run->rows->chunks.items : NULL;
-    }
-    *out_count = run->x->vars[ref].chunks.count;
-    return run->x->vars[ref].chunks.items;
+    return ref != NO_VAR ? run->x->vars[ref].chunks.count : run->rows ? run->rows->count : 0;
 }
 
 static i64 part_rows(const struct pipe_run *run, i64 part) {
-    i64 count;
     const struct source *source = &run->pipe.pipe->source;
     switch (source->kind) {
     case SOURCE_TABLE:
         return run->x->versions[source->ref]->tablet_rows[part];
     case SOURCE_VAR:
-        return source_chunks(run, &count)[part]->rows;
+        return run->rows ? run->rows->blocks[part].rows
+                         : run->x->vars[source->ref].chunks.items[part]->rows;
     case SOURCE_DICT:
         return run->x->dict_lens[source->ref];
     case SOURCE_SERIES:
@@ -94,18 +89,17 @@ static FALLIBLE open_series(struct pipe_run *run) {
 static void find_parts(struct pipe_run *run) {
     const struct source *source = &run->pipe.pipe->source;
     struct arena *arena = run->x->arena;
-    i64 chunks = 0;
-    if (source->kind == SOURCE_VAR) {
-        (void)source_chunks(run, &chunks);
-    }
     run->part_count = run->provider                  ? 0
                       : source->kind == SOURCE_TABLE ? run->x->versions[source->ref]->tablet_count
-                      : source->kind == SOURCE_VAR   ? chunks
+                      : source->kind == SOURCE_VAR   ? source_pieces(run)
                                                      : 1;
-    run->part_morsels = NEW_ARRAY(arena, i64, run->part_count + 1);
-    run->part_starts = NEW_ARRAY(arena, i64, run->part_count + 1);
-    run->part_firsts = NEW_ARRAY(arena, i64, run->part_count + 1);
-    run->part_ends = NEW_ARRAY(arena, i64, run->part_count + 1);
+    if (!run->part_morsels || run->part_count > run->part_room) { /* or those of the partition before serve */
+        run->part_room = run->part_count;
+        run->part_morsels = NEW_ARRAY(arena, i64, run->part_count + 1);
+        run->part_starts = NEW_ARRAY(arena, i64, run->part_count + 1);
+        run->part_firsts = NEW_ARRAY(arena, i64, run->part_count + 1);
+        run->part_ends = NEW_ARRAY(arena, i64, run->part_count + 1);
+    }
     for (i64 p = 0; p < run->part_count; p++) {
         run->part_starts[p + 1] = run->part_starts[p] + part_rows(run, p);
     }
@@ -221,7 +215,7 @@ static void worker_close(struct worker *w) {
     hold_end(w);
     mem_free(mem, w->const_memory, w->const_bytes);
     mem_free(mem, w->temp_memory, w->temp_bytes);
-    mem_free(mem, w->block, w->block_bytes);
+    row_room_fini(&w->block, mem);
     heap_fini(&w->heap);
     best_close(w);
     meet_close(w);
@@ -332,8 +326,7 @@ static void set_source(struct worker *w, i64 part, i64 first) {
         w->deleted = version_deleted(x->versions[source->ref], part);
         w->row_start = x->versions[source->ref]->row_starts[part];
     } else if (source->kind == SOURCE_VAR) {
-        i64 count;
-        w->chunk = source_chunks(w->run, &count)[part];
+        w->chunk = w->run->rows ? &w->block.chunk : x->vars[source->ref].chunks.items[part];
         w->chunk_first = first;
         w->row_start = w->run->part_starts[part] + first;
     }
@@ -388,10 +381,10 @@ static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
     i64 part = starts_find(run->part_morsels, run->part_count, morsel);
     i64 first = run->part_firsts[part] + (morsel - run->part_morsels[part]) * run->morsel_rows;
     i64 rows = MIN_OF(run->morsel_rows, run->part_ends[part] - first);
-    set_source(w, part, first);
     if (run->rows) {
-        TRY(row_part_load(w, w->chunk, &w->chunk));
+        TRY(row_block_load(run->from, &run->rows->blocks[part], &w->block, &w->err));
     }
+    set_source(w, part, first);
     w->morsel = run->morsel_base + morsel;
     w->morsel_out = 0;
     w->enough = run->limit == 0;

@@ -27,6 +27,8 @@ enum {
     SHARE_BITS = 2, /* a share of a partition becomes so many more */
     SHARE_BITS_MOST = 16,
     EMIT_BATCH = 1024,
+    TAIL_ROWS_MIN = 1 << 10, /* of a chunk to which partitions of a cut add, one after the other */
+    TAIL_ROWS_MAX = 16 << 10,
     SHARE_LEAST = 4 << 10, /* states of a share that is divided no more */
     GROWN_SHARE = 8, /* rows per group from which a large table is worth its misses */
 #ifdef WF_HARD
@@ -61,6 +63,7 @@ struct agg_worker {
     i64 rows;  /* since the table was empty */
     i64 bound; /* GROWS: groups at which to look again */
     struct agg_parts *parts;
+    struct agg_parts *spare_parts; /* the struct of those that there were */
 };
 
 struct agg_state {
@@ -73,6 +76,10 @@ struct agg_state {
     i32 active_count;
     i64 slot_keys; /* the keys of all tables are slots below; 0 = not so */
     i64 parts_together; /* partitions that one task merges; 0 = there are none */
+    struct chunk *tail; /* has room for tail_room rows: what the next partition of a cut gives; under the lock */
+    i64 tail_room;
+    i64 rested; /* chunks of the answer that wait where rows at rest do */
+    struct agg_worker **spare; /* by worker: structs that the partition before used; NULL = none did */
 };
 
 static u8 choose_form(const struct pipe_run *run, const struct sink *def) {
@@ -256,7 +263,7 @@ static FALLIBLE look_again(struct worker *w, u32 sink_no, struct agg_worker *agg
 
 static void open_parts(struct worker *w, u32 sink_no, struct agg_worker *agg, bool refused) {
     if (!agg->parts) {
-        agg->parts = NEW(&w->arena, struct agg_parts);
+        agg->parts = agg->spare_parts ? agg->spare_parts : NEW(&w->arena, struct agg_parts);
         parts_init(agg->parts, w->run->x->mem, 1 + (i64)w->run->sinks[sink_no].sink->word_count,
                    w->run->worker_count);
     }
@@ -350,7 +357,8 @@ static FALLIBLE agg_consume(struct worker *w, u32 sink_no, struct frame *fr) {
     const struct agg_state *state = w->run->sinks[sink_no].state;
     struct agg_worker *agg = w->sinks[sink_no];
     if (!agg) {
-        agg = NEW(&w->arena, struct agg_worker);
+        agg = state->spare ? state->spare[w->number] : NULL;
+        agg = agg ? agg : NEW(&w->arena, struct agg_worker);
         w->sinks[sink_no] = agg;
         agg->owner = w;
         TRY(open_worker(w, sink_no, agg));
@@ -371,26 +379,97 @@ static struct agg_worker *agg_of(const struct pipe_run *run, i32 worker, u32 sin
     return run->workers[worker] ? run->workers[worker]->sinks[sink_no] : NULL;
 }
 
-static struct chunk *result_chunk(struct exec *x, const struct sink *sink, i64 rows) {
-    return chunk_new(x, &x->program->vars[sink->var], rows, false);
+/* Rows of the answer that are to be written: from `first` on. */
+struct agg_rows {
+    struct chunk *chunk; /* NULL: memory is refused */
+    i64 first;
+};
+
+static i64 *rows_of(const struct agg_rows *rows, u32 col) {
+    return (i64 *)rows->chunk->cols[col].data + rows->first;
+}
+
+/* A chunk that is filled where it can be written to. */
+static struct chunk *tail_new(struct exec *x, u32 var, i64 room) {
+    const struct var *def = &x->program->vars[var];
+    struct chunk *chunk = chunk_view_new(x, def->col_count);
+    for (u32 c = 0; c < def->col_count && chunk; c++) {
+        struct buffer *data = buffer_new_at(x->mem, room * kind_bytes[def->kinds[c]], BUFFER_WORK);
+        chunk->buffers[2 * c] = data;
+        chunk->cols[c] = (struct column){def->kinds[c], data ? data->data : NULL, NULL};
+        if (!data) {
+            chunk_release(chunk);
+            chunk = NULL;
+        }
+    }
+    return chunk;
+}
+
+/* Chunks that get no more rows wait with others. */
+static void rest_chunks(struct pipe_run *run, u32 sink_no) {
+    const struct variable *v = &run->x->vars[run->sinks[sink_no].sink->var];
+    struct agg_state *state = run->sinks[sink_no].state;
+    for (; state->rested < v->chunks.count; state->rested++) {
+        struct chunk *chunk = v->chunks.items[state->rested];
+        if (chunk == state->tail) {
+            break;
+        }
+        for (u32 c = 0; c < chunk->col_count; c++) {
+            buffer_rest(chunk->buffers[2 * c]);
+            chunk->cols[c].data = chunk->buffers[2 * c]->data;
+        }
+    }
+}
+
+/* Many partitions of a cut give few rows each: they share chunks, or those would be most of the memory. */
+static struct agg_rows result_rows(struct pipe_run *run, u32 sink_no, i64 rows) {
+    struct exec *x = run->x;
+    struct agg_state *state = run->sinks[sink_no].state;
+    u32 var = run->sinks[sink_no].sink->var;
+    struct agg_rows out = {NULL, 0};
+    mutex_lock(&x->lock);
+    if (rows <= state->tail_room) {
+        out = (struct agg_rows){state->tail, state->tail->rows};
+        state->tail_room -= rows;
+        state->tail->rows += rows;
+        x->vars[var].rows += rows;
+    }
+    i64 room = MIN_OF(MAX_OF(x->vars[var].rows, (i64)TAIL_ROWS_MIN), (i64)TAIL_ROWS_MAX);
+    mutex_unlock(&x->lock);
+    if (out.chunk) {
+        return out;
+    }
+    out.chunk = run->feeds ? tail_new(x, var, MAX_OF(room, rows)) : chunk_new(x, &x->program->vars[var], rows, false);
+    if (!out.chunk) {
+        return out;
+    }
+    room = run->feeds ? MAX_OF(room, rows) : rows;
+    out.chunk->rows = rows;
+    variable_append(x, var, out.chunk);
+    mutex_lock(&x->lock);
+    if (room - rows > state->tail_room) {
+        state->tail = out.chunk;
+        state->tail_room = room - rows;
+    }
+    mutex_unlock(&x->lock);
+    return out;
 }
 
 static FALLIBLE combine_one(struct pipe_run *run, u32 sink_no) {
     const struct sink *sink = run->sinks[sink_no].sink;
-    struct chunk *chunk = result_chunk(run->x, sink, 1);
-    if (!chunk) {
+    struct agg_rows out = result_rows(run, sink_no, 1);
+    if (!out.chunk) {
         return memory_refused(run->x->mem, run->x->err, 64);
     }
-    *(i64 *)chunk->cols[0].data = 0;
+    *rows_of(&out, 0) = 0;
     for (u32 i = 0; i < sink->word_count; i++) {
         i64 word = word_identity(sink->words[i]);
         for (i32 k = 0; k < run->worker_count; k++) {
             const struct agg_worker *agg = agg_of(run, k, sink_no);
             word = agg ? word_apply(sink->words[i], word, agg->words[i]) : word;
         }
-        *(i64 *)chunk->cols[1 + i].data = word;
+        *rows_of(&out, 1 + i) = word;
     }
-    variable_append(run->x, sink->var, chunk);
     return ERR_OK;
 }
 
@@ -425,22 +504,24 @@ static FALLIBLE combine_tiny(struct pipe_run *run, u32 sink_no) {
     for (i64 key = 0; key < state->keys; key++) {
         rows += tiny_seen(run, sink_no, key);
     }
-    struct chunk *chunk = rows ? result_chunk(run->x, sink, rows) : NULL;
-    if (!chunk) {
-        return rows ? memory_refused(run->x->mem, run->x->err, rows * 8) : ERR_OK;
+    if (rows == 0) {
+        return ERR_OK;
+    }
+    struct agg_rows out = result_rows(run, sink_no, rows);
+    if (!out.chunk) {
+        return memory_refused(run->x->mem, run->x->err, rows * 8);
     }
     i64 at = 0;
     for (i64 key = 0; key < state->keys; key++) {
         if (!tiny_seen(run, sink_no, key)) {
             continue;
         }
-        ((i64 *)chunk->cols[0].data)[at] = key;
+        rows_of(&out, 0)[at] = key;
         for (u32 i = 0; i < sink->word_count; i++) {
-            ((i64 *)chunk->cols[1 + i].data)[at] = tiny_word(run, sink_no, i, key);
+            rows_of(&out, 1 + i)[at] = tiny_word(run, sink_no, i, key);
         }
         at++;
     }
-    variable_append(run->x, sink->var, chunk);
     return ERR_OK;
 }
 
@@ -459,11 +540,7 @@ static void split_worker(void *arg, i64 i, i32 number) {
     if (!agg || (agg->groups.count == 0 && agg->runs.pieces.count == 0)) {
         return;
     }
-    if (!agg->parts) {
-        agg->parts = NEW(&run->workers[i]->arena, struct agg_parts);
-        parts_init(agg->parts, run->x->mem, 1 + (i64)run->sinks[task->sink_no].sink->word_count,
-                   run->worker_count);
-    }
+    open_parts(agg->owner, task->sink_no, agg, false);
     bool fine = parts_add_groups(agg->parts, &agg->groups);
     for (i64 p = 0; p < agg->runs.pieces.count && fine; p++) {
         fine = runs_to_parts(agg->parts, agg->runs.pieces.items[p]);
@@ -541,7 +618,10 @@ static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
     struct agg_state *state = run->sinks[sink_no].state;
     i64 total = 0;
     bool parted = false;
-    state->active = NEW_ARRAY(run->x->arena, struct agg_worker *, run->worker_count + 1);
+    if (!state->active) {
+        state->active = NEW_ARRAY(run->x->arena, struct agg_worker *, run->worker_count + 1);
+    }
+    state->active_count = 0;
     for (i32 k = 0; k < run->worker_count; k++) {
         struct agg_worker *agg = agg_of(run, k, sink_no);
         if (agg) {
@@ -599,17 +679,18 @@ static FALLIBLE agg_combine(struct pipe_run *run, u32 sink_no) {
 }
 
 /* Rows of a table become columns. */
-static FALLIBLE emit_groups(struct worker *w, const struct sink *sink, const struct groups *g) {
+static FALLIBLE emit_groups(struct worker *w, u32 sink_no, const struct groups *g) {
     struct exec *x = w->run->x;
+    const struct sink *sink = w->run->sinks[sink_no].sink;
     if (g->count == 0) {
         return ERR_OK;
     }
-    struct chunk *chunk = result_chunk(x, sink, g->count);
-    if (!chunk) {
+    struct agg_rows rows = result_rows(w->run, sink_no, g->count);
+    if (!rows.chunk) {
         return memory_refused(x->mem, &w->err, g->count * g->stride * (i64)sizeof(i64));
     }
     for (u32 c = 0; c < 1 + sink->word_count; c++) {
-        i64 *out = chunk->cols[c].data;
+        i64 *out = rows_of(&rows, c);
         i64 batch[EMIT_BATCH]; /* what goes to temporary space is put together first */
         for (i64 r = 0; r < g->count; r += EMIT_BATCH) {
             i64 n = MIN_OF(g->count - r, (i64)EMIT_BATCH);
@@ -619,7 +700,6 @@ static FALLIBLE emit_groups(struct worker *w, const struct sink *sink, const str
             mem_copy(x->mem, out + r, batch, n * (i64)sizeof(i64));
         }
     }
-    variable_append(x, sink->var, chunk);
     return ERR_OK;
 }
 
@@ -689,8 +769,9 @@ static bool merge_key(const struct agg_state *state, const struct sink *sink, i6
 }
 
 /* A range of the keys, out of the tables as they are. */
-static FALLIBLE finish_slots(struct worker *w, const struct sink *sink,
-                             const struct agg_state *state, i64 partition) {
+static FALLIBLE finish_slots(struct worker *w, u32 sink_no, i64 partition) {
+    const struct sink *sink = w->run->sinks[sink_no].sink;
+    const struct agg_state *state = w->run->sinks[sink_no].state;
     i64 first = state->slot_keys * partition / SLOT_PARTS;
     i64 end = state->slot_keys * (partition + 1) / SLOT_PARTS;
     i64 rows = 0;
@@ -704,8 +785,8 @@ static FALLIBLE finish_slots(struct worker *w, const struct sink *sink,
     if (rows == 0) {
         return ERR_OK;
     }
-    struct chunk *chunk = result_chunk(w->run->x, sink, rows);
-    if (!chunk) {
+    struct agg_rows out = result_rows(w->run, sink_no, rows);
+    if (!out.chunk) {
         return memory_refused(w->run->x->mem, &w->err, rows * (1 + (i64)sink->word_count) * 8);
     }
     i64 *words = NEW_ARRAY(&w->arena, i64, sink->word_count + 1);
@@ -714,13 +795,12 @@ static FALLIBLE finish_slots(struct worker *w, const struct sink *sink,
         if (!merge_key(state, sink, key, words)) {
             continue;
         }
-        ((i64 *)chunk->cols[0].data)[at] = key;
+        rows_of(&out, 0)[at] = key;
         for (u32 i = 0; i < sink->word_count; i++) {
-            ((i64 *)chunk->cols[1 + i].data)[at] = words[i];
+            rows_of(&out, 1 + i)[at] = words[i];
         }
         at++;
     }
-    variable_append(w->run->x, sink->var, chunk);
     return ERR_OK;
 }
 
@@ -760,7 +840,7 @@ static FALLIBLE finish_share(struct worker *w, u32 sink_no, struct agg_share sha
         fine = groups_init_least(&merged, mem, sink->word_count, sink->words) &&
                merge_all(&merged, state, &share);
     }
-    wf_status status = fine ? emit_groups(w, sink, &merged)
+    wf_status status = fine ? emit_groups(w, sink_no, &merged)
                             : sink_refused(w, merged.cap * merged.stride * 16);
     groups_fini(&merged);
     return status;
@@ -768,13 +848,12 @@ static FALLIBLE finish_share(struct worker *w, u32 sink_no, struct agg_share sha
 
 static FALLIBLE agg_finish(struct worker *w, u32 sink_no, i64 partition) {
     struct pipe_run *run = w->run;
-    const struct sink *sink = run->sinks[sink_no].sink;
     const struct agg_state *state = run->sinks[sink_no].state;
     if (state->slot_keys) {
-        return finish_slots(w, sink, state, partition);
+        return finish_slots(w, sink_no, partition);
     }
     if (state->active_count <= 1 && !state->parts_together) {
-        return state->active_count ? emit_groups(w, sink, &state->active[0]->groups) : ERR_OK;
+        return state->active_count ? emit_groups(w, sink_no, &state->active[0]->groups) : ERR_OK;
     }
     i64 first = partition * state->parts_together;
     return finish_share(w, sink_no,
@@ -800,8 +879,16 @@ static void agg_close(struct pipe_run *run, u32 sink_no) {
 void agg_turn(struct pipe_run *run, u32 sink_no) {
     struct agg_state *state = run->sinks[sink_no].state;
     agg_close(run, sink_no);
+    rest_chunks(run, sink_no);
+    if (!state->spare) {
+        state->spare = NEW_ARRAY(run->x->arena, struct agg_worker *, run->worker_count + 1);
+    }
     for (i32 k = 0; k < run->worker_count; k++) {
-        if (run->workers[k]) {
+        struct agg_worker *agg = agg_of(run, k, sink_no);
+        if (agg) {
+            struct agg_parts *parts = agg->parts ? agg->parts : agg->spare_parts;
+            *agg = (struct agg_worker){.spare_parts = parts};
+            state->spare[k] = agg;
             run->workers[k]->sinks[sink_no] = NULL;
         }
     }
@@ -809,5 +896,15 @@ void agg_turn(struct pipe_run *run, u32 sink_no) {
     state->slot_keys = state->parts_together = 0;
 }
 
+static void agg_end(struct pipe_run *run, u32 sink_no) {
+    struct agg_state *state = run->sinks[sink_no].state;
+    agg_close(run, sink_no);
+    if (state && run->feeds) {
+        state->tail = NULL;
+        state->tail_room = 0;
+        rest_chunks(run, sink_no);
+    }
+}
+
 const struct sink_class sink_agg = {agg_begin,  agg_consume, agg_combine,
-                                    agg_finish, agg_close};
+                                    agg_finish, agg_end};

@@ -1,14 +1,15 @@
 /* sink_parts.c: rows set aside by partition, between the pieces of a pipeline that was cut.
  *
  * Every worker fills a block of each partition in memory: columns, then the bytes of their texts. A block
- * that is full goes to temporary space as a whole and is a chunk of its partition there, its texts being
+ * that is full goes to temporary space as a whole and is a block of its partition there, its texts being
  * views into it. So whoever reads a partition reads a few long pieces, texts among them, and nothing
  * else of the file. */
 #include "cpu/cut.h"
 
 enum {
     FILL_SHARE = 16, /* of the memory that is left: blocks being filled */
-    BLOCK_LEAST = 4 << 10, /* a page: less is not worth its chunk */
+    BLOCK_LEAST = 4 << 10, /* a page: temporary space has no smaller ones */
+    BLOCKS_LEAST = 8, /* of a partition's list */
     FILL_MOST = 4, /* ... however small they are */
     BLOCK_MOST = 128 << 10,
     COLUMN_ALIGN = 16
@@ -53,18 +54,45 @@ struct row_parts *row_parts_new(struct exec *x, const struct cut *cut, i32 level
     return parts;
 }
 
-void row_part_release(struct row_part *part) {
-    for (i64 i = 0; i < part->chunks.count; i++) {
-        chunk_release(part->chunks.items[i]);
+void row_part_release(struct row_parts *parts, i64 part) {
+    struct row_part *p = &parts->parts[part];
+    struct memory *mem = parts->x->mem;
+    for (i64 i = 0; i < p->count; i++) {
+        mem_free(mem, p->blocks[i].data, p->blocks[i].bytes);
+        buffer_release(p->blocks[i].extra);
     }
-    part->chunks.count = 0;
-    part->rows = 0;
+    mem_free(mem, p->blocks, p->cap * (i64)sizeof *p->blocks);
+    *p = (struct row_part){0};
 }
 
 void row_parts_release(struct row_parts *parts) {
     for (i64 p = 0; parts && p < parts->count; p++) {
-        row_part_release(&parts->parts[p]);
+        row_part_release(parts, p);
     }
+}
+
+/* Under the lock; false: memory is refused. */
+static bool add_block(struct row_parts *parts, i64 part, const struct row_block *block) {
+    struct row_part *p = &parts->parts[part];
+    struct memory *mem = parts->x->mem;
+    if (p->count == p->cap) {
+        i64 cap = MAX_OF(2 * p->cap, (i64)BLOCKS_LEAST);
+        struct row_block *grown = mem_alloc(mem, cap * (i64)sizeof *grown);
+        if (!grown) {
+            return false;
+        }
+        if (p->count) {
+            memcpy(grown, p->blocks, (size_t)p->count * sizeof *grown);
+        }
+        mem_free(mem, p->blocks, p->cap * (i64)sizeof *grown);
+        p->blocks = grown;
+        p->cap = cap;
+    }
+    p->blocks[p->count++] = *block;
+    p->rows += block->rows;
+    parts->rows += block->rows;
+    parts->bytes += block->bytes;
+    return true;
 }
 
 static struct filler *filler_new(struct row_parts *parts, struct arena *arena, struct error *err) {
@@ -95,15 +123,19 @@ static void filler_close(struct filler *f) {
     }
 }
 
-/* Columns move together, so that a block that is not full is one piece, too. */
-static i64 close_ranks(const struct filler *f, const struct fill *fill, i64 *starts) {
+/* What a column of so many rows takes of a block that is closed. */
+static i64 column_bytes(const struct cut *cut, u32 col, i64 rows) {
+    return ALIGN_UP(rows * kind_bytes[cut->kinds[col]], COLUMN_ALIGN);
+}
+
+/* Columns move together, so that a block that is not full is one piece, too. Gives where texts begin. */
+static i64 close_ranks(const struct filler *f, const struct fill *fill) {
     const struct cut *cut = f->parts->cut;
     i64 at = 0;
     for (u32 c = 0; c < cut->col_count; c++) {
         i64 bytes = fill->rows * kind_bytes[cut->kinds[c]];
         memmove(fill->block + at, fill->block + f->starts[c], (size_t)bytes);
-        starts[c] = at;
-        at += ALIGN_UP(bytes, COLUMN_ALIGN);
+        at += column_bytes(cut, c, fill->rows);
     }
     memmove(fill->block + at, fill->block + f->text_at, (size_t)fill->text_bytes);
     return at;
@@ -117,51 +149,35 @@ static void set_addresses(str *s, i64 rows, const u8 *texts) {
     }
 }
 
-/* Like BUFFER_ASIDE, but no page of it is touched. */
-static struct buffer *block_aside(struct memory *mem, i64 bytes) {
-    u8 *data = mem_alloc_aside(mem, bytes + BUFFER_PAD);
-    struct buffer *buf = data ? buffer_wrap(mem, data, bytes, NULL, NULL) : NULL;
-    if (!buf) {
-        mem_free(mem, data, bytes + BUFFER_PAD);
-    }
-    return buf;
-}
-
 /* A block to temporary space. `extra`: a text that is longer than blocks are, or NULL; it goes along. */
 static FALLIBLE flush(struct filler *f, i64 p, struct buffer *extra) {
     struct row_parts *parts = f->parts;
     struct exec *x = parts->x;
     const struct cut *cut = parts->cut;
     struct fill *fill = &f->fills[p];
-    i64 starts[512];
-    ASSERT(cut->col_count <= COUNT_OF(starts));
-    i64 text_at = close_ranks(f, fill, starts);
-    i64 bytes = text_at + fill->text_bytes;
-    struct buffer *aside = block_aside(x->mem, bytes);
-    struct chunk *chunk = aside ? chunk_view_new(x, cut->col_count) : NULL;
-    if (!chunk) {
-        buffer_release(aside);
+    i64 text_at = close_ranks(f, fill);
+    struct row_block block = {.bytes = text_at + fill->text_bytes, .rows = fill->rows, .extra = extra};
+    block.data = mem_alloc_aside(x->mem, block.bytes);
+    if (!block.data) {
         buffer_release(extra);
-        return memory_refused(x->mem, f->err, bytes);
+        return memory_refused(x->mem, f->err, block.bytes);
     }
-    chunk->rows = fill->rows;
-    chunk->buffers[0] = aside;
-    chunk->buffers[1] = extra;
+    i64 at = 0;
     for (u32 c = 0; c < cut->col_count; c++) {
-        chunk->cols[c].kind = cut->kinds[c];
-        chunk->cols[c].data = aside->data + starts[c];
         if (cut->kinds[c] == KIND_STR) {
-            set_addresses((str *)(void *)(fill->block + starts[c]), fill->rows,
-                          aside->data + text_at);
+            set_addresses((str *)(void *)(fill->block + at), fill->rows, block.data + text_at);
         }
+        at += column_bytes(cut, c, fill->rows);
     }
-    mem_copy(x->mem, aside->data, fill->block, bytes);
+    mem_copy(x->mem, block.data, fill->block, block.bytes);
     mutex_lock(&x->lock);
-    VEC_PUSH(x->arena, &parts->parts[p].chunks, chunk);
-    parts->parts[p].rows += fill->rows;
-    parts->rows += fill->rows;
-    parts->bytes += bytes;
+    bool fine = add_block(parts, p, &block);
     mutex_unlock(&x->lock);
+    if (!fine) {
+        mem_free(x->mem, block.data, block.bytes);
+        buffer_release(extra);
+        return memory_refused(x->mem, f->err, parts->parts[p].cap * 2 * (i64)sizeof block);
+    }
     fill->rows = fill->text_bytes = 0;
     return ERR_OK;
 }
@@ -353,52 +369,63 @@ const struct sink_class sink_parts = {parts_begin, parts_consume, parts_combine,
 
 /* reading */
 
+void row_room_fini(struct row_room *room, struct memory *mem) {
+    mem_free(mem, room->data, room->bytes);
+    mem_free(mem, room->chunk.cols, room->chunk.col_count * (i64)sizeof(struct column));
+    *room = (struct row_room){0};
+}
+
+static FALLIBLE room_reserve(struct row_room *room, struct memory *mem, u32 col_count, i64 bytes,
+                             struct error *err) {
+    if (room->bytes >= bytes && room->chunk.cols) {
+        return ERR_OK;
+    }
+    row_room_fini(room, mem);
+    i64 col_bytes = col_count * (i64)sizeof(struct column);
+    room->chunk.cols = mem_alloc(mem, col_bytes);
+    room->chunk.col_count = room->chunk.cols ? col_count : 0;
+    room->data = room->chunk.cols ? mem_alloc(mem, bytes) : NULL;
+    room->bytes = room->data ? bytes : 0;
+    return room->data ? ERR_OK : memory_refused(mem, err, bytes);
+}
+
 /* A block comes to memory as a whole; its texts then lie there, too. */
-wf_status row_part_load(struct worker *w, const struct chunk *from, const struct chunk **out) {
-    struct memory *mem = w->run->x->mem;
-    const struct buffer *aside = from->buffers[0];
-    if (w->block_bytes < aside->bytes + BUFFER_PAD) {
-        mem_free(mem, w->block, w->block_bytes);
-        w->block_bytes = aside->bytes + BUFFER_PAD;
-        w->block = mem_alloc(mem, w->block_bytes);
-        if (!w->block) {
-            i64 bytes = w->block_bytes;
-            w->block_bytes = 0;
-            return memory_refused(mem, &w->err, bytes);
-        }
-    }
-    if (!w->block_chunk.cols) {
-        w->block_chunk.cols = NEW_ARRAY(&w->arena, struct column, from->col_count);
-    }
-    mem_copy(mem, w->block, aside->data, aside->bytes);
-    struct chunk *chunk = &w->block_chunk;
+wf_status row_block_load(const struct row_parts *parts, const struct row_block *from,
+                         struct row_room *room, struct error *err) {
+    struct memory *mem = parts->x->mem;
+    const struct cut *cut = parts->cut;
+    TRY(room_reserve(room, mem, cut->col_count, from->bytes + BUFFER_PAD, err));
+    mem_copy(mem, room->data, from->data, from->bytes);
+    struct chunk *chunk = &room->chunk;
     chunk->rows = from->rows;
-    chunk->col_count = from->col_count;
     chunk->mem = mem;
-    for (u32 c = 0; c < from->col_count; c++) {
-        u8 *data = w->block + ((const u8 *)from->cols[c].data - aside->data);
-        chunk->cols[c] = (struct column){from->cols[c].kind, data, NULL};
+    i64 at = 0;
+    for (u32 c = 0; c < cut->col_count; c++) {
+        u8 *data = room->data + at;
+        chunk->cols[c] = (struct column){cut->kinds[c], data, NULL};
         str *s = (str *)(void *)data;
-        for (i64 i = 0; from->cols[c].kind == KIND_STR && i < from->rows; i++) {
-            u64 at = s[i].addr - (u64)(size_t)aside->data;
-            s[i].addr = at <= (u64)aside->bytes ? (u64)(size_t)w->block + at : s[i].addr;
+        for (i64 i = 0; cut->kinds[c] == KIND_STR && i < from->rows; i++) {
+            u64 text = s[i].addr - (u64)(size_t)from->data;
+            s[i].addr = text <= (u64)from->bytes ? (u64)(size_t)room->data + text : s[i].addr;
         }
+        at += column_bytes(cut, c, from->rows);
     }
-    *out = chunk;
     return ERR_OK;
 }
 
 /* splitting again */
 
-static FALLIBLE split_chunk(struct filler *f, const struct chunk *chunk) {
+static FALLIBLE split_block(struct filler *f, const struct row_parts *from, const struct row_block *block,
+                            struct row_room *room) {
     const struct cut *cut = f->parts->cut;
     const void *cols[512], *by[3];
     ASSERT(cut->col_count <= COUNT_OF(cols));
+    TRY(row_block_load(from, block, room, f->err));
     for (u32 c = 0; c < cut->col_count; c++) {
-        cols[c] = chunk->cols[c].data;
+        cols[c] = room->chunk.cols[c].data;
     }
     telling(cut, cols, by);
-    for (i64 i = 0; i < chunk->rows; i++) {
+    for (i64 i = 0; i < block->rows; i++) {
         TRY(put_row(f, cols, i, part_of(f->parts, by, i)));
     }
     return exec_check(f->parts->x);
@@ -409,11 +436,13 @@ wf_status row_part_split(struct row_parts *from, i64 part, struct row_parts **ou
     struct row_parts *parts = row_parts_new(x, from->cut, from->level + 1, 1);
     struct filler *f = filler_new(parts, x->arena, x->err);
     struct row_part *rows = &from->parts[part];
+    struct row_room room = {0};
     wf_status status = ERR_OK;
-    for (i64 c = 0; c < rows->chunks.count && !status; c++) {
-        status = split_chunk(f, rows->chunks.items[c]);
+    for (i64 b = 0; b < rows->count && !status; b++) {
+        status = split_block(f, from, &rows->blocks[b], &room);
     }
-    row_part_release(rows);
+    row_room_fini(&room, x->mem);
+    row_part_release(from, part);
     status = status ? status : flush_all(f);
     filler_close(f);
     if (status) {

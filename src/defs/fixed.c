@@ -31,6 +31,8 @@ static const struct fixed {
     {"default_transaction_isolation", "repeatable read",
      "repeatable read|read committed|read uncommitted"},
     {"transaction_isolation", "repeatable read", "repeatable read|read committed|read uncommitted"},
+    {"transaction_read_only", "off", NULL}, /* this and the next are the transaction's own (session/utility.c) */
+    {"transaction_deferrable", "off", NULL},
     {"default_transaction_read_only", "off", "off|false|0|no"},
     {"default_transaction_deferrable", "off", "off|false|0|no"},
     {"row_security", "on", NULL},

@@ -115,14 +115,14 @@ FN_SLOW i64 fn_dec_text(u8 *out, i128 a, i32 scale) {
 }
 
 /* hh:mm:ss.f */
-FN_SLOW i64 fn_clock_text(u8 *out, i64 us, u32 hour_width) {
+FN_SLOW i64 fn_clock_text(u8 *out, u64 us, u32 hour_width) {
     i64 n = 0;
-    fn_put_digits(out, &n, (u64)(us / HOUR_US), hour_width);
+    fn_put_digits(out, &n, us / (u64)HOUR_US, hour_width);
     fn_put(out, &n, ':');
-    fn_put_digits(out, &n, (u64)(us / MINUTE_US % 60), 2);
+    fn_put_digits(out, &n, us / (u64)MINUTE_US % 60u, 2);
     fn_put(out, &n, ':');
-    fn_put_digits(out, &n, (u64)(us / SECOND_US % 60), 2);
-    u32 fraction = (u32)(us % SECOND_US);
+    fn_put_digits(out, &n, us / (u64)SECOND_US % 60u, 2);
+    u32 fraction = (u32)(us % (u64)SECOND_US);
     u32 width = 6;
     while (fraction && fraction % 10 == 0) {
         fraction /= 10;
@@ -194,7 +194,7 @@ FN_SLOW i64 fn_moment_text(u8 *out, i64 a, b8 zoned, i32 east) {
     i64 day = fn_floor_div(local, DAY_US);
     i64 n = fn_day_text(out, (i32)day, &bc);
     fn_put(out, &n, ' ');
-    n += fn_clock_text(out ? out + n : out, local - day * DAY_US, 2);
+    n += fn_clock_text(out ? out + n : out, (u64)(local - day * DAY_US), 2);
     if (zoned) {
         fn_zone_text(out, &n, east);
     }
@@ -206,7 +206,7 @@ FN i64 fn_ts_text(u8 *out, i64 a) {
 }
 
 FN i64 fn_time_text(u8 *out, i64 a) {
-    return fn_clock_text(out, a, 2);
+    return fn_clock_text(out, (u64)a, 2);
 }
 
 /* A number of units, behind what was written before; nothing for none. */
@@ -242,8 +242,7 @@ FN_SLOW i64 fn_iv_text(u8 *out, i128 a) {
         if (x.us < 0 || negative) {
             fn_put(out, &n, (u8)(x.us < 0 ? '-' : '+'));
         }
-        u64 us = fn_magnitude(x.us);
-        n += fn_clock_text(out ? out + n : out, (i64)(us > (u64)I64_MAX ? (u64)I64_MAX : us), 2);
+        n += fn_clock_text(out ? out + n : out, fn_magnitude(x.us), 2);
     }
     return n;
 }

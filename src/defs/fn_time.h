@@ -169,10 +169,10 @@ FN_SLOW i128 fn_iv_scaled(f64 months, f64 days, f64 us, u8 *f) {
     f64 more_days =
         ((rest_s >= 86400.0) | (rest_s <= -86400.0)) ? fn_trunc_small(rest_s / 86400.0) : 0.0;
     rest_s -= more_days * 86400.0;
-    f64 total = us + rest_s * 1000000.0;
-    b8 us_fits = (b8)((total < 9.2233720368547e18) & (total > -9.2233720368547e18));
+    f64 total = fn_rint_small(us + rest_s * 1000000.0);
+    b8 us_fits = (b8)((total < 9223372036854775808.0) & (total >= -9223372036854775808.0));
     *f = (u8)(fits & us_fits ? *f : FAULT_INTERVAL_RANGE);
-    total = us_fits ? fn_rint_small(total) : 0.0;
+    total = us_fits ? total : 0.0;
     i64 all_days = (i64)whole_d + (i64)fn_trunc_small(month_days) + (i64)more_days;
     return fn_iv((i64)whole_m, all_days, (i64)total, f);
 }

@@ -235,13 +235,13 @@ static bool cut_words(struct sv s, struct words *w) {
 
 /* Numbers */
 
-/* A whole number at the beginning of *s; FAULT_INTERVAL_FIELD when it is too large. */
-static u8 read_whole(struct sv *s, i64 *out) {
+/* A whole number at the beginning of *s, or what is that far below zero; FAULT_INTERVAL_FIELD when it is too large. */
+static u8 read_whole(struct sv *s, bool negative, i64 *out) {
     i64 value = 0;
     bool over = false;
     for (; s->len > 0 && is_digit((u8)s->ptr[0]); s->ptr++, s->len--) {
         over = over || __builtin_mul_overflow(value, 10, &value) ||
-               __builtin_add_overflow(value, s->ptr[0] - '0', &value);
+               __builtin_add_overflow(value, negative ? '0' - s->ptr[0] : s->ptr[0] - '0', &value);
     }
     *out = value;
     return over ? FAULT_INTERVAL_FIELD : FAULT_NONE;
@@ -280,7 +280,7 @@ static u8 read_clock(struct sv s, i32 fields, bool negative, struct interval_sum
     i32 count = 0;
     u8 fault = FAULT_NONE;
     for (bool more = true; more && count < 3; count++) {
-        u8 over = read_whole(&s, &parts[count]);
+        u8 over = read_whole(&s, false, &parts[count]);
         fault = fault ? fault : over;
         more = s.len > 0 && s.ptr[0] == ':' && count < 2;
         s = more ? (struct sv){s.ptr + 1, s.len - 1} : s;
@@ -311,18 +311,18 @@ static u8 read_number(struct sv s, bool negative, const struct unit **unit,
                       struct interval_sum *sum, i32 *out_given) {
     i64 count = 0, months = 0;
     f64 fraction = 0;
-    u8 fault = read_whole(&s, &count);
+    u8 fault = read_whole(&s, negative, &count);
     if (fault) {
         return fault;
     }
     if (s.len > 0 && s.ptr[0] == '-') { /* years-months */
         s = (struct sv){s.ptr + 1, s.len - 1};
-        if (read_whole(&s, &months) || months >= 12) {
+        if (read_whole(&s, false, &months) || months >= 12) {
             return FAULT_INTERVAL_FIELD;
         }
         *unit = unit_of(GIVEN_MONTH);
         add_to(sum, &sum->months, negative ? -months : months, 1, true);
-        add_to(sum, &sum->months, negative ? -count : count, 12, true);
+        add_to(sum, &sum->months, count, 12, true);
         *out_given = GIVEN_MONTH;
         return s.len > 0 ? FAULT_TEXT_INTERVAL : FAULT_NONE;
     }
@@ -332,7 +332,7 @@ static u8 read_number(struct sv s, bool negative, const struct unit **unit,
     if (fault || !*unit) {
         return FAULT_TEXT_INTERVAL;
     }
-    add_unit(sum, negative ? -count : count, negative ? -fraction : fraction, *unit);
+    add_unit(sum, count, negative ? -fraction : fraction, *unit);
     *out_given = (*unit)->given;
     *out_given = *out_given == GIVEN_SECOND && fraction != 0 ? GIVEN_SECONDS : *out_given;
     *unit = *out_given == GIVEN_HOUR ? unit_of(GIVEN_DAY) : *unit;
@@ -366,9 +366,11 @@ static u8 read_words(const struct words *w, i32 fields, struct interval_sum *sum
         }
         given |= now;
     }
+    if (ago && sum->us == I64_MIN) {
+        return FAULT_INTERVAL_FIELD;
+    }
     if (ago) {
-        *sum = (struct interval_sum){-sum->years, -sum->months, -sum->days, 0 - sum->us,
-                                     sum->us == I64_MIN ? FAULT_INTERVAL_FIELD : FAULT_NONE};
+        *sum = (struct interval_sum){-sum->years, -sum->months, -sum->days, -sum->us, sum->fault};
     }
     return given ? sum->fault : FAULT_TEXT_INTERVAL;
 }

@@ -48,6 +48,7 @@ struct changed {
     const struct over *over;
     i64 wave, event; /* the latest event, and its wave */
 };
+enum { CHANGED_PAGE = 512 };
 struct link;
 /* A table in the cascade: as it was when the cascade came to it, and what has happened since. */
 struct site {
@@ -56,7 +57,8 @@ struct site {
     struct table_version *version;
     u64 *dead; /* by row of the version; NULL = none */
     i64 dead_count;
-    struct map changed; /* by row number: struct changed */
+    VEC(struct changed *) changed; /* each row once */
+    struct changed ***by_row;      /* the same by row number, in pages of CHANGED_PAGE rows; NULL = there is none */
     VEC(i64) log;       /* rows, as often as they changed */
     b8 linked;          /* `links` is made */
     VEC(struct link *) links;
@@ -154,7 +156,6 @@ static struct site *site_of(struct cascade *c, const struct edition_entry *entry
     site->oid = entry->object->oid;
     site->table = entry->object->table;
     site->version = version_retain(entry->version);
-    map_init(&site->changed, &c->arena);
     VEC_PUSH(&c->arena, &c->sites, site);
     return site;
 }
@@ -164,9 +165,26 @@ static bool is_dead(const struct site *site, i64 row) {
 }
 
 static struct changed *changed_of(const struct site *site, i64 row) {
-    return site->log.count
-               ? map_find(&site->changed, (struct sv){(const char *)&row, (i64)sizeof row})
-               : NULL;
+    struct changed **page = site->by_row ? site->by_row[row / CHANGED_PAGE] : NULL;
+    return page ? page[row % CHANGED_PAGE] : NULL;
+}
+
+static FALLIBLE changed_new(struct cascade *c, struct site *site, i64 row, struct changed **out) {
+    if (!site->by_row) {
+        site->by_row = NEW_ARRAY(&c->arena, struct changed **, site->version->rows / CHANGED_PAGE + 1);
+    }
+    TRY(arena_check(&c->arena, &c->conn->err));
+    struct changed ***page = &site->by_row[row / CHANGED_PAGE];
+    if (!*page) {
+        *page = NEW_ARRAY(&c->arena, struct changed *, CHANGED_PAGE);
+    }
+    struct changed *changed = NEW(&c->arena, struct changed);
+    changed->row = row;
+    changed->wave = -1;
+    (*page)[row % CHANGED_PAGE] = changed;
+    VEC_PUSH(&c->arena, &site->changed, changed);
+    *out = changed;
+    return ERR_OK;
 }
 
 static struct place place_of(struct cascade *c, const struct site *site, i64 row) {
@@ -278,10 +296,7 @@ static FALLIBLE set_value(struct cascade *c, struct site *site, i64 row, u32 col
                           const union lit *v) {
     struct changed *changed = changed_of(site, row);
     if (!changed) {
-        changed = NEW(&c->arena, struct changed);
-        changed->row = row;
-        changed->wave = -1;
-        map_set(&site->changed, (struct sv){(const char *)&changed->row, (i64)sizeof row}, changed);
+        TRY(changed_new(c, site, row, &changed));
     }
     if (changed->wave != c->wave) {
         struct place was = place_of(c, site, row);
@@ -586,12 +601,12 @@ static void push_updated(struct cascade *c, struct site *site, const struct tabl
 static FALLIBLE append_changed(struct cascade *c, struct site *site, struct table_version *less,
                                struct table_version **out) {
     const struct table *table = site->table;
-    i64 count = site->changed.entries.count, at = 0;
+    i64 count = site->changed.count, at = 0;
     struct input_col *cols = NEW_ARRAY(&c->arena, struct input_col, table->col_count);
     struct place *places = NEW_ARRAY(&c->arena, struct place, MAX_OF(count, 1));
     TRY(arena_check(&c->arena, &c->conn->err));
     for (i64 i = 0; i < count; i++) {
-        const struct changed *changed = site->changed.entries.items[i].value;
+        const struct changed *changed = site->changed.items[i];
         if (!is_dead(site, changed->row)) {
             places[at++] = place_of(c, site, changed->row);
         }
@@ -613,7 +628,7 @@ static FALLIBLE append_changed(struct cascade *c, struct site *site, struct tabl
 }
 
 static FALLIBLE finish_site(struct cascade *c, struct site *site) {
-    i64 *rows = NEW_ARRAY(&c->arena, i64, site->dead_count + site->changed.entries.count + 1);
+    i64 *rows = NEW_ARRAY(&c->arena, i64, site->dead_count + site->changed.count + 1);
     i64 count = 0;
     TRY(arena_check(&c->arena, &c->conn->err));
     for (i64 word = 0; site->dead && word <= site->version->rows / 64; word++) {
@@ -621,8 +636,8 @@ static FALLIBLE finish_site(struct cascade *c, struct site *site) {
             rows[count++] = word * 64 + __builtin_ctzll(bits);
         }
     }
-    for (i64 i = 0; i < site->changed.entries.count; i++) {
-        const struct changed *changed = site->changed.entries.items[i].value;
+    for (i64 i = 0; i < site->changed.count; i++) {
+        const struct changed *changed = site->changed.items[i];
         rows[count] = changed->row;
         count += !is_dead(site, changed->row);
     }

@@ -5,7 +5,7 @@
  * UPDATE they become a small table `excluded`, whose last columns are where they come in the source
  * and the number of the row in conflict, and the SET clause runs as an ordinary UPDATE of the target
  * from it. What it changes and what is simply inserted make one new version, in the order of the
- * source. */
+ * source. What several keys leave out of very many rows: see decision 0095. */
 #include "session/session_int.h"
 
 #include <stdlib.h>
@@ -127,8 +127,9 @@ static u32 only_arbiter(const struct conflict *c) {
  * the others are. */
 static FALLIBLE meet_rows(struct conflict *c, u32 key) {
     b8 *twin = c->insert; /* until it is what its name says */
-    TRY(version_meet(c->table, key, c->base, &c->rows->mem, c->all->rows, c->all->cols, twin,
-                     c->target, &c->conn->err));
+    struct key_meets met = {.twin = twin, .row = c->target};
+    TRY(version_meet(c->table, key, c->base, &c->rows->mem, c->all->rows, c->all->cols, &met,
+                     &c->conn->err));
     for (i64 row = 0; row < c->all->rows; row++) {
         if (twin[row] && c->update) {
             return twice(c->conn);
@@ -136,6 +137,62 @@ static FALLIBLE meet_rows(struct conflict *c, u32 key) {
         c->insert[row] = !twin[row] && c->target[row] < 0;
         c->inserted += c->insert[row];
         c->updated += c->target[row] >= 0;
+    }
+    return ERR_OK;
+}
+
+/* The rows that are given with one key share a bit: whether a row that is there has it, or one of them is inserted. */
+struct claims {
+    i64 *first; /* by row: whose bit it is; -1 = nobody's */
+    u64 *taken;
+};
+
+static void claim(struct claims *claims, i64 row) {
+    i64 at = claims->first[row];
+    if (at >= 0) {
+        claims->taken[at >> 6] |= 1ULL << (at & 63);
+    }
+}
+
+static bool is_claimed(const struct claims *claims, i64 row) {
+    i64 at = claims->first[row];
+    return at >= 0 && claims->taken[at >> 6] >> (at & 63) & 1;
+}
+
+/* DO NOTHING for several keys: a row that is left out by one of them takes none of the others. What each key meets,
+ * and which rows have it together, is found key by key; then rows are dealt with in their order. */
+static FALLIBLE meet_keys(struct conflict *c) {
+    struct arena *arena = &c->rows->arena;
+    u32 keys = c->table->key_count;
+    i64 count = c->all->rows;
+    struct claims *claims = NEW_ARRAY(arena, struct claims, keys);
+    ASSERT(!c->update);
+    for (u32 k = 0; k < keys; k++) {
+        claims[k].first = NEW_ARRAY(arena, i64, count);
+        claims[k].taken = NEW_ARRAY(arena, u64, count / 64 + 1);
+    }
+    TRY(arena_check(arena, &c->conn->err));
+    for (u32 k = 0; k < keys; k++) {
+        struct key_meets met = {.twin = c->insert, .row = c->target, .first = claims[k].first};
+        TRY(version_meet(c->table, k, c->base, &c->rows->mem, count, c->all->cols, &met,
+                         &c->conn->err));
+        for (i64 row = 0; row < count; row++) {
+            if (c->target[row] >= 0) {
+                claim(&claims[k], row);
+            }
+        }
+    }
+    for (i64 row = 0; row < count; row++) {
+        bool taken = false;
+        for (u32 k = 0; k < keys; k++) {
+            taken = taken || is_claimed(&claims[k], row);
+        }
+        for (u32 k = 0; k < keys && !taken; k++) {
+            claim(&claims[k], row);
+        }
+        c->insert[row] = !taken;
+        c->inserted += !taken;
+        c->target[row] = -1;
     }
     return ERR_OK;
 }
@@ -160,6 +217,10 @@ static FALLIBLE sort_rows(struct conflict *c) {
     if (count >= MANY && only < c->table->key_count) {
         TRY(arena_check(arena, &c->conn->err));
         return meet_rows(c, only);
+    }
+    if (count >= MANY && !c->update && c->table->key_count > 1) {
+        TRY(arena_check(arena, &c->conn->err));
+        return meet_keys(c);
     }
     struct sv *texts = NEW_ARRAY(arena, struct sv, c->table->key_count + 1);
     c->finders = NEW_ARRAY(arena, struct key_finder, c->table->key_count + 1);

@@ -120,6 +120,7 @@ struct tx {
     b8 open;   /* by BEGIN */
     b8 failed; /* until ROLLBACK */
     b8 read_only, asked; /* asked: a statement ran that is not SET */
+    b8 deferrable;       /* only shown */
     i32 depth;                    /* statements that run: a CALL may run others */
     i64 start_us;                 /* what now() says */
     struct edition *base, *mine;  /* NULL until something is read */

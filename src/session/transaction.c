@@ -300,7 +300,8 @@ static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st
     tx->start_us = conn->statement_us;
     session_keep(conn, &tx->before);
     tx->after = tx->before;
-    tx->read_only = st->tx.access == ACCESS_READ;
+    tx->read_only = st->tx.modes.access == ACCESS_READ;
+    tx->deferrable = st->tx.modes.defer == DEFER_YES;
     tx->asked = 0;
     /* The snapshot is taken by the first statement that reads. */
     if (tx->base) {
@@ -334,7 +335,7 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
         edition_release(tx->base);
         tx->base = edition_retain(tx->mine);
     }
-    bool chain = st->tx.chain, read_only = tx->read_only;
+    bool chain = st->tx.chain, read_only = tx->read_only, deferrable = tx->deferrable;
     session_restore(conn, commit && !status ? &tx->after : &tx->before);
     tx_close(conn);
     session_keep(conn, &tx->before);
@@ -342,6 +343,7 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
     tx->open = chain;
     tx->start_us = conn->statement_us;
     tx->read_only = chain && read_only;
+    tx->deferrable = chain && deferrable;
     tx->asked = 0;
     rows->took_effect = 1;
     compact_tables(conn, &later);

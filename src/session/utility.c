@@ -39,8 +39,48 @@ static FALLIBLE apply_set(struct wf_connection *conn, const struct set_statement
     return setting_set(settings, sv_from(set->name), sv_from(value), false, &conn->err);
 }
 
+static const b8 *tx_mode(const struct tx *tx, struct sv name) {
+    return sv_eq_nocase(name, SV("transaction_read_only"))    ? &tx->read_only
+           : sv_eq_nocase(name, SV("transaction_deferrable")) ? &tx->deferrable
+                                                              : NULL;
+}
+
+/* SET TRANSACTION: its isolation is always the same. Without BEGIN the transaction is this statement. */
+static FALLIBLE set_modes(struct wf_connection *conn, struct tx_modes modes, i32 position) {
+    struct tx *tx = &conn->tx;
+    if (modes.access == ACCESS_WRITE && tx->open && tx->read_only && tx->asked) {
+        FAIL_AT(&conn->err, ACTIVE_TRANSACTION, position,
+                "a transaction that has read something stays read-only");
+    }
+    if (modes.defer && tx->open && tx->asked) {
+        FAIL_AT(&conn->err, ACTIVE_TRANSACTION, position,
+                "DEFERRABLE has to be said before the first query");
+    }
+    if (modes.access && tx->open) {
+        tx->read_only = modes.access == ACCESS_READ;
+    }
+    if (modes.defer && tx->open) {
+        tx->deferrable = modes.defer == DEFER_YES;
+    }
+    return ERR_OK;
+}
+
+/* SET transaction_read_only = on, RESET; the same of transaction_deferrable. */
+static FALLIBLE set_mode(struct wf_connection *conn, const struct set_statement *set) {
+    b8 on = 0;
+    if (set->value && value_parse_bool(sv_from(set->value), &on)) {
+        FAIL(&conn->err, INVALID_PARAMETER, "parameter \"%s\" requires a Boolean value", set->name);
+    }
+    bool access = tx_mode(&conn->tx, sv_from(set->name)) == &conn->tx.read_only;
+    struct tx_modes modes = {.access = on ? ACCESS_READ : ACCESS_WRITE};
+    return set_modes(conn, access ? modes : (struct tx_modes){.defer = on ? DEFER_YES : DEFER_NO}, -1);
+}
+
 static FALLIBLE set_here(struct wf_connection *conn, const struct set_statement *set) {
     struct tx *tx = &conn->tx;
+    if (tx_mode(tx, sv_from(set->name))) {
+        return set_mode(conn, set);
+    }
     if (set->local && !tx->open) {
         notice(conn, "WARNING", "SET LOCAL can only be used in transaction blocks");
         struct session_state ignored = {.settings = conn->settings};
@@ -62,18 +102,15 @@ FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
     const struct set_statement *set = &rows->compiled->stmt.set;
     rows->tag = set->value ? "SET" : "RESET";
     rows->took_effect = 1;
-    if (!set->name) { /* SET TRANSACTION: its isolation is always the same */
+    if (!set->name) {
         rows->tag = "SET";
-        if (set->access == ACCESS_WRITE && conn->tx.open && conn->tx.read_only && conn->tx.asked) {
-            FAIL_AT(&conn->err, ACTIVE_TRANSACTION, rows->compiled->stmt.position,
-                    "a transaction that has read something stays read-only");
+        if (set->local) { /* SESSION CHARACTERISTICS: of the transactions that follow, as they are anyway */
+            return ERR_OK;
         }
-        if (set->access && conn->tx.open) {
-            conn->tx.read_only = set->access == ACCESS_READ;
-        } else if (!conn->tx.open && !set->local) {
+        if (!conn->tx.open) {
             notice(conn, "WARNING", "SET TRANSACTION can only be used in transaction blocks");
         }
-        return ERR_OK;
+        return set_modes(conn, set->modes, rows->compiled->stmt.position);
     }
     return set_here(conn, set);
 }
@@ -187,7 +224,8 @@ static void show_tables(struct wf_connection *conn, struct rowset *rows) {
 FALLIBLE setting_shown(struct wf_connection *conn, struct arena *arena, struct sv name,
                        bool missing_ok, const char **out) {
     i32 i = setting_find(name);
-    *out = fixed_value(name);
+    const b8 *mode = tx_mode(&conn->tx, name);
+    *out = mode ? *mode ? "on" : "off" : fixed_value(name);
     if (*out) {
         return ERR_OK;
     }

@@ -303,7 +303,7 @@ static const struct {
     {"TRANS_STMT_ROLLBACK_TO", TX_ROLLBACK_TO},
 };
 
-FALLIBLE bind_tx_option(struct bind *b, const struct json *option, u8 *out_access) {
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct tx_modes *out) {
     i32 position = json_position(option);
     const char *name = json_text(option, "defname");
     const struct json *arg = node_body(json_get(option, "arg"));
@@ -317,10 +317,11 @@ FALLIBLE bind_tx_option(struct bind *b, const struct json *option, u8 *out_acces
         return ERR_OK;
     }
     if (strcmp(name, "transaction_read_only") == 0) {
-        *out_access = json_number(number, "ival") ? ACCESS_READ : ACCESS_WRITE;
+        out->access = json_number(number, "ival") ? ACCESS_READ : ACCESS_WRITE;
         return ERR_OK;
     }
-    if (strcmp(name, "transaction_deferrable") == 0) { /* a snapshot waits for nobody */
+    if (strcmp(name, "transaction_deferrable") == 0) {
+        out->defer = json_number(number, "ival") ? DEFER_YES : DEFER_NO;
         return ERR_OK;
     }
     return unsupported(b, position, "transaction option %s", name);
@@ -335,7 +336,7 @@ FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statem
     out->name = keep(b, json_text(body, "savepoint_name"));
     out->tx.chain = json_flag(body, "chain");
     JSON_EACH(option, json_get(body, "options")) {
-        TRY(bind_tx_option(b, node_body(option), &out->tx.access));
+        TRY(bind_tx_option(b, node_body(option), &out->tx.modes));
     }
     for (i64 i = 0; kind && i < COUNT_OF(tx_kinds); i++) {
         if (strcmp(tx_kinds[i].kind, kind) == 0) {

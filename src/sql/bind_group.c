@@ -644,8 +644,11 @@ FALLIBLE build_groups(struct bind *b, struct select *s) {
         struct key_set none = {0};
         VEC_PUSH(b->arena, &s->sets, none);
     }
-    for (i64 i = 0; i < s->sets.count && q->calls.count == 0; i++) {
-        if (s->sets.items[i].keys.count == 0) {
+    bool unread = q->calls.count == 0; /* groups of everything are there whatever FROM and WHERE give */
+    for (i64 i = 0; i < s->sets.count; i++) {
+        bool all = s->sets.items[i].keys.count == 0;
+        unread = unread && all;
+        if (all && q->calls.count == 0) {
             bind_count_star(b, q); /* a group of everything must have a column */
         }
     }
@@ -660,6 +663,7 @@ FALLIBLE build_groups(struct bind *b, struct select *s) {
     for (i64 i = 0; i < s->rel->out.count; i++) {
         input[s->rel->out.items[i]] = 1;
     }
+    s->rel = unread ? bind_one_row(b) : s->rel; /* PostgreSQL does not evaluate them either */
     inherit_order(b, s);
     if (one_set && q->groupings.count == 0) {
         s->rel = plain_agg(b, s, cols);

@@ -13,8 +13,14 @@
  * The columns have the types of the first term. */
 #include "sql/sql_int.h"
 
+/* A name that a WITH further inside has for a query of its own. */
+struct hidden {
+    const struct hidden *next;
+    const char *name;
+};
 struct self {
     struct bind *b;
+    const struct hidden *hidden;
     struct cte *const *ctes; /* whose names are looked for */
     i64 cte_count;
     const char *name; /* the one that was found last */
@@ -48,11 +54,19 @@ static FALLIBLE found(struct self *self, i32 position) {
     return ERR_OK;
 }
 
+static bool is_hidden(const struct self *self, const char *name) {
+    const struct hidden *at = self->hidden;
+    while (at && strcmp(at->name, name) != 0) {
+        at = at->next;
+    }
+    return at;
+}
+
 static const char *named(const struct self *self, const struct json *node) {
     const char *relname = json_text(node, "relname");
     bool plain = strcmp(node->key, "RangeVar") == 0 && relname && !json_get(node, "schemaname");
     for (i64 i = 0; plain && i < self->cte_count; i++) {
-        if (strcmp(relname, self->ctes[i]->name) == 0) {
+        if (strcmp(relname, self->ctes[i]->name) == 0 && !is_hidden(self, relname)) {
             return self->ctes[i]->name;
         }
     }
@@ -74,11 +88,43 @@ static FALLIBLE search_join(struct self *self, const struct json *body) {
     return search(self, json_get(body, "quals"));
 }
 
+static bool is_with(const struct json *node) {
+    return strcmp(node->key, "withClause") == 0;
+}
+
 static FALLIBLE search_children(struct self *self, const struct json *node) {
     for (const struct json *at = node->first; at; at = at->next) {
-        TRY(search(self, at));
+        TRY(is_with(at) ? ERR_OK : search(self, at));
     }
     return ERR_OK;
+}
+
+static void hide(struct self *self, const struct json *cte) {
+    struct hidden *hidden = NEW(self->b->arena, struct hidden);
+    const char *name = json_text(cte, "ctename");
+    *hidden = (struct hidden){self->hidden, name ? name : ""};
+    self->hidden = hidden;
+}
+
+/* Queries of a WITH see those before them, of a WITH RECURSIVE all; what stands behind it sees all. */
+static FALLIBLE search_with(struct self *self, const struct json *with) {
+    bool recursive = json_flag(with, "recursive");
+    JSON_EACH(item, json_get(with, "ctes")) {
+        if (recursive) {
+            hide(self, node_body(item));
+        }
+    }
+    JSON_EACH(item, json_get(with, "ctes")) {
+        TRY(search(self, json_get(node_body(item), "ctequery")));
+        if (!recursive) {
+            hide(self, node_body(item));
+        }
+    }
+    return ERR_OK;
+}
+
+static const struct json *with_of(const struct json *node) {
+    return node->kind == JSON_OBJECT ? json_get(node, "withClause") : NULL;
 }
 
 /* Every place below a node where the query is named. */
@@ -87,13 +133,15 @@ static FALLIBLE search(struct self *self, const struct json *node) {
         return ERR_OK;
     }
     TRY(bind_enter(self->b, NEST_EXPR, -1));
-    wf_status status = ERR_OK;
+    const struct hidden *hidden = self->hidden;
+    wf_status status = search_with(self, with_of(node));
     const char *name = named(self, node);
     bool subquery = strcmp(node->key, "SubLink") == 0;
     b8 in_subquery = self->in_subquery;
     b8 in_except = self->in_except;
     self->in_subquery = in_subquery || subquery;
-    if (name) {
+    if (status) { /* one inside it was misplaced */
+    } else if (name) {
         self->name = name;
         status = found(self, json_position(node));
     } else if (strcmp(node->key, "JoinExpr") == 0) {
@@ -107,11 +155,42 @@ static FALLIBLE search(struct self *self, const struct json *node) {
     }
     self->in_subquery = in_subquery;
     self->in_except = in_except;
+    self->hidden = hidden;
     bind_leave(self->b, NEST_EXPR);
     return status;
 }
 
-/* Whether the name occurs at all; no rules. */
+static bool mentions(const struct json *node, const char *name);
+
+static bool with_defines(const struct json *with, const char *name) {
+    JSON_EACH(item, json_get(with, "ctes")) {
+        const char *own = json_text(node_body(item), "ctename");
+        if (own && strcmp(own, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a query of the WITH names one from outside so. */
+static bool with_mentions(const struct json *with, const char *name) {
+    bool recursive = json_flag(with, "recursive");
+    if (recursive && with_defines(with, name)) {
+        return false;
+    }
+    JSON_EACH(item, json_get(with, "ctes")) {
+        const char *own = json_text(node_body(item), "ctename");
+        if (mentions(json_get(node_body(item), "ctequery"), name)) {
+            return true;
+        }
+        if (!recursive && own && strcmp(own, name) == 0) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* Whether the name occurs at all and means the query outside; no rules. */
 static bool mentions(const struct json *node, const char *name) {
     if (!node || (node->kind != JSON_OBJECT && node->kind != JSON_ARRAY)) {
         return false;
@@ -120,8 +199,13 @@ static bool mentions(const struct json *node, const char *name) {
     if (strcmp(node->key, "RangeVar") == 0 && relname && strcmp(relname, name) == 0) {
         return !json_get(node, "schemaname");
     }
-    for (const struct json *at = node->first; at; at = at->next) {
-        if (mentions(at, name)) {
+    const struct json *with = with_of(node);
+    if (with_mentions(with, name)) {
+        return true;
+    }
+    bool meant = !with_defines(with, name);
+    for (const struct json *at = node->first; at && meant; at = at->next) {
+        if (!is_with(at) && mentions(at, name)) {
             return true;
         }
     }
@@ -277,11 +361,12 @@ static FALLIBLE check_sides(struct bind *b, const struct cte *cte, const struct 
 FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out) {
     const struct json *query = node_body(json_get(cte->body, "ctequery"));
     struct cte_result *result = cte->result;
-    TRY(check_form(b, cte, query));
     const struct json *with = json_get(query, "withClause");
-    if (mentions(with, cte->name)) {
-        return unsupported(b, json_position(cte->body), "the recursive query itself in a WITH inside it");
+    if (with_mentions(with, cte->name)) {
+        const struct self self = {.b = b, .name = cte->name};
+        return misplaced(&self, json_position(cte->body), "within a subquery");
     }
+    TRY(check_form(b, cte, query));
     const struct cte *scope = cte->scope;
     struct select_out first;
     struct select_out again;

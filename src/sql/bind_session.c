@@ -116,9 +116,9 @@ FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out
         out->set.local = strcmp(out->set.name, "TRANSACTION") != 0; /* SESSION CHARACTERISTICS */
         out->set.name = NULL;
         JSON_EACH(option, args) {
-            TRY(bind_tx_option(b, node_body(option), &out->set.access));
+            TRY(bind_tx_option(b, node_body(option), &out->set.modes));
         }
-        return out->set.local && out->set.access == ACCESS_READ
+        return out->set.local && out->set.modes.access == ACCESS_READ
                    ? unsupported(b, position, "READ ONLY for all transactions of a session")
                    : ERR_OK;
     }

@@ -241,16 +241,21 @@ struct constraints_statement { /* SET CONSTRAINTS */
     u32 *oids; /* of references and keys */
 };
 enum tx_access { ACCESS_UNSAID, ACCESS_READ, ACCESS_WRITE };
+enum tx_defer { DEFER_UNSAID, DEFER_YES, DEFER_NO };
+struct tx_modes {
+    u8 access; /* enum tx_access */
+    u8 defer;  /* enum tx_defer: a snapshot waits for nobody, so it is only shown */
+};
 struct tx_statement { /* a savepoint's name is `name` */
     u8 kind;          /* enum tx_kind */
-    u8 access;        /* enum tx_access */
+    struct tx_modes modes;
     b8 chain;
 };
 struct set_statement { /* SET, SHOW */
     const char *name;  /* NULL: SET TRANSACTION; SHOW ALL: "all" */
     const char *value; /* text; NULL = default */
     b8 local;
-    u8 access; /* SET TRANSACTION: enum tx_access */
+    struct tx_modes modes; /* SET TRANSACTION */
 };
 struct explain_statement {
     u32 levels; /* EXPLAIN_… bits */

@@ -617,7 +617,7 @@ FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement 
 FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
                         struct statement *out);
 FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
-FALLIBLE bind_tx_option(struct bind *b, const struct json *option, u8 *out_access);
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct tx_modes *out);
 FALLIBLE bind_checkpoint(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);

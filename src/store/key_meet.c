@@ -36,6 +36,7 @@ struct meeting {
     u64 *given, *there; /* hashes by row; 0 = it has no key, or is gone */
     struct entry *slots;
     i64 cap;
+    struct key_meets out;
     i64 tablet; /* whose columns are held; -1 = none */
     struct pins pins;
     struct arena arena;
@@ -153,25 +154,34 @@ static bool is_hit(const struct meeting *m, u64 hash) {
 }
 
 /* Given rows [first, end) into the table; those whose key is there already are twins. */
-static FALLIBLE enter(struct meeting *m, i64 first, i64 end, b8 *twin, struct error *err) {
+static FALLIBLE enter(struct meeting *m, i64 first, i64 end, struct error *err) {
     memset(m->slots, 0, (size_t)m->cap * sizeof *m->slots);
     for (i64 row = first; row < end; row++) {
         struct key_values key;
         TRY(check(m, row, err));
+        m->out.twin[row] = 0;
+        m->out.row[row] = -1;
+        if (m->out.first) {
+            m->out.first[row] = -1;
+        }
         if (!m->given[row]) {
             continue;
         }
         (void)given_key(m, row, &key);
         struct entry *entry = entry_of(m, m->given[row], &key);
-        twin[row] = entry->hash != 0;
+        m->out.twin[row] = entry->hash != 0;
         if (!entry->hash) {
             *entry = (struct entry){m->given[row], row};
+        }
+        if (m->out.first) {
+            m->out.first[row] = entry->row;
         }
     }
     return ERR_OK;
 }
 
-static FALLIBLE pass_given(struct meeting *m, i64 end, b8 *twin, struct error *err) {
+static FALLIBLE pass_given(struct meeting *m, i64 end, struct error *err) {
+    i64 *firsts = m->out.first;
     for (i64 row = 0; row < end; row++) {
         struct key_values key;
         TRY(check(m, row, err));
@@ -179,14 +189,25 @@ static FALLIBLE pass_given(struct meeting *m, i64 end, b8 *twin, struct error *e
             (void)given_key(m, row, &key);
             struct entry *entry = entry_of(m, m->given[row], &key);
             if (entry->hash) {
-                twin[entry->row] = 1;
+                m->out.twin[entry->row] = 1;
+            }
+            if (entry->hash && firsts && firsts[entry->row] == entry->row) {
+                firsts[entry->row] = row;
             }
         }
     }
     return ERR_OK;
 }
 
-static FALLIBLE pass_there(struct meeting *m, i64 *out_row, struct error *err) {
+/* Rows of a pass have the first of their key within it, which has the first of all. */
+static void follow(struct meeting *m, i64 first, i64 end) {
+    i64 *firsts = m->out.first;
+    for (i64 row = first; row < end && firsts; row++) {
+        firsts[row] = firsts[row] >= first ? firsts[firsts[row]] : firsts[row];
+    }
+}
+
+static FALLIBLE pass_there(struct meeting *m, struct error *err) {
     const struct table_version *v = m->version;
     for (i64 t = 0; t < v->tablet_count; t++) {
         for (i64 pos = 0; pos < v->tablet_rows[t]; pos++) {
@@ -202,26 +223,23 @@ static FALLIBLE pass_there(struct meeting *m, i64 *out_row, struct error *err) {
             }
             struct entry *entry = entry_of(m, hash, &key);
             if (entry->hash) {
-                out_row[entry->row] = v->row_starts[t] + pos;
+                m->out.row[entry->row] = v->row_starts[t] + pos;
             }
         }
     }
     return ERR_OK;
 }
 
-static FALLIBLE run(struct meeting *m, b8 *out_twin, i64 *out_row, struct error *err) {
+static FALLIBLE run(struct meeting *m, struct error *err) {
     i64 size = m->cap / 2;
     TRY(hash_given(m, err));
     TRY(hash_there(m, err));
     for (i64 first = 0; first < m->rows; first += size) {
         i64 end = MIN_OF(m->rows, first + size);
-        for (i64 row = first; row < end; row++) {
-            out_twin[row] = 0;
-            out_row[row] = -1;
-        }
-        TRY(enter(m, first, end, out_twin, err));
-        TRY(pass_given(m, first, out_twin, err));
-        TRY(pass_there(m, out_row, err));
+        TRY(enter(m, first, end, err));
+        TRY(pass_given(m, first, err));
+        follow(m, first, end);
+        TRY(pass_there(m, err));
     }
     TRY(pins_check(&m->pins, err));
     return arena_check(&m->arena, err);
@@ -238,16 +256,17 @@ static bool slots_open(struct meeting *m) {
     return m->slots != NULL;
 }
 
-/* Many because rows are given as loads are, and two things are asked of each. */
+/* Many because rows are given as loads are. */
 wf_status version_meet(struct table *table, u32 key, const struct table_version *version,
-                       struct memory *mem, i64 rows, const struct input_col *cols, b8 *out_twin,
-                       i64 *out_row, struct error *err) {
+                       struct memory *mem, i64 rows, const struct input_col *cols,
+                       const struct key_meets *out, struct error *err) {
     struct meeting m = {.table = table,
                         .key = &table->keys[key],
                         .version = version,
                         .mem = mem,
                         .cols = cols,
                         .rows = rows,
+                        .out = *out,
                         .tablet = -1};
     i64 given_bytes = MAX_OF(rows, 1) * (i64)sizeof(u64);
     i64 there_bytes = MAX_OF(version->rows, 1) * (i64)sizeof(u64);
@@ -258,7 +277,7 @@ wf_status version_meet(struct table *table, u32 key, const struct table_version 
     m.given = mem_alloc_rest(mem, given_bytes);
     m.there = mem_alloc_rest(mem, there_bytes);
     wf_status status = m.given && m.there && slots_open(&m)
-                           ? run(&m, out_twin, out_row, err)
+                           ? run(&m, err)
                            : memory_refused(mem, err, given_bytes + there_bytes);
     mem_free(mem, m.slots, m.cap * (i64)sizeof *m.slots);
     mem_free(mem, m.there, there_bytes);

@@ -241,11 +241,15 @@ struct key_finder {
 void key_finder_open(struct key_finder *finder, struct table *table, struct table_version *version,
                      u32 key);
 void key_finder_close(struct key_finder *finder);
-/* The same for very many rows that are given, NULLs among them: whether one that was given before has the key, too, and
- * the version's live row with it, -1 = none. Memory that `mem` has no room for is temporary space. */
+/* The same for very many rows that are given, NULLs among them. What `mem` has no room for is temporary space. */
+struct key_meets { /* by row given */
+    b8 *twin;   /* one that was given before has the key, too */
+    i64 *row;   /* the version's live row with it; -1 = none, or the row is a twin */
+    i64 *first; /* the first that was given with it, maybe itself; -1: it has a NULL; NULL: nobody asks */
+};
 FALLIBLE version_meet(struct table *table, u32 key, const struct table_version *version,
-                      struct memory *mem, i64 rows, const struct input_col *cols, b8 *out_twin,
-                      i64 *out_row, struct error *err);
+                      struct memory *mem, i64 rows, const struct input_col *cols,
+                      const struct key_meets *out, struct error *err);
 FALLIBLE key_finder_row(struct key_finder *finder, const void *const *values, i64 *out_row,
                         struct error *err);
 /* One alone. */
