@@ -1,7 +1,8 @@
 /* gpu_memory.c: device memory: a suballocator over slabs, within a budget; pinned host memory.
  *
  * The driver's allocator costs 0.4 ms a call, so memory is taken from it in slabs and cut here:
- * best fit over one list of free blocks, neighbours joined when freed. Slabs that stand empty are
+ * best fit over one list of free blocks, neighbours joined when freed; small blocks stay out of slabs that
+ * were taken for large ones. Slabs that stand empty are
  * given back when they exceed a quarter of the budget, or when the card refuses a new one. Kernels
  * never allocate.
  *
@@ -13,6 +14,7 @@
 
 #define SLAB_BYTES (256LL << 20)
 #define SLAB_ROUND (2LL << 20)
+#define SMALL_PART 8 /* of a common slab */
 
 struct gpu_slab {
     struct gpu_slab *prev, *next;
@@ -136,14 +138,28 @@ static bool slab_add(struct gpu_card *card, i64 bytes) {
     return true;
 }
 
-static struct gpu_block *best_fit(const struct gpu_heap *heap, i64 bytes) {
+/* In slabs of at most so many bytes. */
+static struct gpu_block *best_fit(const struct gpu_heap *heap, i64 bytes, i64 most) {
     struct gpu_block *best = NULL;
     for (struct gpu_block *b = heap->free_list; b; b = b->free_next) {
-        if (b->bytes >= bytes && (!best || b->bytes < best->bytes)) {
+        if (b->bytes >= bytes && b->slab->bytes <= most && (!best || b->bytes < best->bytes)) {
             best = b;
         }
     }
     return best;
+}
+
+/* Small blocks, of which some stay, keep together in common slabs, so that those of large blocks come to be empty and
+ * serve other sizes. */
+static struct gpu_block *find_place(struct gpu_card *card, i64 bytes) {
+    struct gpu_heap *heap = &card->heap;
+    bool small = bytes <= heap->unit_bytes / SMALL_PART;
+    i64 most = small ? MAX_OF(heap->unit_bytes, SLAB_ROUND) : I64_MAX;
+    struct gpu_block *block = best_fit(heap, bytes, most);
+    if (!block && slab_add(card, bytes)) {
+        block = best_fit(heap, bytes, most);
+    }
+    return !block && small ? best_fit(heap, bytes, I64_MAX) : block;
 }
 
 /* Cuts `bytes` off the front; the rest stays free. A refused cut hands out the whole block. */
@@ -172,10 +188,7 @@ struct gpu_block *gpu_heap_alloc(struct gpu_card *card, i64 bytes) {
     struct gpu_heap *heap = &card->heap;
     i64 size = ALIGN_UP(MAX_OF(bytes, 1) + 64, GPU_ALIGN);
     mutex_lock(&heap->lock);
-    struct gpu_block *block = best_fit(heap, size);
-    if (!block && slab_add(card, size)) {
-        block = best_fit(heap, size);
-    }
+    struct gpu_block *block = find_place(card, size);
     if (block) {
         free_list_remove(heap, block);
         cut(card, block, size);
