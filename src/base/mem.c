@@ -37,6 +37,16 @@ void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, con
         mem->idle[i].owner = NULL;
     }
     mem->temp = NULL;
+    for (i32 i = 0; i < IDENTITY_KINDS; i++) {
+        atomic_init(&mem->identities[i], 0);
+    }
+}
+
+u64 memory_identity(struct memory *mem, enum identity kind) {
+    while (mem->parent) {
+        mem = mem->parent;
+    }
+    return atomic_fetch_add_explicit(&mem->identities[kind], 1, memory_order_relaxed) + 1;
 }
 
 i64 memory_fail_at(i64 nth) {

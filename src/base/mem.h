@@ -21,6 +21,8 @@ struct idle {
     void *owner;
 };
 
+/* What numbers are given to, 1, 2, …, in every database by itself. */
+enum identity { IDENTITY_TABLET, IDENTITY_VERSION, IDENTITY_COMMIT, IDENTITY_KINDS };
 struct memory {
     struct memory *parent; /* reservations count there too; may be NULL */
     _Atomic i64 used_bytes;
@@ -31,9 +33,12 @@ struct memory {
     struct idle idle[IDLE_KINDS];
     /* Where blocks lie for which the budget has no room; NULL = nowhere. */
     struct temp *temp;
+    _Atomic u64 identities[IDENTITY_KINDS]; /* given out, where there is no parent: a database's */
 };
 
 void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, const char *setting);
+/* The next one of the database that a memory is part of. */
+u64 memory_identity(struct memory *mem, enum identity kind);
 /* False when the budget (or a parent's) refuses; nothing is counted then. */
 bool memory_reserve(struct memory *mem, i64 bytes);
 void memory_release(struct memory *mem, i64 bytes);

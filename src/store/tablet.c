@@ -1,13 +1,11 @@
 /* tablet.c: the tablet as an object: its block of metadata, its counting, single values out of it.
  *
  * Header, segments, zones and the list of buffers are one allocation; column data are counted
- * buffers, so that the successive tablets of a tail share them. Ids come from one counter for the
- * process: a device may keep copies by id for as long as it likes. */
+ * buffers, so that the successive tablets of a tail share them. Ids come from one counter of the
+ * database: its devices may keep copies by id for as long as they like. */
 #include "store/tablet.h"
 
 #include "store/key_int.h"
-
-static _Atomic u64 last_tablet_id;
 
 struct tablet *tablet_new(struct memory *mem, u32 col_count, u32 buffer_count, i64 zone_count) {
     i64 segs_at = ALIGN_UP((i64)sizeof(struct tablet), 64);
@@ -21,7 +19,7 @@ struct tablet *tablet_new(struct memory *mem, u32 col_count, u32 buffer_count, i
     memset(block, 0, (size_t)bytes);
     struct tablet *tablet = (struct tablet *)(void *)block;
     atomic_init(&tablet->refs, 1);
-    tablet->id = atomic_fetch_add_explicit(&last_tablet_id, 1, memory_order_relaxed) + 1;
+    tablet->id = memory_identity(mem, IDENTITY_TABLET);
     tablet->col_count = col_count;
     tablet->cols = (struct segment *)(void *)(block + segs_at);
     tablet->buffers = (struct buffer **)(void *)(block + bufs_at);

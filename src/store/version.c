@@ -14,14 +14,11 @@ struct version_box {
     u32 key_count;
 };
 
-static _Atomic i64 last_commit_no;
-static _Atomic u64 last_version_id;
-
 struct table_version *version_sample(struct arena *arena, const struct table_version *version,
                                      i64 rows) {
     struct table_version *out = NEW(arena, struct table_version);
     *out = *version;
-    out->id = atomic_fetch_add(&last_version_id, 1) + 1;
+    out->id = memory_identity(arena->mem, IDENTITY_VERSION);
     out->kept = NULL;
     out->kept_in = NULL;
     out->tablet_count = MIN_OF(version->tablet_count, 1);
@@ -95,7 +92,7 @@ struct table_version *version_alloc(const struct table *table, i64 tablet_count)
     box->key_count = table->key_count;
     struct table_version *version = &box->version;
     atomic_init(&version->refs, 1);
-    version->id = atomic_fetch_add(&last_version_id, 1) + 1;
+    version->id = memory_identity(table->mem, IDENTITY_VERSION);
     version->stats = (struct column_stats *)(void *)(block + stats_at);
     version->keys = (struct key_state *)(void *)(block + keys_at);
     version->tablets = (struct tablet **)(void *)(block + tablets_at);
@@ -218,7 +215,7 @@ void version_stats(struct table_version *version, const struct table *table) {
             stats->unique |= stats->null_count == 0;
         }
     }
-    version->commit_no = atomic_fetch_add(&last_commit_no, 1) + 1;
+    version->commit_no = (i64)memory_identity(table->mem, IDENTITY_COMMIT);
     version->content_no = version->commit_no;
 }
 

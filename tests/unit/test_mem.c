@@ -62,6 +62,21 @@ static void test_program_counts(void **state) {
     assert_true(memory_left(&mem) < LIMIT - LIMIT / 4);
 }
 
+/* What is numbered is numbered by database, whichever of its memories it lies in. */
+static void test_identities(void **state) {
+    (void)state;
+    struct memory one, session, statement, two;
+    memory_init(&one, NULL, LIMIT, "memory");
+    memory_init(&session, &one, 0, "memory");
+    memory_init(&statement, &session, LIMIT / 2, "statement_memory");
+    memory_init(&two, NULL, LIMIT, "memory");
+    assert_int_equal(memory_identity(&statement, IDENTITY_TABLET), 1);
+    assert_int_equal(memory_identity(&one, IDENTITY_TABLET), 2);
+    assert_int_equal(memory_identity(&session, IDENTITY_TABLET), 3);
+    assert_int_equal(memory_identity(&session, IDENTITY_COMMIT), 1);
+    assert_int_equal(memory_identity(&two, IDENTITY_TABLET), 1);
+}
+
 /* Freed blocks that are kept for later never stand in the way of others. */
 static void test_freed_blocks_give_way(void **state) {
     (void)state;
@@ -219,6 +234,7 @@ static void test_long_files_leave(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_identities),
         cmocka_unit_test(test_program_counts), cmocka_unit_test(test_freed_blocks_give_way),
         cmocka_unit_test(test_copies),         cmocka_unit_test(test_buffers_rest),
         cmocka_unit_test(test_blocks_touch),   cmocka_unit_test(test_long_files_leave),
