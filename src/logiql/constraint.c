@@ -154,3 +154,56 @@ struct lq_clause *dependency_rule(struct lq_bind *b, const struct lq_pred *pred,
     const char *text = arena_printf(b->arena, "%s[] %d", pred->name.ptr, col);
     return violations(b, sv_from(text), &variables, &bodies, pred->position);
 }
+
+bool is_dependent(const struct lq_pred *pred) {
+    return pred->key_count >= 0 && pred->key_count < pred->arity && !pred->one_value;
+}
+
+const char *dependency_text(struct lq_bind *b, const struct lq_pred *pred) {
+    return arena_printf(b->arena, "that %s[…] has one value", pred->name.ptr);
+}
+
+/* --- rules of one query --- */
+
+static bool is_local(const struct lq_pred *pred) {
+    return pred->origin == ORIGIN_RULES && pred->rules.count > 0 && pred->rules.items[0]->own;
+}
+
+/* The text, and behind it the rule as its query; not `whole`: for whether there is a row. */
+static void print_query(struct lq_clause *rule, bool whole, struct text *out) {
+    struct lq_atom *head = rule->heads.items[0];
+    head->name = SV(LQ_VIOLATIONS);
+    head->keys.count = whole ? head->keys.count : 0;
+    text_append(out, SV("\n"));
+    lq_print_clause(rule, out);
+}
+
+void local_claims(struct lq_bind *b, struct sv text, struct rule_check **out) {
+    struct rule_check check = {.path = arena_printf(b->arena, "%s", b->snap->path ? b->snap->path : "")};
+    VEC(struct rule_claim) claims = {0};
+    struct text any;
+    text_init(&any, b->arena);
+    text_append(&any, text);
+    for (i64 i = 0; i < b->order.count; i++) {
+        const struct lq_pred *pred = b->order.items[i];
+        for (i32 c = pred->key_count; is_local(pred) && is_dependent(pred) && c < pred->arity; c++) {
+            struct rule_claim claim = {dependency_text(b, pred), NULL, pred->key_count + 2,
+                                       pred->rules.items[0]->head->position};
+            struct text one;
+            text_init(&one, b->arena);
+            text_append(&one, text);
+            struct lq_clause *rule = dependency_rule(b, pred, c);
+            print_query(rule, true, &one);
+            print_query(rule, false, &any);
+            claim.clauses = one.ptr;
+            VEC_PUSH(b->arena, &claims, claim);
+        }
+    }
+    if (claims.count > 0) {
+        check.clauses = any.ptr;
+        check.claims = claims.items;
+        check.count = claims.count;
+        *out = NEW(b->arena, struct rule_check);
+        **out = check;
+    }
+}

@@ -186,7 +186,7 @@ FALLIBLE bind_view_query(struct bind *b, const struct object *view, i32 position
     b->snap->path = view->path && *view->path ? view->path : NULL;
     b->view = view;
     wf_status status =
-        view->logical ? bind_rules(b, &rules, position, out) : view_select(b, view, out);
+        view->logical ? bind_rules(b, &rules, -1, position, out) : view_select(b, view, out);
     b->snap->path = path;
     b->view = outer_view;
     if (status) { /* positions are those of the view's text */

@@ -300,7 +300,7 @@ FALLIBLE bind_mutual(struct bind *b, const struct cte *cte, struct select_out *o
 struct rel *bind_mutual_rows(struct bind *b, const struct cte_result *result);
 FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out);
 /* bind_rules.c: relations that rules define, and the other way round a view's query. */
-FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 position,
+FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 literal, i32 position,
                     struct select_out *out);
 FALLIBLE bind_rules_call(struct bind *b, const struct json *call, struct select_out *out);
 FALLIBLE bind_view_query(struct bind *b, const struct object *view, i32 position,
