@@ -32,9 +32,13 @@ static void add_check(struct bind *b, const struct rule_check *check) {
     VEC_PUSH(b->arena, &b->plan->checks, check);
 }
 
-/* Where the clauses stand: in a literal of the statement, or in a view that it names. */
-static i32 place_of(struct bind *b, i32 literal, i32 position, i32 at) {
-    return b->view || at < 0 ? position : sql_literal_place(b->parsed->script, literal, at);
+void bind_checks_place(struct bind *b, i64 first, i32 position) {
+    for (i64 i = first; i < b->plan->checks.count; i++) {
+        const struct rule_check *check = b->plan->checks.items[i];
+        for (i64 k = 0; k < check->count; k++) {
+            check->claims[k].position = position;
+        }
+    }
 }
 
 FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 literal, i32 position,
@@ -49,7 +53,7 @@ FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 lite
     TRY(b->snap->rules->bind(b->snap->rules, b->plan, b->snap, &asked, &bound, b->err));
     for (i64 i = 0; bound.check && i < bound.check->count; i++) {
         struct rule_claim *claim = &bound.check->claims[i];
-        claim->position = place_of(b, literal, position, claim->position);
+        claim->position = sql_literal_place(b->parsed->script, literal, claim->position);
     }
     if (bound.check) {
         add_check(b, bound.check);
