@@ -297,12 +297,13 @@ struct snapshot;
 struct rel;
 struct rule_claim { /* something that must hold of the rows that rules derive */
     const char *what;
-    const char *clauses; /* their query gives what violates it */
-    i32 col_count;       /* of that */
+    const char *query; /* a clause behind the text's that gives what violates it */
+    i32 col_count;     /* of that */
     i32 position;
 };
 struct rule_check {
-    const char *clauses; /* their query has a row when one of the claims does not hold */
+    struct sv text;      /* clauses */
+    const char *clauses; /* with a query behind them that has a row when a claim does not hold */
     const char *path;    /* that names in clauses are looked up by; "" = public */
     struct rule_claim *claims;
     i64 count;

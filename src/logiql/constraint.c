@@ -3,7 +3,8 @@
  * `f -> g.` says that there is no f without g. What violates it is a predicate: its tuples are the
  * values of f's variables, its name is `constraint:` and a number made of the clause, so that the
  * same clause is the same constraint. It is kept as any rules are, and must stay empty; `session/`
- * looks after every change. */
+ * looks after every change. What has to hold of rules that one query has of its own is looked at before
+ * its statement runs (decision 0096). */
 #include "logiql/bind_int.h"
 
 #include <stdio.h>
@@ -169,7 +170,7 @@ static bool is_local(const struct lq_pred *pred) {
     return pred->origin == ORIGIN_RULES && pred->rules.count > 0 && pred->rules.items[0]->own;
 }
 
-/* The text, and behind it the rule as its query; not `whole`: for whether there is a row. */
+/* The rule as a query behind the text; not `whole`: for whether there is a row. */
 static void print_query(struct lq_clause *rule, bool whole, struct text *out) {
     struct lq_atom *head = rule->heads.items[0];
     head->name = SV(LQ_VIOLATIONS);
@@ -179,7 +180,9 @@ static void print_query(struct lq_clause *rule, bool whole, struct text *out) {
 }
 
 void local_claims(struct lq_bind *b, struct sv text, struct rule_check **out) {
-    struct rule_check check = {.path = arena_printf(b->arena, "%s", b->snap->path ? b->snap->path : "")};
+    const char *path = b->snap->path ? b->snap->path : "";
+    struct rule_check check = {.text = arena_sv(b->arena, text),
+                               .path = arena_printf(b->arena, "%s", path)};
     VEC(struct rule_claim) claims = {0};
     struct text any;
     text_init(&any, b->arena);
@@ -191,11 +194,10 @@ void local_claims(struct lq_bind *b, struct sv text, struct rule_check **out) {
                                        pred->rules.items[0]->head->position};
             struct text one;
             text_init(&one, b->arena);
-            text_append(&one, text);
             struct lq_clause *rule = dependency_rule(b, pred, c);
             print_query(rule, true, &one);
             print_query(rule, false, &any);
-            claim.clauses = one.ptr;
+            claim.query = one.ptr;
             VEC_PUSH(b->arena, &claims, claim);
         }
     }

@@ -2,7 +2,8 @@
  *
  * They are looked at when a statement ends, of SQL or LogiQL: those that read what it changed. And once more
  * when a transaction commits: those that read what it changed and what others have changed meanwhile, over
- * what comes of both (decision 0070). */
+ * what comes of both (decision 0070). What has to hold of rules that a statement has of its own is looked at
+ * before it runs (decision 0096). */
 #include "session/session_int.h"
 
 #include <stdio.h>
@@ -144,23 +145,27 @@ struct check_run {
     i64 compile_count;
 };
 
-static void print_violations(struct text *sql, const char *clauses) {
+static void print_violations(struct text *sql, struct sv clauses) {
     text_print(sql, "logiql(");
-    print_quoted(sql, sv_from(clauses));
+    print_quoted(sql, clauses);
     text_print(sql, ")");
 }
 
-static FALLIBLE claim_fails(struct wf_connection *conn, struct arena *arena,
+static FALLIBLE claim_fails(struct wf_connection *conn, struct arena *arena, struct sv text,
                             const struct rule_claim *claim, bool *out_fails) {
     struct sv tuple = {"", 0};
-    struct text sql;
+    struct text sql, clauses;
     text_init(&sql, arena);
+    text_init(&clauses, arena);
+    text_append(&clauses, text);
+    text_append(&clauses, sv_from(claim->query));
+    TRY(arena_check(arena, &conn->err));
     text_print(&sql, "select concat_ws(', '");
     for (i32 i = 0; i < claim->col_count; i++) {
         text_print(&sql, ", coalesce(cast(c%d as text), 'NULL')", i);
     }
     text_print(&sql, ") from ");
-    print_violations(&sql, claim->clauses);
+    print_violations(&sql, (struct sv){clauses.ptr, clauses.len});
     for (i32 i = 0; i < claim->col_count; i++) {
         text_print(&sql, i ? ", c%d" : " v(c%d", i);
     }
@@ -168,8 +173,8 @@ static FALLIBLE claim_fails(struct wf_connection *conn, struct arena *arena,
     TRY(arena_check(arena, &conn->err));
     TRY(tuple_text(conn, arena, sql.ptr, out_fails, &tuple));
     if (*out_fails) {
-        FAIL(&conn->err, CHECK, "%.300s is violated by (%.*s)", claim->what,
-             (int)MIN_OF(tuple.len, 200), tuple.ptr);
+        FAIL_AT(&conn->err, CHECK, claim->position, "%.300s is violated by (%.*s)", claim->what,
+                (int)MIN_OF(tuple.len, 200), tuple.ptr);
     }
     return ERR_OK;
 }
@@ -179,11 +184,7 @@ static FALLIBLE claims_fail(struct wf_connection *conn, struct arena *arena,
                             const struct rule_check *check) {
     bool fails = false;
     for (i64 i = 0; i < check->count; i++) {
-        wf_status status = claim_fails(conn, arena, &check->claims[i], &fails);
-        if (status) {
-            conn->err.position = check->claims[i].position;
-            return status;
-        }
+        TRY(claim_fails(conn, arena, check->text, &check->claims[i], &fails));
     }
     FAIL_AT(&conn->err, CHECK, check->claims[0].position, "%.300s is violated",
             check->claims[0].what); /* by rows of a file that has changed meanwhile */
@@ -196,7 +197,7 @@ static FALLIBLE check_holds(struct wf_connection *conn, struct arena *arena,
         struct text sql;
         text_init(&sql, arena);
         text_print(&sql, "select 1 from ");
-        print_violations(&sql, check->clauses);
+        print_violations(&sql, sv_from(check->clauses));
         text_print(&sql, " limit 1");
         TRY(arena_check(arena, &conn->err));
         TRY(script_new(conn, sql.ptr, &run->script));
@@ -205,11 +206,7 @@ static FALLIBLE check_holds(struct wf_connection *conn, struct arena *arena,
                                   .parsed = run->script->list.items.items[0],
                                   .cache = &run->compiled,
                                   .compile_count = &run->compile_count};
-    wf_status status = first_row(conn, arena, &request, &found, NULL);
-    if (status) {
-        conn->err.position = check->claims[0].position;
-        return status;
-    }
+    TRY(first_row(conn, arena, &request, &found, NULL));
     return found ? claims_fail(conn, arena, check) : ERR_OK;
 }
 
@@ -233,6 +230,9 @@ FALLIBLE checks_hold(struct wf_connection *conn, struct compiled *c) {
         const struct rule_check *check = c->plan->checks.items[i];
         snprintf(conn->search_path, sizeof conn->search_path, "%s", check->path);
         status = check_holds(conn, &arena, check, &c->check_runs[i]);
+    }
+    if (status && status != ERR_CHECK) {
+        conn->err.position = -1; /* of the check's own text */
     }
     conn->checking = 0;
     memcpy(conn->search_path, path, sizeof path);
