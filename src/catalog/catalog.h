@@ -310,8 +310,8 @@ struct rule_check {
 };
 struct bound_relation {
     struct rel *rel;
-    const char **names;        /* of rel->out */
-    struct rule_check *check;  /* what has to hold for it; NULL = nothing */
+    const char **names;       /* of rel->out */
+    struct rule_check *check; /* what has to hold for it; NULL = nothing */
 };
 struct view_binder { /* what the one who asks knows: views of its own language */
     FALLIBLE(*bind)

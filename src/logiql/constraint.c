@@ -189,7 +189,8 @@ void local_claims(struct lq_bind *b, struct sv text, struct rule_check **out) {
     text_append(&any, text);
     for (i64 i = 0; i < b->order.count; i++) {
         const struct lq_pred *pred = b->order.items[i];
-        for (i32 c = pred->key_count; is_local(pred) && is_dependent(pred) && c < pred->arity; c++) {
+        for (i32 c = pred->key_count; is_local(pred) && is_dependent(pred) && c < pred->arity;
+             c++) {
             struct rule_claim claim = {dependency_text(b, pred), NULL, pred->key_count + 2,
                                        pred->rules.items[0]->head->position};
             struct text one;

@@ -108,8 +108,8 @@ static bool is_equated(const lq_conj *conj, const lq_exprs *known, const struct 
     bool found = false;
     for (i64 i = 0; conj && variable->kind == LQ_VARIABLE && i < conj->count && !found; i++) {
         const struct lq_lit *lit = conj->items[i];
-        bool one = lit->kind == LQ_COMPARE && lit->terms.count == 2 &&
-                   lit->compares.items[0] == LQ_EQ;
+        bool one =
+            lit->kind == LQ_COMPARE && lit->terms.count == 2 && lit->compares.items[0] == LQ_EQ;
         for (i32 side = 0; one && side < 2 && !found; side++) {
             const struct lq_expr *term = lit->terms.items[side];
             found = term->kind == LQ_VARIABLE && sv_eq(term->text, variable->text) &&
@@ -129,7 +129,8 @@ static bool key_decides(struct lq_bind *b, const struct lq_scope *scope, const s
         return true;
     }
     for (i64 i = keys.count; i < args->count && decides; i++) {
-        decides = is_known(&known, args->items[i]) || is_equated(rule->body, &known, args->items[i]);
+        decides =
+            is_known(&known, args->items[i]) || is_equated(rule->body, &known, args->items[i]);
     }
     return decides;
 }
@@ -323,7 +324,8 @@ static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
         struct rel *rel = lq_project(b, bounds[r].rel, bounds[r].exprs, pred->names, pred->arity);
         all = all ? rel_unite(b, all, rel) : rel;
     }
-    bool is_set = constant ? all_differ(b, pred, bounds, pred->arity) : rules_apart(b, pred, bounds);
+    bool is_set =
+        constant ? all_differ(b, pred, bounds, pred->arity) : rules_apart(b, pred, bounds);
     pred->rel = is_set ? all : lq_distinct(b, all);
     pred->one_value =
         count == 1 ? bounds[0].one_value : constant && all_differ(b, pred, bounds, pred->key_count);

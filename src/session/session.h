@@ -268,7 +268,7 @@ struct compiled {
     struct program *program; /* NULL when there is no plan */
     struct past *past;       /* what its runs took and gave; NULL where nobody goes by that */
     VEC(struct kept_shape *) kept; /* derived predicates whose kept rows it reads; counted */
-    struct check_run *check_runs;  /* by plan->checks: what looks at them, once somebody has (violation.c) */
+    struct check_run *check_runs; /* by plan->checks: what looks at them; NULL = nobody has (violation.c) */
 };
 /* What is known of parameters before binding. */
 struct param_facts {
