@@ -57,9 +57,6 @@ static FALLIBLE first_row(struct wf_connection *conn, struct arena *arena,
     struct rowset *rows = NULL;
     struct wf_batch batch;
     wf_status status = statement_run(conn, request, &rows);
-    while (!status && rows->answer.rows == 0 && rows->more) {
-        status = rowset_step(conn, rows);
-    }
     *out_found = !status && rowset_read(rows, 1, &batch) == WF_OK && batch.row_count > 0;
     if (*out_found && out) {
         *out = arena_sv(arena, batch_text(&batch, 0, 0));
@@ -68,6 +65,7 @@ static FALLIBLE first_row(struct wf_connection *conn, struct arena *arena,
     return status;
 }
 
+/* The same of a text. */
 static FALLIBLE first_text(struct wf_connection *conn, struct arena *arena, const char *sql,
                            bool *out_found, struct sv *out) {
     struct script *script = NULL;
@@ -78,7 +76,7 @@ static FALLIBLE first_text(struct wf_connection *conn, struct arena *arena, cons
     return status;
 }
 
-/* The same; printing is for the CPU. */
+/* Printing is for the CPU. */
 static FALLIBLE tuple_text(struct wf_connection *conn, struct arena *arena, const char *sql,
                            bool *out_found, struct sv *out) {
     i64 device = conn->settings.device;
