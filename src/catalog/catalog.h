@@ -295,9 +295,23 @@ struct file_reader {
 struct plan;
 struct snapshot;
 struct rel;
+struct rule_claim { /* something that must hold of the rows that rules derive */
+    const char *what;
+    const char *query; /* a clause behind the text's that gives what violates it */
+    i32 col_count;     /* of that */
+    i32 position;
+};
+struct rule_check {
+    struct sv text;      /* clauses */
+    const char *clauses; /* with a query behind them that has a row when a claim does not hold */
+    const char *path;    /* that names in clauses are looked up by; "" = public */
+    struct rule_claim *claims;
+    i64 count;
+};
 struct bound_relation {
     struct rel *rel;
-    const char **names; /* of rel->out */
+    const char **names;       /* of rel->out */
+    struct rule_check *check; /* what has to hold for it; NULL = nothing */
 };
 struct view_binder { /* what the one who asks knows: views of its own language */
     FALLIBLE(*bind)

@@ -166,6 +166,12 @@ FALLIBLE declaration_kept(struct lq_bind *b, const struct lq_clause *clause, str
 FALLIBLE constraint_rule(struct lq_bind *b, const struct lq_clause *clause, struct lq_clause **out);
 struct lq_expr *variable_new(struct lq_bind *b, const char *name);
 struct lq_clause *dependency_rule(struct lq_bind *b, const struct lq_pred *pred, i32 col);
+/* Whether a key has one value only if the rows say so. */
+bool is_dependent(const struct lq_pred *pred);
+const char *dependency_text(struct lq_bind *b, const struct lq_pred *pred);
+/* What has to hold of the predicates that the text's own rules derive and its query reads; *out stays
+ * NULL where they say it by themselves. */
+void local_claims(struct lq_bind *b, struct sv text, struct rule_check **out);
 
 /* A mistake is noted where they are collected, and its predicate has failed then. */
 FALLIBLE lq_noted(struct lq_bind *b, wf_status status, struct lq_pred *pred);

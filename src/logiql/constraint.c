@@ -3,7 +3,8 @@
  * `f -> g.` says that there is no f without g. What violates it is a predicate: its tuples are the
  * values of f's variables, its name is `constraint:` and a number made of the clause, so that the
  * same clause is the same constraint. It is kept as any rules are, and must stay empty; `session/`
- * looks after every change. */
+ * looks after every change. What has to hold of rules that one query has of its own is looked at before
+ * its statement runs (decision 0096). */
 #include "logiql/bind_int.h"
 
 #include <stdio.h>
@@ -153,4 +154,59 @@ struct lq_clause *dependency_rule(struct lq_bind *b, const struct lq_pred *pred,
     VEC_PUSH(b->arena, &variables, second);
     const char *text = arena_printf(b->arena, "%s[] %d", pred->name.ptr, col);
     return violations(b, sv_from(text), &variables, &bodies, pred->position);
+}
+
+bool is_dependent(const struct lq_pred *pred) {
+    return pred->key_count >= 0 && pred->key_count < pred->arity && !pred->one_value;
+}
+
+const char *dependency_text(struct lq_bind *b, const struct lq_pred *pred) {
+    return arena_printf(b->arena, "that %s[…] has one value", pred->name.ptr);
+}
+
+/* --- rules of one query --- */
+
+static bool is_local(const struct lq_pred *pred) {
+    return pred->origin == ORIGIN_RULES && pred->rules.count > 0 && pred->rules.items[0]->own;
+}
+
+/* The rule as a query behind the text; not `whole`: for whether there is a row. */
+static void print_query(struct lq_clause *rule, bool whole, struct text *out) {
+    struct lq_atom *head = rule->heads.items[0];
+    head->name = SV(LQ_VIOLATIONS);
+    head->keys.count = whole ? head->keys.count : 0;
+    text_append(out, SV("\n"));
+    lq_print_clause(rule, out);
+}
+
+void local_claims(struct lq_bind *b, struct sv text, struct rule_check **out) {
+    const char *path = b->snap->path ? b->snap->path : "";
+    struct rule_check check = {.text = arena_sv(b->arena, text),
+                               .path = arena_printf(b->arena, "%s", path)};
+    VEC(struct rule_claim) claims = {0};
+    struct text any;
+    text_init(&any, b->arena);
+    text_append(&any, text);
+    for (i64 i = 0; i < b->order.count; i++) {
+        const struct lq_pred *pred = b->order.items[i];
+        for (i32 c = pred->key_count; is_local(pred) && is_dependent(pred) && c < pred->arity;
+             c++) {
+            struct rule_claim claim = {dependency_text(b, pred), NULL, pred->key_count + 2,
+                                       pred->rules.items[0]->head->position};
+            struct text one;
+            text_init(&one, b->arena);
+            struct lq_clause *rule = dependency_rule(b, pred, c);
+            print_query(rule, true, &one);
+            print_query(rule, false, &any);
+            claim.query = one.ptr;
+            VEC_PUSH(b->arena, &claims, claim);
+        }
+    }
+    if (claims.count > 0) {
+        check.clauses = any.ptr;
+        check.claims = claims.items;
+        check.count = claims.count;
+        *out = NEW(b->arena, struct rule_check);
+        **out = check;
+    }
 }

@@ -15,6 +15,8 @@ FALLIBLE logiql_bind(struct plan *plan, struct snapshot *snap, const struct rule
 
 /* The query of the system's own: entities are numbers in it. */
 #define LQ_ROWS "lang:rows"
+/* The query for what violates claims of a text, which stands behind the text's own clauses. */
+#define LQ_VIOLATIONS "lang:violations"
 
 /* upkeep.c: a derived predicate whose rows are kept, with those that it derives together with. */
 enum lq_negation {

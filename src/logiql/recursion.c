@@ -173,6 +173,7 @@ FALLIBLE rule_term(struct lq_bind *b, const struct lq_rule *rule, struct rel *am
     struct lq_scope scope = {0};
     i32 count = atom_arity(rule->head);
     TRY(rule_bind(b, rule, &bound));
+    pred->one_value = pred->rules.count == 1 && bound.one_value;
     for (i32 i = 0; i < count; i++) {
         TRY(head_value(b, rule, i, &bound, &scope));
     }

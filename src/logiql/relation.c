@@ -64,13 +64,14 @@ bool is_known(const lq_exprs *known, const struct lq_expr *e) {
     return found;
 }
 
-bool head_decides(struct lq_bind *b, const struct lq_scope *scope, const lq_exprs *args) {
-    lq_exprs known = {0};
+/* How many atoms are left whose row variables of `args` do not decide; *known gets the variables that they do. */
+static i64 decide(struct lq_bind *b, const struct lq_scope *scope, const lq_exprs *args,
+                  lq_exprs *known) {
     b8 *decided = NEW_ARRAY(b->arena, b8, scope->facts.count + 1);
     i64 left = scope->facts.count;
     for (i64 i = 0; i < args->count; i++) {
         if (args->items[i]->kind == LQ_VARIABLE) {
-            VEC_PUSH(b->arena, &known, args->items[i]);
+            VEC_PUSH(b->arena, known, args->items[i]);
         }
     }
     for (bool moved = true; moved && left > 0;) {
@@ -79,7 +80,7 @@ bool head_decides(struct lq_bind *b, const struct lq_scope *scope, const lq_expr
             const struct lq_fact *fact = &scope->facts.items[i];
             bool all = !decided[i] && !fact->is_bag;
             for (i32 k = 0; k < fact->key_count && all; k++) {
-                all = is_known(&known, fact->args[k]);
+                all = is_known(known, fact->args[k]);
             }
             if (!all) {
                 continue;
@@ -89,12 +90,49 @@ bool head_decides(struct lq_bind *b, const struct lq_scope *scope, const lq_expr
             left--;
             for (i32 k = 0; k < fact->arg_count; k++) {
                 if (fact->args[k]->kind == LQ_VARIABLE) {
-                    VEC_PUSH(b->arena, &known, (struct lq_expr *)(size_t)fact->args[k]);
+                    VEC_PUSH(b->arena, known, (struct lq_expr *)(size_t)fact->args[k]);
                 }
             }
         }
     }
-    return left == 0;
+    return left;
+}
+
+bool head_decides(struct lq_bind *b, const struct lq_scope *scope, const lq_exprs *args) {
+    lq_exprs known = {0};
+    return decide(b, scope, args, &known) == 0;
+}
+
+/* Whether the conjunction says that the variable equals something of known ones. */
+static bool is_equated(const lq_conj *conj, const lq_exprs *known, const struct lq_expr *variable) {
+    bool found = false;
+    for (i64 i = 0; conj && variable->kind == LQ_VARIABLE && i < conj->count && !found; i++) {
+        const struct lq_lit *lit = conj->items[i];
+        bool one =
+            lit->kind == LQ_COMPARE && lit->terms.count == 2 && lit->compares.items[0] == LQ_EQ;
+        for (i32 side = 0; one && side < 2 && !found; side++) {
+            const struct lq_expr *term = lit->terms.items[side];
+            found = term->kind == LQ_VARIABLE && sv_eq(term->text, variable->text) &&
+                    is_known(known, lit->terms.items[1 - side]);
+        }
+    }
+    return found;
+}
+
+/* Whether a key has one value: all atoms are decided by it, or at least what the values are made of. */
+static bool key_decides(struct lq_bind *b, const struct lq_scope *scope, const struct lq_rule *rule,
+                        const lq_exprs *args) {
+    lq_exprs known = {0}, keys = *args;
+    keys.count = rule->pred->key_count >= 0 ? rule->pred->key_count : args->count;
+    bool decides = true;
+    if (decide(b, scope, &keys, &known) == 0) {
+        return true;
+    }
+    for (i64 i = keys.count; i < args->count && decides; i++) {
+        decides =
+            is_known(&known, args->items[i]) || is_equated(rule->body, &known, args->items[i]);
+    }
+    return decides;
 }
 
 FALLIBLE head_argument(struct lq_bind *b, const struct lq_scope *scope, const struct lq_expr *arg,
@@ -140,9 +178,7 @@ static FALLIBLE bind_plain(struct lq_bind *b, const struct lq_rule *rule, struct
             VEC_PUSH(b->arena, &scope.conds, expr_not_null(b, out->exprs[i]));
         }
     }
-    lq_exprs keys = args;
-    keys.count = rule->pred->key_count >= 0 ? rule->pred->key_count : args.count;
-    out->one_value = head_decides(b, &scope, &keys);
+    out->one_value = key_decides(b, &scope, rule, &args);
     out->is_set = head_decides(b, &scope, &args);
     out->rel = scope_rel(b, &scope);
     out->facts = scope.facts.items;
@@ -225,21 +261,23 @@ static bool is_constant(const struct lq_rule *rule) {
     return constant;
 }
 
-/* Texts and whole numbers that are written differently are different. */
+/* Texts and whole numbers that are written differently are different, but as floats. */
 static bool is_plain_literal(const struct lq_expr *e) {
     bool number = e->kind == LQ_INT && (e->text.len == 1 || e->text.ptr[0] != '0');
     return e->kind == LQ_STRING || number;
 }
 
-static bool all_differ(struct lq_bind *b, const struct lq_pred *pred) {
+/* In the first columns. */
+static bool all_differ(struct lq_bind *b, const struct lq_pred *pred, const struct lq_bound *bounds,
+                       i32 col_count) {
     struct map seen;
     map_init(&seen, b->arena);
     for (i64 r = 0; r < pred->rules.count; r++) {
         struct text row;
         text_init(&row, b->arena);
-        for (i32 i = 0; i < pred->arity; i++) {
+        for (i32 i = 0; i < col_count; i++) {
             const struct lq_expr *arg = atom_arg(pred->rules.items[r]->head, i);
-            if (!is_plain_literal(arg)) {
+            if (!is_plain_literal(arg) || type_is_float(bounds[r].exprs[i]->type)) {
                 return false;
             }
             text_print(&row, "%lld ", (long long)arg->text.len);
@@ -286,9 +324,11 @@ static FALLIBLE pred_bind(struct lq_bind *b, struct lq_pred *pred) {
         struct rel *rel = lq_project(b, bounds[r].rel, bounds[r].exprs, pred->names, pred->arity);
         all = all ? rel_unite(b, all, rel) : rel;
     }
-    bool is_set = constant ? all_differ(b, pred) : rules_apart(b, pred, bounds);
+    bool is_set =
+        constant ? all_differ(b, pred, bounds, pred->arity) : rules_apart(b, pred, bounds);
     pred->rel = is_set ? all : lq_distinct(b, all);
-    pred->one_value = count == 1 && bounds[0].one_value;
+    pred->one_value =
+        count == 1 ? bounds[0].one_value : constant && all_differ(b, pred, bounds, pred->key_count);
     return take_columns(b, pred, pred->rel, &bounds[0]);
 }
 
@@ -367,7 +407,8 @@ static FALLIBLE bind_text(struct lq_bind *b, struct sv text, struct lq_pred **ou
     for (i64 i = 0; i < program.clauses.count; i++) {
         TRY(add_clause(b, program.clauses.items[i]));
     }
-    *out = pred_known(b, SV("_"));
+    *out = pred_known(b, SV(LQ_VIOLATIONS));
+    *out = *out ? *out : pred_known(b, SV("_"));
     *out = *out ? *out : pred_known(b, SV(LQ_ROWS));
     if (!*out || (*out)->rules.count == 0) {
         error_set(b->err, ERR_SYNTAX, -1, "there is no query");
@@ -396,6 +437,9 @@ FALLIBLE logiql_bind(struct plan *plan, struct snapshot *snap, const struct rule
     out->names = pred->names;
     if (!request->view && !sv_eq(pred->name, SV(LQ_ROWS))) {
         TRY(entities_shown(b, pred, &out->rel));
+    }
+    if (!request->view && sv_eq(pred->name, SV("_"))) {
+        local_claims(b, request->text, &out->check);
     }
     return arena_check(plan->arena, err);
 }

@@ -374,15 +374,12 @@ static FALLIBLE add_dependencies(struct script *s) {
     i64 count = s->installed.count;
     for (i64 i = 0; i < count; i++) {
         const struct lq_pred *pred = s->installed.items[i];
-        if (pred->key_count < 0 || pred->key_count == pred->arity || pred->one_value) {
-            continue;
-        }
-        for (i32 c = pred->key_count; c < pred->arity; c++) {
+        for (i32 c = pred->key_count; is_dependent(pred) && c < pred->arity; c++) {
             struct lq_clause *rule = dependency_rule(b, pred, c);
             TRY(install(s, rule, rule->heads.items[0]));
             struct lq_pred *made = pred_known(b, rule->heads.items[0]->name);
             made->position = pred->position;
-            made->comment = arena_printf(b->arena, "that %s[…] has one value", pred->name.ptr);
+            made->comment = dependency_text(b, pred);
             TRY(strata_add(b, made));
         }
     }

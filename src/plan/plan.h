@@ -207,6 +207,7 @@ struct plan {
     struct rel *root;
     VEC(const char *) names;   /* of the root's out columns, as the user sees them */
     VEC(struct relied) relied; /* guarded though nothing may read them any more */
+    VEC(const struct rule_check *) checks; /* what has to hold before its rows are of use */
     u32 param_count;
     struct type *param_types;
     b8 shown;      /* the rows go to a client: char(n) gets its blanks back */

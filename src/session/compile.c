@@ -215,6 +215,7 @@ void compiled_release(struct compiled *c) {
     if (c && atomic_fetch_sub(&c->refs, 1) == 1) {
         struct wf_database *db = c->db;
         kept_release(c);
+        checks_release(c);
         arena_fini(&c->arena);
         script_release(c->script);
         mem_free(&db->mem, c, (i64)sizeof *c);

@@ -333,6 +333,7 @@ static FALLIBLE run_exec(struct wf_connection *conn, struct rowset *rows, bool a
     struct exec *x = &rows->exec;
     struct run_devices devices;
     bool end = true;
+    TRY(checks_hold(conn, rows->compiled));
     find_devices(conn->db, rows, &devices);
     watch_exec(&conn->watch, x);
     i64 start_ns = clock_ns();

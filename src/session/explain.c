@@ -230,6 +230,7 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
         struct print_job job = {&out, c->plan, analysis.actual, !bare};
         TRY(run_deep(conn, parsed_text(request->parsed), print_plan, &job));
         TRY(keep_explain(conn, rows, (levels & EXPLAIN_ANALYZE) != 0, &out));
+        checks_explain(c, &out);
     }
     if (levels & EXPLAIN_PROGRAM) {
         heading(&out, several, "program");

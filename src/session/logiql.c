@@ -33,8 +33,7 @@ void print_sql_name(struct text *out, const char *name) {
     text_print(out, "\"");
 }
 
-/* A text between dollar quotes whose tag it does not contain; returns where it begins. */
-static i64 print_quoted(struct text *out, struct sv text) {
+i64 print_quoted(struct text *out, struct sv text) {
     char tag[24] = "$lq$";
     for (i32 n = 1; n < 1000; n++) {
         bool found = false;

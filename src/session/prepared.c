@@ -192,7 +192,11 @@ FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *reque
                               .cache = &found->compiled,
                               .compile_count = &found->compile_count,
                               .explain = st->prepared.explain};
-    TRY(statement_run(conn, &own, &rows->instead));
+    wf_status status = statement_run(conn, &own, &rows->instead);
+    if (status && found->script != request->script) {
+        conn->err.position = -1; /* of another text */
+    }
+    TRY(status);
     rows->tag = rows->instead->tag;
     rows->rows_affected = rows->instead->rows_affected;
     return ERR_OK;

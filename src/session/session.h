@@ -153,6 +153,7 @@ struct wf_connection {
     struct tx tx;
     char search_path[400];
     u32 temp_schema; /* OID of the schema of temporary objects; 0 = none yet */
+    b8 checking;     /* the statement at hand looks whether rules hold, and needs no others to */
     b8 one_thread;   /* the statement at hand has none of the other workers: with them it found no memory */
     wf_notice notice;
     void *notice_arg;
@@ -267,6 +268,7 @@ struct compiled {
     struct program *program; /* NULL when there is no plan */
     struct past *past;       /* what its runs took and gave; NULL where nobody goes by that */
     VEC(struct kept_shape *) kept; /* derived predicates whose kept rows it reads; counted */
+    struct check_run *check_runs; /* by plan->checks: what looks at them; NULL = nobody has (violation.c) */
 };
 /* What is known of parameters before binding. */
 struct param_facts {

@@ -189,12 +189,19 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
 /* logiql.c: runs statements of the system's own within the one at hand; a name with its quotes. */
 FALLIBLE session_run_text(struct wf_connection *conn, const char *text);
 void print_sql_name(struct text *out, const char *name);
+/* A text between dollar quotes whose tag it does not contain; returns where it begins. */
+i64 print_quoted(struct text *out, struct sv text);
 FALLIBLE call_logiql(struct wf_connection *conn, struct rowset *rows);
 /* violation.c: constraints that read what the statement has changed since `before`: 23514. */
 FALLIBLE logiql_constraints(struct wf_connection *conn, const struct edition *before);
 /* Those that read what both sides of a commit changed, over the outcome. */
 FALLIBLE logiql_recheck(struct wf_connection *conn, const struct meeting *meeting);
 bool logiql_is_constraint(const struct object *object);
+/* What has to hold of rules that the statement has of its own, before it runs: 23514. */
+FALLIBLE checks_hold(struct wf_connection *conn, struct compiled *c);
+void checks_release(struct compiled *c);
+/* Of EXPLAIN: what that looks at. */
+void checks_explain(const struct compiled *c, struct text *out);
 /* One of them: 23514 with its first tuple, which is in `arena`. */
 FALLIBLE logiql_holds(struct wf_connection *conn, struct arena *arena,
                       const struct object *constraint);

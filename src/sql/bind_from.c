@@ -182,11 +182,12 @@ FALLIBLE bind_view_query(struct bind *b, const struct object *view, i32 position
     const struct object *outer_view = b->view;
     const char *path = b->snap->path;
     struct rule_request rules = {.view = view};
+    i64 checks = b->plan->checks.count;
     TRY(bind_enter(b, NEST_VIEW, position));
     b->snap->path = view->path && *view->path ? view->path : NULL;
     b->view = view;
     wf_status status =
-        view->logical ? bind_rules(b, &rules, position, out) : view_select(b, view, out);
+        view->logical ? bind_rules(b, &rules, -1, position, out) : view_select(b, view, out);
     b->snap->path = path;
     b->view = outer_view;
     if (status) { /* positions are those of the view's text */
@@ -194,6 +195,7 @@ FALLIBLE bind_view_query(struct bind *b, const struct object *view, i32 position
         return status;
     }
     bind_leave(b, NEST_VIEW);
+    bind_checks_place(b, checks, position);
     rel_place(b->arena, out->rel, position);
     for (u32 i = 0; i < view->col_count && i < out->rel->out.count; i++) {
         out->names[i] = keep(b, view->col_names[i]);

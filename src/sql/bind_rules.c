@@ -17,20 +17,47 @@ static wf_status bind_own_view(struct view_binder *binder, const struct object *
     struct own_views *own = (struct own_views *)binder;
     struct select_out result;
     TRY(bind_view_query(own->b, view, own->position, &result));
-    *out = (struct bound_relation){result.rel, result.names};
+    *out = (struct bound_relation){result.rel, result.names, NULL};
     return ERR_OK;
 }
 
-FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 position,
+/* Once, however often a view is named. */
+static void add_check(struct bind *b, const struct rule_check *check) {
+    for (i64 i = 0; i < b->plan->checks.count; i++) {
+        const struct rule_check *other = b->plan->checks.items[i];
+        if (strcmp(other->clauses, check->clauses) == 0 && strcmp(other->path, check->path) == 0) {
+            return;
+        }
+    }
+    VEC_PUSH(b->arena, &b->plan->checks, check);
+}
+
+void bind_checks_place(struct bind *b, i64 first, i32 position) {
+    for (i64 i = first; i < b->plan->checks.count; i++) {
+        const struct rule_check *check = b->plan->checks.items[i];
+        for (i64 k = 0; k < check->count; k++) {
+            check->claims[k].position = position;
+        }
+    }
+}
+
+FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 literal, i32 position,
                     struct select_out *out) {
     struct own_views own = {{bind_own_view}, b, position};
     struct rule_request asked = *request;
-    struct bound_relation bound = {NULL, NULL};
+    struct bound_relation bound = {NULL, NULL, NULL};
     if (!b->snap->rules) {
         return unsupported(b, position, "rules in a definition");
     }
     asked.views = &own.binder;
     TRY(b->snap->rules->bind(b->snap->rules, b->plan, b->snap, &asked, &bound, b->err));
+    for (i64 i = 0; bound.check && i < bound.check->count; i++) {
+        struct rule_claim *claim = &bound.check->claims[i];
+        claim->position = sql_literal_place(b->parsed->script, literal, claim->position);
+    }
+    if (bound.check) {
+        add_check(b, bound.check);
+    }
     bind_origins(b);
     rel_place(b->arena, bound.rel, position);
     out->rel = bound.rel;
@@ -75,7 +102,7 @@ FALLIBLE bind_rules_call(struct bind *b, const struct json *call, struct select_
     }
     TRY(bind_call_plain(b, call, "logiql"));
     struct rule_request request = {.text = clauses};
-    wf_status status = bind_rules(b, &request, position, out);
+    wf_status status = bind_rules(b, &request, text->position, position, out);
     if (status) {
         b->err->position =
             b->err->position >= 0

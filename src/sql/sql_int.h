@@ -300,9 +300,11 @@ FALLIBLE bind_mutual(struct bind *b, const struct cte *cte, struct select_out *o
 struct rel *bind_mutual_rows(struct bind *b, const struct cte_result *result);
 FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out);
 /* bind_rules.c: relations that rules define, and the other way round a view's query. */
-FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 position,
+FALLIBLE bind_rules(struct bind *b, const struct rule_request *request, i32 literal, i32 position,
                     struct select_out *out);
 FALLIBLE bind_rules_call(struct bind *b, const struct json *call, struct select_out *out);
+/* Checks from the number `first` on are those of a view that is named there. */
+void bind_checks_place(struct bind *b, i64 first, i32 position);
 FALLIBLE bind_view_query(struct bind *b, const struct object *view, i32 position,
                          struct select_out *out);
 /* A recursion of one relation, which begins with `first`, whose columns get these names; rows of it for

@@ -70,6 +70,12 @@ static const struct piece pieces[] = {
     {"call logiql('lq(1, 2). lq(2, 3). lp(x, y) <- lq(x, y). lp(x, z) <- lp(x, y), lq(y, z). "
      "!(lp(x, x)).')",
      "drop table if exists lq cascade", LOOK_T, T_ROWS, T_ROWS},
+    {"select count(*) from logiql('f[x] = y <- keyed(x, y). _(x) <- f[x] = _.')", KEYED, LOOK_T,
+     T_ROWS, T_ROWS},
+    {"insert into u select x, y from logiql('f[x] = y <- keyed(x, y) ; keyed(z, y), x = z + 200. "
+     "_(x, y) <- f[x] = y.')",
+     "drop table u; create table u (k int, t text); " KEYED, "select count(*), max(t) from u",
+     "0|~;", "400|s9;"},
     {"create view seen as select k from keyed where k > 3", KEYED,
      "select count(*), sum(k), max(v) from keyed", KEYED_ROWS, KEYED_ROWS},
     {"create table copied (id serial, k int references keyed)",

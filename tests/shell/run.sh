@@ -89,6 +89,7 @@ complains "two files" 2 'more than one' a b
 expect "-l logiql" 0 $'x,y\n1,2\n1,3\n2,3' -l logiql --format csv -c 'e(1,2). e(2,3). p(x,y) <- e(x,y). p(x,z) <- p(x,y), e(y,z). _(x,y) <- p(x,y).'
 expect "several queries" 0 $'x\n1\nx\n2' -l logiql --format csv -c '_(x) <- x = 1. _(x) <- x = 2.'
 piped "clauses arrive one by one" 0 $'p(1).\n_(x) <-\n  p(x).\n' $'x\n1' -l logiql --format csv
+complains "a key with two values" 1 'ERROR 23514: that f\[…\] has one value is violated by \(1, a, b\)' -c "select * from logiql('f[1] = \"a\". f[1] = \"b\". _(x) <- f[_] = x.')"
 complains "a clause's mistake" 1 'ERROR 42703: variable y.*' -l logiql -c 'p(1). q(x) <- p(x), y < 2.'
 printf 'p(1.\nq(2.\n' >"$tmp/two.logic"
 complains "the first mistake" 1 'two.logic:1: ERROR 42601' -l logiql -f "$tmp/two.logic"

@@ -230,6 +230,12 @@ static void test_error_places(void **state) {
         {"select (select k from p)", "21000", "(select k from p)"},
         {"select k from p limit (select -1)", "2201W", "(select -1)"},
         {"explain select nosuch from p", "42703", "nosuch"},
+        {"select k from logiql('a(\"it''s\"). f[] = x <- p(x, _). _(k) <- f[] = k, a(_).')", "23514",
+         "f[]"},
+        {"select 1; select k from logiql($a$ f[] = x <- p(x, _). _(k) <- f[] = k.$a$)", "23514",
+         "f[]"},
+        {"select 'f' from fv natural join p", "23514", "fv"},
+        {"execute fq", "23514", NULL},
         {"update f set x = 99999", "22003", "99999"},
         {"insert into f values (1, 5), (2, 70000)", "22003", "70000)"},
         {"insert into f select k, k * 70000 from p", "22003", "k * 70000"},
@@ -252,7 +258,9 @@ static void test_error_places(void **state) {
     wf_result_close(query("create table p (k integer primary key, v integer not null check (v < "
                           "100)); insert into p values (1, 1), (2, 2); create table f (k integer "
                           "references p, x smallint); insert into f values (1, 5); create "
-                          "sequence few maxvalue 2"));
+                          "sequence few maxvalue 2; create view fv as select * from "
+                          "logiql('f[] = x <- p(x, _). _(k) <- f[] = k.'); prepare fq as "
+                          "select * from fv"));
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         wf_result *result = NULL;
         const wf_batch *batch = NULL;
@@ -269,7 +277,8 @@ static void test_error_places(void **state) {
         }
         wf_result_close(result);
     }
-    wf_result_close(query("drop table f; drop table p; drop sequence few"));
+    wf_result_close(query("deallocate fq; drop view fv; drop table f; drop table p; drop sequence "
+                          "few"));
 }
 
 static void test_script(void **state) {

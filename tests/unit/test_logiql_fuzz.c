@@ -1,4 +1,4 @@
-/* test_logiql_fuzz.c: broken LogiQL: mutated programs, run to their end.
+/* test_logiql_fuzz.c: broken LogiQL: mutated programs, run to their end, as scripts and as queries.
  *
  * A program gives an error with a code and a place, or answers; the sanitizers see the rest. Pieces
  * of one program land in another, so that names, arities and types clash. The seed is fixed, so a
@@ -81,6 +81,10 @@ static const char *const seeds[] = {
     "count() >> w(_; h). _(h, n, o) <- s[h] = n, k(o; h).",
     "f[1] = 4. f[2] = 6. e(1, 2). e(2, 1). t[x] = s <- agg<< s = total(f[y] + 1) >> e(x, y). r(i; x, s) "
     "<- seq<< desc s >> t[x] = s. g(x) <- e(x, _). _(i, x) <- r(i; x, _), i < 1, g(x), x = 1.",
+    "e(x, y) -> int(x), int(y). e(1, 2). e(2, 3). f[x] = y <- e(x, y). h(x; y, z) <- f[x] = y, e(y, z). "
+    "g[y] = x <- f[x] = y, x < 4. k[x] = 1 <- e(x, _). _(x, y) <- g[y] = x, k[x] = 1, !h(y; _, x).",
+    "e(x, y) <- x = 1, y = 2 ; x = 2, y = 3. f[x] = y <- e(x, y). f[y] = x <- e(x, y), x > 1. k[] = n <- agg<< n = "
+    "max(x) >> f[x] = _. _[x] = y <- f[x] = y, k[] = n, y < n + 2.",
 };
 enum { SEEDS = sizeof seeds / sizeof seeds[0], TEXT_MOST = 2000 };
 
@@ -191,6 +195,15 @@ static void run(wf_connection *conn, const char *text) {
     wf_result_close(result);
 }
 
+/* The same as one query, whose clauses are its own. */
+static void run_local(wf_connection *conn, const char *text) {
+    char sql[TEXT_MOST + 60];
+    snprintf(sql, sizeof sql, "select * from logiql($fuzz$%s$fuzz$)", text);
+    assert_int_equal(wf_set(conn, "language", "sql"), WF_OK);
+    run(conn, sql);
+    assert_int_equal(wf_set(conn, "language", "logiql"), WF_OK);
+}
+
 static wf_connection *connect(wf_database *db) {
     wf_connection *conn = NULL;
     assert_int_equal(wf_connect(db, &conn), WF_OK);
@@ -224,6 +237,7 @@ static void test_mutations(void **state) {
             snprintf(text, sizeof text, "%s", seeds[next_random(SEEDS)]);
             mutate(text, strlen(text));
             run(conn, text);
+            run_local(conn, text);
         }
         wf_disconnect(conn);
         wf_close(db);
