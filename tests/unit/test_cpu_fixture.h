@@ -19,6 +19,10 @@
 
 enum { FIX_MAX = 512 };
 
+/* The memory of the database whose devices run what fixtures build: these are part of it, so that tablets of two of
+ * them are never the same to a device. NULL: every fixture is a database. */
+static UNUSED_FN struct memory *fix_database;
+
 /* One program with one block, built step by step. */
 struct fix {
     struct memory mem;
@@ -39,7 +43,7 @@ struct fix {
 
 static UNUSED_FN void fix_init(struct fix *f, i32 threads) {
     memset(f, 0, sizeof *f);
-    memory_init(&f->mem, NULL, 0, "memory");
+    memory_init(&f->mem, fix_database, 0, "memory");
     arena_init(&f->arena, &f->mem);
     error_reset(&f->err);
     settings_init(&f->settings);

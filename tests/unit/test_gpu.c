@@ -69,6 +69,7 @@ static int open_gpu(void **state) {
     char why[300] = "";
     (void)gpu_name_driver();
     memory_init(&gpu_mem, NULL, 0, "memory");
+    fix_database = &gpu_mem;
     gpu = gpu_device_open(&gpu_mem, 0, 0, why);
     if (!gpu) {
         fprintf(stderr, "skipped: %s\n", why);
