@@ -68,15 +68,20 @@ static int64_t waits_of(const char *sql) {
     return waits;
 }
 
-static void test_steps(void **state) {
-    (void)state;
-    open_db("0", "vm");
+/* The tables that queries read. */
+static void make_tables(void) {
     run("set device = cpu");
     run("create table t as select i a, i * 7 % 101 k, i % 13 g, case when i % 9 > 0 then 'a text of ' || i % 17 end s "
         "from generate_series(0::bigint, 999) s(i)");
     run("create table u as select i k, i * 3 v from generate_series(0::bigint, 100) s(i)");
     run("create table l as select i a, i % 2 g, 'https://www.example.org/' || repeat('x', (i % 3)::int * 10) || "
         "lpad((i * 37 % 1000)::text, 8, '0') s from generate_series(0::bigint, 999) s(i)");
+}
+
+static void test_steps(void **state) {
+    (void)state;
+    open_db("0", "vm");
+    make_tables();
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
         const char *sql = queries[i].sql;
         int64_t rows, expected_rows;
@@ -514,12 +519,7 @@ static void test_settled(void **state) {
         "select x.v, count(*) from t join (select k, v from few where v <> 6) x on t.g = x.k group by x.v"};
     enum { OWN = sizeof texts / sizeof *texts, ALL = OWN + sizeof queries / sizeof *queries };
     open_db("0", "vm");
-    run("set device = cpu");
-    run("create table t as select i a, i * 7 % 101 k, i % 13 g, case when i % 9 > 0 then 'a text of ' || i % 17 end s "
-        "from generate_series(0::bigint, 999) s(i)");
-    run("create table u as select i k, i * 3 v from generate_series(0::bigint, 100) s(i)");
-    run("create table l as select i a, i % 2 g, 'https://www.example.org/' || repeat('x', (i % 3)::int * 10) || "
-        "lpad((i * 37 % 1000)::text, 8, '0') s from generate_series(0::bigint, 999) s(i)");
+    make_tables();
     run("create table few as select i * 7 % 11 k, i * i % 7 v from generate_series(0::bigint, 9) s(i)");
     run("set host_rows = 50");
     run("set device = gpu"); /* which auto would not start for so few rows */
